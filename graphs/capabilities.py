@@ -21,18 +21,14 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.prompts import Prompt, PromptLibrary
 
-from .check import Check
+from .check import Check, conversation_to
 from .fault import DialogueFault
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
-from .judgement_scope import conversation_to
 from .outcome import Episode, Judgement, Line, Outcome
 from .reporting.chart import Chart
-from .reporting.comparison import side_by_side
-from .reporting.facet import Facet, unit_facet
-from .reporting.outline import Outline
-from .reporting.pivot import Pivot, chart_of, tabulate
-from .reporting.table import Table
+from .reporting.pivot import Facet, Pivot, chart_of, tabulate, unit_facet
+from .reporting.table import Outline, Table, side_by_side
 
 
 class Capability:

@@ -1,8 +1,8 @@
-"""Checks: metrics computed by a function from a finished conversation, without a model."""
+"""Checks: functions that score a finished conversation, and what a judgement covers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -86,3 +86,27 @@ def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Ju
     conversation = Conversation(scenario, outcome)
     found = (check.judgement(conversation) for check in checks)
     return [judgement for judgement in found if judgement is not None]
+
+
+def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
+    """The conversation as far as the judgement is about it: all of it, or to its turn.
+
+    Turn k ends with the k-th message of the target. A target that says nothing in the conversation stands beside it:
+    then turn k ends with the k-th message of whoever spoke first.
+    """
+    messages = outcome.messages
+    if judgement.turn is None or not messages:
+        return messages
+    speakers = [line.role for line in messages]
+    speaker = judgement.target if judgement.target in speakers else speakers[0]
+    ends = [place for place, role in enumerate(speakers, start=1) if role == speaker]
+    return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
+
+
+def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
+    """Whether a thing is judged already by one of these judgements, which are plain values as a state has them."""
+    return any(
+        (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
+        and each.get("status") != "unparsed"
+        for each in judgements
+    )

@@ -14,8 +14,7 @@ from dialoom.errors import DialoomError
 from .check import Check
 from .judge import Graph, Judge
 from .outcome import Episode, Outcome
-from .reporting.facet import Facet, unit_facet, units_of
-from .reporting.pivot import Pivot, default_tables, tabulate
+from .reporting.pivot import Facet, Pivot, default_tables, tabulate, unit_facet, units_of
 from .reporting.table import Table
 from .scenario import Scenario
 

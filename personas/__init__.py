@@ -5,9 +5,8 @@ from dialoom.inputs import DataError
 from .mending import Mendings
 from .persona import Persona, combined, read_personas, write_personas
 from .pools import KINDS, PLURALS, PoolEntry, PoolKind, entries_of, read_pool, shipped_seeds, write_pool
-from .profile import DOMAINS, Demographics, Domain, Profile
+from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Profile, Situation, Task
 from .release import PersonaLensRelease, samples
-from .schema import AffinitySchema
 from .similarity import (
     EMBEDDERS,
     THRESHOLD,
@@ -18,7 +17,6 @@ from .similarity import (
     local_embedder,
     located_embedder,
 )
-from .task import Situation, Task
 
 __all__ = [
     "DOMAINS",

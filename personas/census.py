@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .drawn_texts import DrawnTexts
-from .profile import Demographics
+from .profile import AffinityType, Demographics
 from .release import PersonaLensRelease
-from .schema import AffinityType
+from .similarity import DrawnTexts
 
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
 

@@ -13,8 +13,7 @@ from dialoom.errors import Advice, first_problem
 from dialoom.inputs import DataError
 
 from .mending import Mendings
-from .pools.entry import PoolEntry, content_id
-from .pools.lines import values_of
+from .pools.files import PoolEntry, content_id, values_of
 from .writing import write_lines
 
 

@@ -20,9 +20,7 @@ from dialoom.text import well_formed_value
 
 from . import mending
 from .mending import Mendings
-from .profile import DOMAINS, Affinity, Demographics, Domain, Profile
-from .schema import AffinitySchema
-from .task import Situation, Task
+from .profile import DOMAINS, Affinity, AffinitySchema, Demographics, Domain, Profile, Situation, Task
 
 Validated = TypeVar("Validated", bound=BaseModel)
 

@@ -1,8 +1,4 @@
-"""How alike two texts are: embedders, and the nearest neighbour among texts that were kept.
-
-A threshold belongs to its embedder: 0.6 was set for paraphrase-MiniLM-L6-v2 (ALOE), and means something else to
-every other one. Each embedder says what it means in its `meaning`.
-"""
+"""How alike two texts are: embedders, nearest neighbours, and samples of texts."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import math
+import random
 import re
 import unicodedata
 from collections import Counter
@@ -314,3 +311,32 @@ def stem(word: str) -> str:
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
         word = word[:-1]
     return word.removesuffix("e") if len(word) > 3 else word
+
+
+_SEED = 42
+
+
+class DrawnTexts:
+    """So many texts, each of those that came by as likely as any other (Vitter 1985, algorithm R), drawn with a seed.
+
+    Args:
+        size: How many are kept; fewer are all kept, in their order.
+
+    Attributes:
+        count: How many came by.
+        texts: Those that are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._drawing = random.Random(_SEED)
+        self.count = 0
+        self.texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Take one in."""
+        self.count += 1
+        if len(self.texts) < self._size:
+            self.texts.append(text)
+        elif (place := self._drawing.randrange(self.count)) < self._size:
+            self.texts[place] = text

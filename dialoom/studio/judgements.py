@@ -12,7 +12,7 @@ from dialoom import Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
 from dialoom.graphs.capabilities import WithJudging, WithLabels
-from dialoom.graphs.judgement_scope import conversation_to
+from dialoom.graphs.check import conversation_to
 from dialoom.runs.agreement import GivenLabel, Item, Scale, table_of
 from dialoom.runs.agreement.items import Scales
 from dialoom.runs.report import texts_of

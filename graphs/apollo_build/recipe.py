@@ -22,10 +22,9 @@ from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
-from dialoom.personas.apollo.source.diversity import topic_diversity
-from dialoom.personas.apollo.source.people import MOST_USERS, drawn_users
-from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS, user_part
+from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
+from dialoom.personas.apollo.source.wording import topic_diversity
 
 
 class BuildOptions(RecipeOptions):

@@ -23,7 +23,7 @@ from dialoom.personas.apollo.source.drafts import (
     SessionDraft,
     UserDraft,
 )
-from dialoom.personas.apollo.source.errands import interests_shown
+from dialoom.personas.apollo.source.sessions import interests_shown
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 
 from .drafts import Rows, draft_of

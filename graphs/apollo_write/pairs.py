@@ -17,9 +17,8 @@ from dialoom.personas.apollo.source import (
     QueryKind,
 )
 from dialoom.personas.apollo.source.drafts import RequestSlots, SessionDraft, digest
-from dialoom.personas.apollo.source.errands import UNRELATED_TOOLS
 from dialoom.personas.apollo.source.scripted import SETS, pair_labels
-from dialoom.personas.apollo.source.telling import flow_tools
+from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, flow_tools
 from dialoom.personas.apollo.tools import TOOLS
 
 from .drafts import draft_of

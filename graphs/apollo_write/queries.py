@@ -12,8 +12,8 @@ from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo.flows import FLOWS, Preference
 from dialoom.personas.apollo.source.drafts import QueryDraft
 from dialoom.personas.apollo.source.keeping import query_refusal
+from dialoom.personas.apollo.source.sessions import REQUESTS
 from dialoom.personas.apollo.source.showing import about_flow, facets_shown, occasion
-from dialoom.personas.apollo.source.telling import REQUESTS
 from dialoom.personas.apollo.source.wording import query_wording_refusal
 
 from .drafts import WriteState, ask_checker, draft_of, review, rows_of, unwritten_of

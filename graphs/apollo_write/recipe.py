@@ -21,11 +21,10 @@ from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import Loop, generation_graph, unwritten
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, Recipe, RecipeError
-from dialoom.graphs.reporting.outline import Outline, Span
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta, UserDrafts, read_drafts
-from dialoom.personas.apollo.source.people import drawn_resident, user_id
+from dialoom.personas.apollo.source.scripted import drawn_resident, user_id
 from dialoom.personas.preferences import read_tellers
 
 from . import exports, profiles, queries, sessions

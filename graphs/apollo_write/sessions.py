@@ -13,6 +13,7 @@ from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import PastCall
 from dialoom.personas.apollo.source.drafts import SessionDraft
 from dialoom.personas.apollo.source.keeping import session_refusal, unrelated_refusal
+from dialoom.personas.apollo.source.sessions import flow_tools, spoken
 from dialoom.personas.apollo.source.showing import (
     about_flow,
     definitions,
@@ -21,7 +22,6 @@ from dialoom.personas.apollo.source.showing import (
     facets_shown,
     occasion,
 )
-from dialoom.personas.apollo.source.telling import flow_tools, spoken
 from dialoom.personas.apollo.source.wording import errand_refusal, wording_refusal
 
 from .drafts import UNCHECKED, Rows, WriteState, ask_checker, draft_of, review, rows_of, unwritten_of

@@ -21,12 +21,11 @@ from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import Loop, generation_graph, unwritten
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.recipe import Graph, RecipeError
-from dialoom.graphs.reporting.outline import Outline, Span
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.shared import Shared
 from dialoom.personas import Demographics
 from dialoom.personas.demographics import read_demographics
-from dialoom.personas.schema import DomainSchema, read_domains, shipped_schema
+from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
 from dialoom.personas.similarity import LEXICAL
 
 from . import exports, writing

@@ -11,7 +11,7 @@ from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.shared import Shared
 from dialoom.personas import EMBEDDERS, Demographics
-from dialoom.personas.schema import DomainSchema
+from dialoom.personas.profile import DomainSchema
 
 TWIN_THRESHOLD = 0.8
 """Above it, two people like nearly the same: people who merely share a few listed values are far below."""

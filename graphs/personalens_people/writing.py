@@ -22,7 +22,7 @@ from dialoom.graphs.generation import (
     written,
 )
 from dialoom.graphs.stage import Scene, Update
-from dialoom.personas.schema import DomainSchema
+from dialoom.personas.profile import DomainSchema
 from dialoom.personas.similarity import packed
 
 from .replies import Contradictions, ForeignPassages, WrittenTask

@@ -25,8 +25,7 @@ from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
 from dialoom.graphs.recipe import Graph
-from dialoom.graphs.reporting.outline import Outline, Span
-from dialoom.graphs.reporting.table import Table
+from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.shared import Shared
 from dialoom.personas.preferences import Draft, PairTopic, read_drafts, read_rated, read_tellers, read_topics
 

@@ -1,10 +1,7 @@
 """What recipes report with: tables, charts, outlines, and means with their intervals; free of how they are shown."""
 
 from .chart import Chart, FittedLine, Series
-from .comparison import side_by_side
-from .facet import Facet
-from .outline import Outline, Span
-from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
+from .pivot import Column, Facet, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
     FEWEST,
     LEVEL,
@@ -19,7 +16,7 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, Counted, FacetColumn, Runs, Table
+from .table import Cell, Counted, FacetColumn, Outline, Runs, Span, Table, side_by_side
 
 __all__ = [
     "FEWEST",

@@ -1,8 +1,4 @@
-"""Pivot tables: rows by facets of scenarios, columns by metrics or other aggregates; declared as frozen values.
-
-A `Pivot` says what a table shows. `tabulate` reads the finished scenarios once and fills any number of pivots. The
-drill-down of the studio (which scenarios a figure counts) and a bar chart follow from the same declaration.
-"""
+"""Pivots: tables by facet and metric, as frozen values; and facets that mean more than a group."""
 
 from __future__ import annotations
 
@@ -10,16 +6,81 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
 from .chart import Chart, Series
-from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
 from .table import Cell, Counted, FacetColumn, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A facet of scenarios whose values are rows; of a facet whose value is a list, each item is a row.
+
+    Attributes:
+        name: The facet.
+        title: The column's name; by default the facet's.
+        order: Its values in the order of the rows; others come last, sorted.
+        labels: What its values are called in the table.
+        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
+        unit: What its values are called in the plural, if intervals are made over them, e.g. `people`.
+        tells_length: Whether it is a number that grows with the length of the conversation: workers then begin with the
+            longest ones.
+    """
+
+    name: str
+    title: str = ""
+    order: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    splits: bool = False
+    unit: str = ""
+    tells_length: bool = False
+
+    @property
+    def column(self) -> str:
+        """The column's name."""
+        return self.title or self.name
+
+    def values(self, episode: Episode) -> list[str]:
+        """Return a scenario's values, as the facets' text."""
+        value = episode.facets.get(self.name)
+        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
+
+    def rank(self, value: str) -> tuple[int, str]:
+        """Return the place of a value among the rows."""
+        return (self.order.index(value) if value in self.order else len(self.order), value)
+
+
+def split_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet by which an export may be split into train and test; `None` if there is none."""
+    return next((facet.name for facet in facets if facet.splits), None)
+
+
+def unit_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet over whose values intervals are made: the one with a `unit`, else the one that `splits`.
+
+    `None` if intervals are made over scenarios.
+    """
+    known = tuple(facets)
+    return next((facet.name for facet in known if facet.unit), split_facet(known))
+
+
+def units_of(facets: Iterable[Facet]) -> str:
+    """Return what intervals are made over, in the plural, e.g. `people`."""
+    known = tuple(facets)
+    if unit_facet(known) is None:
+        return "scenarios"
+    return next((facet.unit for facet in known if facet.unit), "people")
+
+
+def length_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet that tells which conversations take long; `None` if none does."""
+    return next((facet.name for facet in facets if facet.tells_length), None)
+
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]

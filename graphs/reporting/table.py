@@ -1,10 +1,10 @@
-"""A table of a report, free of how it is shown."""
+"""Tables of reports, several of them side by side, and outlines of trees."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
@@ -105,3 +105,88 @@ class Table:
         """The lines to show below it: its notes, and what the marks in its cells mean."""
         has_constant = any(isinstance(cell, Estimate) and cell.is_constant for row in self.rows for cell in row)
         return [*self.notes, *([CONSTANT_NOTE] if has_constant else [])]
+
+
+def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
+    """One list of tables from those of each run, whose label is given with them.
+
+    Tables of the same name and columns become one, with a column `run`; rows that begin with the same texts (e.g. the
+    same setting) stand together. Tables that differ in their columns stay apart, with the label in the title.
+    """
+    by_name: dict[str, list[tuple[str, Table]]] = {}
+    for label, tables in runs:
+        for table in tables:
+            by_name.setdefault(table.name, []).append((label, table))
+    together: list[Table] = []
+    for same in by_name.values():
+        alike = len({tuple(table.columns) for _, table in same}) == 1
+        together += [_merged(same)] if alike else _apart(same)
+    return together
+
+
+def _merged(tables: Sequence[tuple[str, Table]]) -> Table:
+    first = tables[0][1]
+    groups: dict[tuple[str, ...], list[Sequence[Cell]]] = {}
+    for label, table in tables:
+        for row in table.rows:
+            groups.setdefault(_group(row), []).append([label, *row])
+    notes = list(dict.fromkeys(note for _, table in tables for note in table.notes))
+    rows = [row for group in groups.values() for row in group]
+    return replace(first, columns=["run", *first.columns], rows=rows, notes=notes)
+
+
+def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:
+    return [
+        replace(table, name=f"{table.name}-{number}", title=f"{table.title} ({label})")
+        for number, (label, table) in enumerate(tables, start=1)
+    ]
+
+
+def _group(row: Sequence[Cell]) -> tuple[str, ...]:
+    """The texts that a row begins with."""
+    texts = [cell if isinstance(cell, str) else None for cell in row]
+    return tuple(text for text in texts[: texts.index(None) if None in texts else None] if text is not None)
+
+
+Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
+
+Kind = Literal["line", "step", "option", "branch"]
+"""What a part of an outline is, for whoever draws it as a tree: steps follow each other; the options of a step stand
+side by side in it; and where it forks, branches stand side by side after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of text and what it is: a line of a `user` or an `assistant`, a `note`, or something `new`."""
+
+    text: str
+    style: Style = "plain"
+
+
+@dataclass(slots=True)
+class Outline:
+    """A line and what stands below it.
+
+    Attributes:
+        spans: The line, in pieces.
+        parts: Outlines one step further in.
+        kind: What it is.
+        is_taken: Of an option, that it was gone on from; of a step or a branch, that the outcome's messages lead there.
+        where: A step's place, as the faults that stand there name it.
+    """
+
+    spans: list[Span]
+    parts: list[Outline] = field(default_factory=list)
+    kind: Kind = "line"
+    is_taken: bool = False
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line without its styles."""
+        return "".join(span.text for span in self.spans)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether there are steps in it."""
+        return any(part.kind == "step" or part.is_tree for part in self.parts)

@@ -1,7 +1,6 @@
 """Pools of profiles and personalities: their files, the seeds that are shipped, and the ALOE release's own files."""
 
-from .entry import KINDS, PLURALS, PoolEntry, PoolKind, content_id
-from .files import entries_of, read_pool, shipped_seeds, write_pool
+from .files import KINDS, PLURALS, PoolEntry, PoolKind, content_id, entries_of, read_pool, shipped_seeds, write_pool
 
 __all__ = [
     "KINDS",

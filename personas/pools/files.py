@@ -1,21 +1,134 @@
-"""Pool files: JSONL that people read and edit. Reading takes an ALOE release's lines (one JSON string each) as well."""
+"""Pool files: JSONL that people read and edit, and the lines of an ALOE release."""
 
 from __future__ import annotations
 
+import codecs
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.inputs import DataError
-from dialoom.personas.mending import Mendings
+from dialoom.inputs import DataError, decode_json, read_bytes, read_lines
+from dialoom.personas.mending import HALVES, Mendings
 from dialoom.personas.writing import write_lines
+from dialoom.text import well_formed_value
 
-from .entry import PoolEntry, PoolKind, content_id
-from .lines import values_of
+PoolKind = Literal["profile", "personality"]
+KINDS: tuple[PoolKind, ...] = get_args(PoolKind)
+PLURALS = {"profile": "profiles", "personality": "personalities"}
+
+
+def content_id(*texts: str) -> str:
+    """An id that follows from texts: 12 hex digits of their SHA-256."""
+    return hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class PoolEntry(BaseModel):
+    """A profile or a personality, as a line of a pool file holds it.
+
+    Attributes:
+        id: From the text, unless somebody gave another one.
+        text: English, one sentence a fact or trait.
+        round: The round that wrote it; seeds have 0.
+        neighbour: The id of the most similar entry that was kept before it; `None` for the first, and if unknown.
+        similarity: The cosine similarity to that one, rounded to four digits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    round: int = Field(0, ge=0)
+    neighbour: str | None = None
+    similarity: float | None = Field(None, ge=-1.0, le=1.0)
+
+    @classmethod
+    def of(cls, text: str, round_: int = 0, neighbour: str | None = None, similarity: float | None = None) -> PoolEntry:
+        """The entry of a text."""
+        rounded = None if similarity is None else round(similarity, 4)
+        return cls(id=content_id(text), text=text, round=round_, neighbour=neighbour, similarity=rounded)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, in the order in which files show them."""
+        return self.model_dump(mode="json")
+
+
+BLANK = "blank lines left out"
+TRAILING = "lines with spaces at their end"
+SEVERAL = "lines with several values split"
+MARKED = "byte order marks left out"
+SIXTEEN = "files in UTF-16 read as such"
+FOREIGN = "lines beyond UTF-8 read as Windows-1252"
+
+_GAP = re.compile(r"[\s,]*")
+
+
+def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
+    """Yield every JSON value of a file with the number of its line (from 1).
+
+    Raises:
+        DataError: If the file cannot be read, or a line holds something else than JSON.
+    """
+    for number, line in _lines(path, mendings):
+        text = _decoded(line, path, number, mendings)
+        if not text.strip():
+            mendings[BLANK] += 1
+            continue
+        mendings[TRAILING] += text != text.rstrip()
+        values = list(_values(text.strip(), path, number, mendings))
+        mendings[SEVERAL] += len(values) > 1
+        yield from ((number, value) for value in values)
+
+
+def _lines(path: Path, mendings: Mendings) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines in UTF-8 or Windows-1252 without a byte order mark."""
+    for number, line in read_lines(path):
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            mendings[SIXTEEN] += 1
+            yield from _lines_of_sixteen(path)
+            return
+        if number == 1 and line.startswith(codecs.BOM_UTF8):
+            mendings[MARKED] += 1
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield number, line
+
+
+def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        text = read_bytes(path).decode("utf-16")
+    except UnicodeError as error:
+        raise DataError(path, f"begins as UTF-16 and goes on as something else: {error}") from error
+    lines = text.removesuffix("\n").split("\n")
+    yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
+
+
+def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        text = line.decode("cp1252")
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
+    mendings[FOREIGN] += 1
+    return text
+
+
+def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[Any]:
+    place = 0
+    while place < len(text):
+        value, place = decode_json(text, path, number, place)
+        whole = well_formed_value(value)
+        mendings[HALVES] += whole != value
+        yield whole
+        gap = _GAP.match(text, place)
+        place = gap.end() if gap else place
+
 
 EMPTY_TEXT = "empty texts left out"
 SPACED = "texts with stray spaces or line breaks mended"

@@ -1,23 +1,160 @@
-"""The reader of preference pairs, in the layout of PrefEval's release or in one file of one's own.
-
-The release's `benchmark_dataset/`: `explicit_preference/<topic>.json`, `implicit_preference/choice-based/<topic>.json`,
-`implicit_preference/persona-driven/<topic>.json` and `mcq_options/<topic>.json`; row i of a topic is the same pair in
-each. The topics are the names in `explicit_preference`; files of other names are not looked at. A file of one's own is
-a list of rows with `topic`, `preference`, `question` and, where wanted, the other files' keys.
-"""
+"""Preference pairs, and their reader in the layout of PrefEval's release or of one file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args
 
-from dialoom.inputs import DataError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .json_rows import read_rows, text_of
-from .pair import ChatLine, Form, PreferencePair
-from .rows import CHOICE_TALK
+from dialoom.errors import first_problem
+from dialoom.inputs import DataError, parse_json, read_text
+from dialoom.text import well_formed_value
+
+Form = Literal["explicit", "choice", "persona"]
+FORMS: tuple[Form, ...] = get_args(Form)
+
+
+class ChatLine(BaseModel):
+    """A line of a fixed conversation."""
+
+    model_config = ConfigDict(frozen=True)
+    speaker: Literal["user", "assistant"]
+    content: str
+
+
+class PreferencePair(BaseModel):
+    """A preference p in one of its forms, and a later question q.
+
+    Attributes:
+        topic: E.g. `travel_hotel`.
+        index: The row in the topic's files, from 0; topic and index name a pair, as texts may occur twice.
+        form: How p is told: `explicit`, `choice` or `persona`.
+        preference: The sentence p, as the form's own file has it.
+        question: q.
+        explanation: Why a usual answer to q goes against p; may be empty.
+        talk: How p is told where it is no single sentence: user and assistant in turn. Empty for `explicit`.
+        choices: The options of the talk of a choice, the fitting one first; empty where the source has none.
+        persona: Who tells it in the form `persona`; empty where the source does not say.
+        options: The four answers of the classification task, the right one first; empty where the source has none.
+        conflicting: A preference that p contradicts and that came before it; empty where the source has none.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    topic: str
+    index: int
+    form: Form
+    preference: str
+    question: str
+    explanation: str = ""
+    talk: tuple[ChatLine, ...] = ()
+    choices: tuple[str, ...] = ()
+    persona: str = ""
+    options: tuple[str, ...] = ()
+    conflicting: str = ""
+
+    @property
+    def id(self) -> str:
+        """What it is called: topic and row, in every form the same."""
+        return f"{self.topic}-{self.index}"
+
+
+CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
+"""The talk of a choice: user, assistant, user, assistant."""
+
+_LINES_PER_TURN = 2
+
+
+def row_of(pair: PreferencePair) -> dict[str, Any]:
+    """The pair as a row of its form's file in the release."""
+    said = [line.content for line in pair.talk]
+    if pair.form == "choice":
+        conversation: dict[str, Any] = dict(zip(CHOICE_TALK, said, strict=True))
+        options = {"options": list(pair.choices), "aligned_op": pair.choices[0]} if pair.choices else {}
+        return {**texts_of(pair), "implicit_query": said[0], **options, "conversation": conversation}
+    if pair.form == "persona":
+        turns = zip(said[::_LINES_PER_TURN], said[1::_LINES_PER_TURN], strict=True)
+        conversation = {str(number): {"user": user, "assistant": reply} for number, (user, reply) in enumerate(turns)}
+        return {**texts_of(pair), **({"persona": pair.persona} if pair.persona else {}), "conversation": conversation}
+    return texts_of(pair)
+
+
+def texts_of(pair: PreferencePair) -> dict[str, Any]:
+    """What every file's row of a pair has."""
+    return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list, or of a file with one on each line.
+
+    Raises:
+        DataError: If the file cannot be read or holds something else.
+    """
+    text = read_text(path)
+    if text.lstrip().startswith("["):
+        rows = parse_json(text, path)
+    else:
+        lines = enumerate(text.splitlines(), start=1)
+        rows = [parse_json(line, path, number) for number, line in lines if line.strip()]
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            raise DataError(path, f"row {number} is {row!r:.60}; an object is needed")
+    return [dict(well_formed_value(row)) for row in rows]
+
+
+def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
+    """The rows of such a file as a type has them; there must be some.
+
+    Args:
+        path: The file.
+        type_: What each row becomes.
+        once: A key that no two rows may have the same value of.
+
+    Raises:
+        DataError: If the file cannot be read, a row is of another form or stands there twice, or there is none.
+    """
+    found: list[Row] = []
+    places: dict[Any, int] = {}
+    for number, row in enumerate(read_rows(path)):
+        try:
+            found.append(type_.model_validate(row))
+        except ValidationError as error:
+            raise DataError(path, f"row {number}: {_told(error, type_)}") from error
+        if once and (first := places.setdefault(row[once], number)) != number:
+            raise DataError(path, f"row {number}: {once} {row[once]!r:.60} stands in row {first} as well")
+    if not found:
+        raise DataError(path, "holds no row")
+    return found
+
+
+def _told(error: ValidationError, type_: type[BaseModel]) -> str:
+    """What is wrong with a row, and what would be right."""
+    place, message, value = first_problem(error)
+    kind = error.errors()[0]["type"]
+    if kind == "missing":
+        return f"{place!r} is missing"
+    if kind == "extra_forbidden" and "." not in place:
+        return f"there is no key {place!r}; there are {', '.join(type_.model_fields)}"
+    return f"{place!r} is {value!r:.60}: {message.removeprefix('Value error, ')}"
+
+
+def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
+    """A text of a row.
+
+    Raises:
+        DataError: If it is missing, empty or something else; with a default only the last.
+    """
+    value = row.get(key, default)
+    if not isinstance(value, str) or (default is None and not value.strip()):
+        found = "missing" if key not in row else f"{value!r:.60}"
+        raise DataError(path, f"{place}: {key!r} is {found}; a text is needed")
+    return value.strip()
+
 
 FOLDERS: dict[Form, str] = {
     "explicit": "explicit_preference",

@@ -1,13 +1,156 @@
-"""What pairs are built from: topics with their subtopics, people to tell them, and rated examples."""
+"""What pairs are generated from: topics, drafts that people may edit, and pools of unrelated chats."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from .draft import PairRating, Text
-from .json_rows import read_models
+from dialoom.inputs import DataError
+from dialoom.personas.pools.files import content_id
+
+from .pairs import CHOICE_TALK, ChatLine, Form, PreferencePair, read_models, read_rows, text_of
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Level = Literal["high", "medium", "low"]
+Validity = Literal["valid", "contradicts", "fits", "lacks_facts"]
+
+
+def _different(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if len({text.casefold() for text in texts}) < len(texts):
+        raise ValueError("the options must differ")
+    return texts
+
+
+FourTexts = Annotated[tuple[Text, ...], Field(min_length=4, max_length=4), AfterValidator(_different)]
+
+
+class PairRating(BaseModel):
+    """What a rater says of a pair.
+
+    Attributes:
+        discard: Whether it is of no use.
+        violation_probability: How likely an answer that does not know the preference goes against it.
+        reasoning_difficulty: How much thought it takes to see what the preference means for the question.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    discard: bool
+    violation_probability: Level
+    reasoning_difficulty: Literal["high", "low"]
+
+
+class ChoiceTalk(BaseModel):
+    """Two turns in which a preference shows through what the user chooses; the keys are those of the release."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    query: Text
+    assistant_options: Text
+    user_selection: Text
+    assistant_acknowledgment: Text
+
+
+class TalkTurn(BaseModel):
+    """A message of the user's and the assistant's reply."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    user: Text
+    assistant: Text
+
+
+class Draft(BaseModel):
+    """A pair in the making. What a stage has not made yet is empty, and people may fill it in themselves.
+
+    Attributes:
+        topic: Its topic.
+        preference: p.
+        question: q.
+        explanation: Why a usual answer to q goes against p.
+        text_id: Of the preference and the question that all the rest was made for; empty in a row of somebody's own.
+        dropped: Why it is out; empty if it is not.
+        chosen: Whether it is to stay, whatever filters and thresholds say.
+        validity: What the check of the pair alone said.
+        violation_rate: The share of answers without knowledge of p that went against it.
+        rating: What a rater said.
+        options: What the talk of a choice offers, the fitting one first.
+        choice_conversation: That talk.
+        persona: Who tells p in the form `persona`.
+        persona_conversation: The talk in which that happens.
+        classification_task_options: Four answers to q, the right one first.
+        conflicting_preference: What p contradicts and what was said before.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    topic: Text
+    preference: Text
+    question: Text
+    explanation: str = ""
+    text_id: str = ""
+    dropped: str = ""
+    chosen: bool = False
+    validity: Validity | None = None
+    violation_rate: float | None = Field(None, ge=0, le=1)
+    rating: PairRating | None = None
+    options: FourTexts | None = None
+    choice_conversation: ChoiceTalk | None = None
+    persona: str = ""
+    persona_conversation: Annotated[tuple[TalkTurn, ...], Field(min_length=2)] | None = None
+    classification_task_options: FourTexts | None = None
+    conflicting_preference: str = ""
+
+    @property
+    def own_id(self) -> str:
+        """What `text_id` is if nobody has changed the pair since."""
+        return content_id(self.preference, self.question)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it is in, and has all forms and options."""
+        made = (self.choice_conversation, self.persona_conversation, self.classification_task_options)
+        return not self.dropped and all(made) and bool(self.conflicting_preference)
+
+    def renewed(self) -> Draft:
+        """Itself; of a pair that somebody has changed the pair alone, to be looked at again."""
+        if self.text_id in ("", self.own_id):
+            return self.model_copy(update={"dropped": ""}) if self.chosen else self
+        return Draft(topic=self.topic, preference=self.preference, question=self.question, explanation=self.explanation)
+
+    def pair(self, form: Form, index: int) -> PreferencePair:
+        """The pair in a form, which must have been made."""
+        talk: tuple[str, ...] = ()
+        if form == "choice" and self.choice_conversation is not None:
+            talk = tuple(getattr(self.choice_conversation, key) for key in CHOICE_TALK)
+        elif form == "persona":
+            talk = tuple(text for turn in self.persona_conversation or () for text in (turn.user, turn.assistant))
+        return PreferencePair(
+            topic=self.topic,
+            index=index,
+            form=form,
+            preference=self.preference,
+            question=self.question,
+            explanation=self.explanation,
+            talk=tuple(
+                ChatLine(speaker="assistant" if place % 2 else "user", content=text) for place, text in enumerate(talk)
+            ),
+            choices=self.options or () if form == "choice" else (),
+            persona=self.persona if form == "persona" else "",
+        )
+
+
+def read_drafts(path: Path) -> Iterator[Draft]:
+    """The drafts of a file, or of a folder's files in alphabetical order; each a JSON list, or a row a line.
+
+    Raises:
+        DataError: If there is none, or a row is wrong: names the file, the row and what would be right.
+    """
+    paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not paths:
+        raise DataError(path, "holds no .json file; give a folder of drafts, or a file")
+    for each in paths:
+        yield from read_models(each, Draft)
+
 
 _SAMPLES = Path(__file__).parent / "samples"
 SHIPPED_TOPICS = _SAMPLES / "topics.json"
@@ -63,3 +206,30 @@ def read_rated(path: Path | None = None) -> list[RatedPair]:
         DataError: If the file or a row is wrong.
     """
     return read_models(path or SHIPPED_RATED, RatedPair)
+
+
+DEFAULT_POOL = Path(__file__).parent / "samples" / "filtered_inter_turns.json"
+_SPEAKERS = ("user", "assistant")
+
+
+def read_chats(path: Path) -> list[list[ChatLine]]:
+    """The chats of a pool, in its order; each goes strictly from user to assistant, and ends with the assistant.
+
+    A pool's own counts (`turn`) are not looked at: in the release, ten of 24 are wrong.
+
+    Raises:
+        DataError: If the file is broken: names the chat and the message.
+    """
+    return [list(_utterances(path, number, row)) for number, row in enumerate(read_rows(path))]
+
+
+def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLine]:
+    messages = row.get("conversation")
+    if not isinstance(messages, list) or not messages or len(messages) % 2:
+        raise DataError(path, f"chat {number}: 'conversation' is no list of messages of user and assistant in turn")
+    for place, message in enumerate(messages):
+        wanted = _SPEAKERS[place % 2]
+        if not isinstance(message, dict) or message.get("role") != wanted:
+            found = message.get("role") if isinstance(message, dict) else message
+            raise DataError(path, f"chat {number}, message {place}: {found!r:.60} where the {wanted} speaks")
+        yield ChatLine(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))

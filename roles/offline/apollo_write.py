@@ -38,7 +38,7 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 @understudy("apollo_write", "checker")
 def check(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
     """Say what a session tells, or whether something is right."""
-    from dialoom.personas.apollo.source.telling import read_preference  # slow to import
+    from dialoom.personas.apollo.source.sessions import read_preference  # slow to import
 
     parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
     told = read_preference((speaker, text) for speaker, _, text in parted)
@@ -58,7 +58,7 @@ def solve(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 
 def _profile(request: MarkedRequest, draws: Draws) -> _Made:
-    from dialoom.personas.apollo.source.people import PEOPLE
+    from dialoom.personas.apollo.source.scripted import PEOPLE
 
     number = request.inputs.get("number", "u1")
     person = {**PEOPLE[int(number.strip("u")) % len(PEOPLE)]}
@@ -76,7 +76,7 @@ def _preferences(request: MarkedRequest, draws: Draws) -> _Made:
 
 def _session(request: MarkedRequest, draws: Draws) -> _Made:
     from dialoom.personas.apollo.flows import FLOWS, Preference, Resident
-    from dialoom.personas.apollo.source.pieces import told_piece
+    from dialoom.personas.apollo.source.sessions import told_piece
 
     flow, fault = FLOWS[request.inputs["flow"]], _fault(request, 12)
     values = {part.attributes["name"]: json.loads(part.attributes["wanted"]) for part in request.parts("part")}
@@ -96,7 +96,7 @@ def _session(request: MarkedRequest, draws: Draws) -> _Made:
 
 
 def _errand(request: MarkedRequest, draws: Draws) -> _Made:  # noqa: ARG001
-    from dialoom.personas.apollo.source.pieces import errand_piece
+    from dialoom.personas.apollo.source.sessions import errand_piece
 
     outputs, number = _outputs(request) or [], request.parts("tool")[0].attributes["number"]
     behind = len(request.part("so_far").splitlines()) - len(outputs)

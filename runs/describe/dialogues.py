@@ -11,7 +11,7 @@ from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.vocabulary import language_of
 from dialoom.graphs.reporting.table import Cell
-from dialoom.personas.drawn_texts import DrawnTexts
+from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 

@@ -14,7 +14,7 @@ import pytest
 import dialoom
 from dialoom.graphs import Outcome
 from dialoom.personas.mending import HALVES, Mendings
-from dialoom.personas.pools.lines import values_of
+from dialoom.personas.pools.files import values_of
 from dialoom.personas.release import PersonaLensRelease
 from dialoom.text import well_formed
 from tests.hostile.replies import play, saying

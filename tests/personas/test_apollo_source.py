@@ -25,13 +25,11 @@ from dialoom.personas.apollo.source import (
     read_source,
 )
 from dialoom.personas.apollo.source.asking import leak, missing_slot, query_text
-from dialoom.personas.apollo.source.diversity import topic_diversity
-from dialoom.personas.apollo.source.errands import UNRELATED_TOOLS
 from dialoom.personas.apollo.source.keeping import pair_refusal, unrelated_refusal
-from dialoom.personas.apollo.source.people import MOST_USERS, UsersError, drawn_users
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
-from dialoom.personas.apollo.source.scripted import pair_labels
-from dialoom.personas.apollo.source.telling import read_preference, spoken
+from dialoom.personas.apollo.source.scripted import MOST_USERS, UsersError, drawn_users, pair_labels
+from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, spoken
+from dialoom.personas.apollo.source.wording import topic_diversity
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
 SOURCE = read_source(FOLDER)

@@ -11,7 +11,7 @@ import pytest
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, Speech
 from dialoom.personas.apollo.source.drafts import UserDraft
-from dialoom.personas.apollo.source.telling import slots_of
+from dialoom.personas.apollo.source.sessions import slots_of
 from dialoom.personas.apollo.source.wording import (
     errand_refusal,
     profile_refusal,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dialoom.personas import DataError
-from dialoom.personas.schema import read_domains
+from dialoom.personas.profile import read_domains
 
 
 def test_a_domain_that_is_none_is_named_by_its_place(tmp_path: Path) -> None:

@@ -1,10 +1,20 @@
 """Sources for agents with tools: users, past sessions, queries, and the histories that are made of them."""
 
 from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
-from .pair import FORMS, ApolloPair, ApolloUser, PreferenceForm, QueryKind
 from .reading import read_source
-from .session import ApolloSession, PastCall, Speech
-from .source import ApolloMeta, ApolloSource, write_source
+from .source import (
+    FORMS,
+    ApolloMeta,
+    ApolloPair,
+    ApolloSession,
+    ApolloSource,
+    ApolloUser,
+    PastCall,
+    PreferenceForm,
+    QueryKind,
+    Speech,
+    write_source,
+)
 
 __all__ = [
     "FORMS",

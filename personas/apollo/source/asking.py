@@ -10,10 +10,9 @@ from datetime import date, timedelta
 from ..flows import FLOWS
 from ..tools import Value
 from .content import capital, filled
-from .pair import ApolloPair, ApolloUser, QueryKind
 from .phrases import phrases
-from .telling import NUMBERS, REQUESTS, day_of_month, place_words
-from .words import stem, stems, words_of
+from .sessions import NUMBERS, REQUESTS, day_of_month, place_words
+from .source import ApolloPair, ApolloUser, QueryKind, stem, stems, words_of
 
 _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 

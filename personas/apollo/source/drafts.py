@@ -10,14 +10,12 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from dialoom.inputs import DataError
-from dialoom.personas.pools.entry import content_id
+from dialoom.personas.pools.files import content_id
 
 from ..flows import Preference, Resident
 from ..tools import Value
-from .pair import ApolloUser, PreferenceForm, QueryKind
 from .reading import read_lines
-from .session import PastCall, Speech
-from .source import META, ApolloMeta
+from .source import META, ApolloMeta, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech
 
 DraftKind = Literal["users", "preferences", "sessions", "queries"]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

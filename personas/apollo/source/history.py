@@ -14,10 +14,8 @@ from typing import Any
 
 from dialoom.errors import DialoomError
 
-from .pair import ApolloPair, ApolloUser
 from .phrases import preference_words
-from .session import ApolloSession
-from .source import ApolloSource
+from .source import ApolloPair, ApolloSession, ApolloSource, ApolloUser
 
 TokenCounter = Callable[[str], int]
 SHORTEST, STEP, TOOLS_OFFERED = 2_000, 1_000, 8

@@ -9,9 +9,8 @@ from ..flows import FLOWS, FlowRequest, Preference, refusal
 from ..scores import compare
 from ..world import World
 from .asking import blind_values, leak, missing_slot
-from .pair import ApolloPair, ApolloUser, PreferenceForm
-from .session import ApolloSession, PastCall
-from .telling import read_preference, slots_of, spoken
+from .sessions import read_preference, slots_of, spoken
+from .source import ApolloPair, ApolloSession, ApolloUser, PastCall, PreferenceForm
 
 
 def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:

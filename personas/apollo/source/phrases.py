@@ -10,8 +10,7 @@ from typing import Any
 from ..flows import FLOWS
 from ..tools import Value
 from .content import Filling, capital, content, listed
-from .pair import PreferenceForm
-from .words import stems
+from .source import PreferenceForm, stems
 
 CONTENT = content("preferences")
 _FRAMES: Mapping[str, Sequence[str]] = CONTENT["frames"]

@@ -11,16 +11,25 @@ from pydantic import BaseModel, ValidationError
 from dialoom.errors import first_problem
 from dialoom.inputs import DataError
 from dialoom.personas.mending import Mendings
-from dialoom.personas.pools.lines import values_of
+from dialoom.personas.pools.files import values_of
 
 from ..calls import CallError, canonical, shown
 from ..flows import FLOWS, Flow
 from ..tools import TOOLS
 from .history import TOOLS_OFFERED
 from .keeping import pair_refusal, unrelated_refusal
-from .pair import ApolloPair, ApolloUser
-from .session import ApolloSession, PastCall
-from .source import META, PAIRS, SESSIONS, USERS, ApolloMeta, ApolloSource
+from .source import (
+    META,
+    PAIRS,
+    SESSIONS,
+    USERS,
+    ApolloMeta,
+    ApolloPair,
+    ApolloSession,
+    ApolloSource,
+    ApolloUser,
+    PastCall,
+)
 
 M = TypeVar("M", bound=BaseModel)
 

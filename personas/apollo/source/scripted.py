@@ -1,4 +1,4 @@
-"""The scripted source: users, sessions and pairs made of templates, with no model, the same for the same seed."""
+"""The scripted source: users, sessions and pairs from templates, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -7,17 +7,63 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ..flows import FLOWS, FlowError, FlowPair, find_sets
-from ..flows.expressions import Flow
-from ..world import World
+from dialoom.errors import DialoomError
+from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, find_sets
+from dialoom.personas.apollo.flows.expressions import Flow
+from dialoom.personas.apollo.world import CITIES, World
+
 from .asking import leaking_place, query_text
-from .errands import unrelated_sessions
+from .content import content
 from .keeping import pair_refusal, unrelated_refusal
-from .pair import FORMS, ApolloPair, ApolloUser, PreferenceForm, QueryKind
-from .people import MOST_USERS, drawn_users
-from .session import ApolloSession
-from .source import ApolloMeta, ApolloSource
-from .telling import flow_tools, told_turns
+from .phrases import telling_words
+from .sessions import flow_tools, told_turns, unrelated_sessions
+from .source import (
+    FORMS,
+    ApolloMeta,
+    ApolloPair,
+    ApolloSession,
+    ApolloSource,
+    ApolloUser,
+    PreferenceForm,
+    QueryKind,
+    stems,
+)
+
+PEOPLE = content("people")["people"]
+MOST_USERS = len(PEOPLE)
+
+
+class UsersError(DialoomError):
+    """A number of users that cannot be had."""
+
+
+def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
+    """So many of the people, each in a city. No address holds a word that says something about a preference.
+
+    Raises:
+        UsersError: If there are not that many people.
+    """
+    if not 1 <= count <= MOST_USERS:
+        raise UsersError(f"users {count}: there are {MOST_USERS} people; give a number from 1 to that", setting="users")
+    return [
+        ApolloUser(id=user_id(number), **person, **drawn_resident(world, seed, number)._asdict())
+        for number, person in enumerate(PEOPLE[:count], start=1)
+    ]
+
+
+def user_id(number: int) -> str:
+    """What the first, second, ... user is called."""
+    return f"u{number:02}"
+
+
+def drawn_resident(world: World, seed: int, number: int) -> Resident:
+    """Where a user lives and works."""
+    draw = random.Random(f"users {seed} {number}")
+    city = draw.randrange(len(CITIES))
+    telling = telling_words()
+    places = [place.name for place in world.places(city) if place.is_address and not telling & stems(place.name)]
+    return Resident(CITIES[city], *draw.sample(places, 2))
+
 
 SETS, PAIRS_OF_SET, ERRANDS = 3, 4, 3
 _EXPLICIT = 5

@@ -13,12 +13,10 @@ from ..flows import FLOWS, FlowError, find_request
 from ..tools import TOOLS, Value
 from ..world import World
 from .asking import day_phrases
-from .errands import SIZE, errand_scripts, errand_turns
-from .pair import PreferenceForm
-from .people import drawn_resident
 from .phrases import phrases
-from .session import ApolloSession
-from .telling import REQUESTS, told_turns
+from .scripted import drawn_resident
+from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, told_turns
+from .source import ApolloSession, PreferenceForm
 
 _ELSEWHERE = 10_000
 """The number of nobody: an example is about somebody who is no user."""

@@ -1,19 +1,21 @@
-"""What is wrong with what a model has written, as far as rules can tell: each refusal begins with its name."""
+"""Rules on texts that models wrote, each rejection with its name, and how diverse sessions are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import NamedTuple
 
-from ..flows import FLOWS, Preference, apart
-from ..tools import Value
+from dialoom.personas.apollo.flows import FLOWS, Preference, apart
+from dialoom.personas.apollo.tools import Value
+
 from .asking import says, untold_slot
 from .drafts import PreferencesDraft, UserDraft
-from .errands import SIZE
-from .pair import ApolloUser, PreferenceForm, QueryKind
 from .phrases import phrases, telling_words
-from .session import ApolloSession, PastCall, Speech
-from .words import stem, words_of
+from .sessions import SIZE
+from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech, stem, words_of
 
 _LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
 """Tokens and characters: a history of 2,000 tokens must have room for other sessions."""
@@ -134,3 +136,36 @@ def _named(preference: Preference, session: ApolloSession) -> str | None:
 
 def _is_said(text: str, names: Sequence[str]) -> bool:
     return any(says(text, name) for name in names)
+
+
+_FREQUENT = 0.02
+
+
+class TopicDiversity(NamedTuple):
+    """What many sessions are about (APOLLO, appendix A.2).
+
+    Attributes:
+        sessions: How many there are.
+        topics: K, the topics among them.
+        entropy: H / log K: 1 if all topics are as frequent, 0 if there is only one.
+        frequent: Topics that have more than 2 % of the sessions.
+    """
+
+    sessions: int
+    topics: int
+    entropy: float
+    frequent: int
+
+
+def topic_diversity(topics: Iterable[str]) -> TopicDiversity:
+    """The diversity of sessions, from the topic of each."""
+    counts = Counter(topics)
+    total = counts.total()
+    shares = [count / total for count in counts.values()]
+    spread = -sum(share * math.log(share) for share in shares)
+    return TopicDiversity(
+        total,
+        len(counts),
+        spread / math.log(len(counts)) if len(counts) > 1 else 0.0,
+        sum(share > _FREQUENT for share in shares),
+    )

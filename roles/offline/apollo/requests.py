@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dialoom.personas.apollo.flows import FLOWS, Preference, Resident
 from dialoom.personas.apollo.source.asking import day_phrases
-from dialoom.personas.apollo.source.telling import NUMBERS, REQUESTS, read_preference
+from dialoom.personas.apollo.source.sessions import NUMBERS, REQUESTS, read_preference
 from dialoom.personas.apollo.tools import Value
 
 from ..request import SpokenLine

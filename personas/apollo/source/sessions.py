@@ -1,0 +1,369 @@
+"""Scripted sessions, with and without a stated preference."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dialoom.personas.apollo.executor import Output, execute
+from dialoom.personas.apollo.flows import FlowRequest, Gold, Preference, Resident, Slots, follow
+from dialoom.personas.apollo.flows.expressions import Flow, FlowStep, If, Query, User
+from dialoom.personas.apollo.tools import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
+from dialoom.personas.apollo.world import World
+
+from .content import as_said, capital, content, filled
+from .phrases import phrases
+from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, Speech
+
+_CONTENT = content("errands")
+_SCRIPTS: Mapping[str, Sequence[Sequence[str]]] = _CONTENT["scripts"]
+_DRAWS: Mapping[str, Sequence[Value]] = _CONTENT["draws"]
+_TRIES, _OWN = 40, 0.4
+SIZE = range(150, 451)  # tokens
+_ONE_OF_MANY = re.compile(r"(?<![\d.])1 (gram|hour|litre|minute|point|portion|time)s\b")
+_DIFFERENT = {"to_currency": "from_currency", "to_station": "from_station"}
+UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not in PREFERENCE_DOMAINS)
+
+
+def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
+    """What sessions about an unrelated tool go by."""
+    return _SCRIPTS[tool]
+
+
+def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
+    """A user's sessions about other things: so many for each of the 31 tools, none with a call of another's."""
+    draw, sessions, used = random.Random(f"errands {seed} {user.id}"), list[ApolloSession](), set[str]()
+    for round_ in range(rounds):
+        for name in UNRELATED_TOOLS:
+            scripts = _SCRIPTS[name]
+            for _ in range(_TRIES):
+                script, answer = scripts[round_ % len(scripts)], partial(execute, world)
+                turns = [*errand_turns(TOOLS[name], script, user.interests, draw, answer)]
+                session = ApolloSession(
+                    id=f"{user.id}-{name}-{round_ + 1}",
+                    user=user.id,
+                    kind="unrelated",
+                    topic=f"{TOOLS[name].domain}/{name}",
+                    turns=tuple(turns),
+                )
+                size = -(-len("\n".join(session.lines)) // 4)
+                if size in SIZE and used.isdisjoint(session.asked) and not _told_twice(session):
+                    break
+            used |= session.asked
+            sessions.append(session)
+    return sessions
+
+
+def _told_twice(session: ApolloSession) -> bool:
+    """Whether a tool begins two answers with the same text, where what was asked between makes another one expected."""
+    outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
+    firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
+    told = [first for first in firsts if isinstance(first, str)]
+    return len(told) > len(set(told))
+
+
+def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
+    """What a user's calls of unrelated tools ask for more than once, and most: a value by the parameter's name.
+
+    Of parameters that have a list of values, as the number of minutes is no interest.
+    """
+    asked: dict[str, Counter[Value]] = {}
+    for session in sessions:
+        calls = [turn for turn in session.turns if isinstance(turn, PastCall) and turn.name in UNRELATED_TOOLS]
+        listed = [(name, value) for call in calls for name, value in call.arguments.items() if _is_listed(call, name)]
+        for name, value in dict.fromkeys(listed):
+            asked.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in asked.items()}
+    return {name: value for name, (value, count) in sorted(most.items()) if count > 1}
+
+
+def _is_listed(call: PastCall, name: str) -> bool:
+    parameter = TOOLS[call.name].parameters.get(name)
+    return parameter is not None and parameter.kind == "text" and bool(parameter.of)
+
+
+def errand_turns(
+    tool: Tool,
+    script: Sequence[str],
+    interests: Mapping[str, Value],
+    draw: random.Random,
+    answer: Callable[[Mapping[str, Any]], Output],
+) -> Iterator[PastCall | Speech]:
+    """A script's turns, one after the other: what all calls ask for is drawn first, as it may be said before them.
+
+    Args:
+        tool: What is called.
+        script: Its lines.
+        interests: The user's.
+        draw: Where arguments and words come from.
+        answer: What the tool says to a call.
+    """
+    arguments: dict[str, Value] = {}
+    for parameter in tool.parameters.values():
+        arguments[parameter.name] = _value(parameter, tool, interests, draw, arguments)
+    asked, words = list[dict[str, Value]](), dict[str, Any]()
+    for line in (line for line in script if line.startswith("call")):
+        for name in line.split()[1:]:
+            arguments = {**arguments, name: _value(tool.parameters[name], tool, interests, draw, arguments)}
+        asked.append(arguments)
+        words |= _words(arguments, [], len(asked))
+    made = iter(enumerate(asked, start=1))
+    for line in script:
+        if line.startswith("call"):
+            number, arguments = next(made)
+            output = answer({"name": tool.name, "arguments": arguments})
+            words |= _words(arguments, output, number)
+            yield PastCall(name=tool.name, arguments=arguments, output=output)
+        else:
+            yield _speech(line, words, draw)
+
+
+def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
+    mark, _, text = line.partition(" ")
+    said = _ONE_OF_MANY.sub(r"1 \1", filled(text, words, draw))
+    return Speech(speaker="user" if mark == "U" else "assistant", text=capital(said))
+
+
+def _value(
+    parameter: Parameter, tool: Tool, interests: Mapping[str, Value], draw: random.Random, given: Mapping[str, Value]
+) -> Value:
+    """Something for a parameter: what the user is interested in, or anything; never what was given already."""
+    source = "homework" if (tool.name, parameter.name) == ("homework_checker", "text") else parameter.name
+    taken = [given.get(parameter.name), given.get(_DIFFERENT.get(parameter.name, ""))]
+    values = [value for value in parameter.of or _DRAWS[source] if value not in taken]
+    own = interests.get(parameter.name)
+    return own if own in values and draw.random() < _OWN else draw.choice(values)
+
+
+def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
+    """What braces stand for: arguments and columns of a call, the first or a later one, and of the output's rows."""
+    call = str(number) if number > 1 else ""
+    words: dict[str, Any] = dict(arguments)
+    words["homework"] = arguments.get("text", "")
+    rows = output if isinstance(output, list) else [output]
+    for row, found in zip(("", "_b", "_c"), rows, strict=False):
+        for column, value in found.items():
+            words[f"{column}_out{row}" if column in arguments else f"{column}{row}"] = value
+    for name, said in _CONTENT["words"].items():
+        words[f"{name}_words"] = said.get(str(words.get(name)), words.get(name, ""))
+    return {_numbered(name, call): as_said(value) for name, value in words.items()}
+
+
+def _numbered(name: str, call: str) -> str:
+    """A name with the number of the call, before the letter of a row."""
+    row = name[-2:] if name.endswith(("_b", "_c")) else ""
+    return f"{name.removesuffix(row)}{call}{row}"
+
+
+REQUESTS = content("requests")
+
+
+@dataclass(frozen=True, slots=True)
+class ToldPreference:
+    """What a session tells.
+
+    Attributes:
+        flow: The flow's name.
+        form: How it is told.
+        values: What the preference gives each facet.
+    """
+
+    flow: str
+    form: PreferenceForm
+    values: Mapping[str, Value]
+
+
+def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random) -> list[PastCall | Speech]:
+    """A session about a request: what is wanted, how it is liked, the calls, and how it ends.
+
+    The assistant makes no call before it has been told all, and repeats nothing of it.
+    """
+    turns: list[PastCall | Speech] = [*opening_turns(request.preference, request.slots, form, draw)]
+    for call, output in zip(gold.calls, gold.outputs, strict=True):
+        turns.append(PastCall(name=call.name, arguments=dict(call.arguments), output=output))
+    return [*turns, *closing_turns(call.name, output, draw)]
+
+
+def opening_turns(
+    preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
+) -> list[Speech]:
+    """What is said before the first call: what is wanted, and facet by facet how it is liked."""
+    said, flow = REQUESTS["flows"][preference.flow], preference.flow
+    turns = [_user(filled(draw.choice(said["openings"]), _slots(slots), draw))]
+    used: set[str] = set()
+    for number, (name, facet) in enumerate(phrases()[flow].items()):
+        if name in preference.values:
+            ask, reply = facet.exchange(preference.values[name], form, draw, used)
+            lead = draw.choice(REQUESTS["leads" if number else "greetings"])
+            turns += [Speech(speaker="assistant", text=f"{lead} {ask}".strip()), _user(reply)]
+    return turns
+
+
+def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
+    """What is said when the last call has been answered."""
+    answered = output[0] if isinstance(output, list) else output
+    lines = REQUESTS["for_nothing" if answered.get("cost") == 0 else "done"][tool]
+    done = filled(draw.choice(lines), {column: as_said(value) for column, value in answered.items()}, draw)
+    return [Speech(speaker="assistant", text=done), _user(filled(draw.choice(REQUESTS["farewells"]), {}, draw))]
+
+
+def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
+    """The preference that a session of the scripted source tells; None if it tells none.
+
+    Args:
+        turns: Who speaks (`user` or `assistant`) and what they say, in order; calls are left out.
+    """
+    said = list(turns)
+    answers = [(asked, text) for (asker, asked), (_, text) in pairwise(said) if asker == "assistant"]
+    for flow, facets in phrases().items():
+        found = {
+            name: read for asked, text in answers for name, facet in facets.items() if (read := facet.read(asked, text))
+        }
+        if found:
+            forms = [form for name, (form, _) in found.items() if not facets[name].plain] or ["explicit"]
+            return ToldPreference(
+                flow, max(forms, key=forms.count), {name: value for name, (_, value) in found.items()}
+            )
+    return None
+
+
+def spoken(session: ApolloSession) -> list[tuple[str, str]]:
+    """Who says what in a session."""
+    return [(turn.speaker, turn.text) for turn in session.turns if isinstance(turn, Speech)]
+
+
+def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
+    """What a session's request said, as its calls have it."""
+    slots: dict[str, Value] = {}
+    for turn in session.turns:
+        for step in _steps(flow):
+            if isinstance(turn, PastCall) and turn.name == step.tool:
+                slots |= _said(step, turn.arguments, user)
+    return slots
+
+
+def _steps(flow: Flow) -> list[FlowStep]:
+    last = [flow.last.then, flow.last.otherwise] if isinstance(flow.last, If) else [flow.last]
+    return [*flow.lookups, *last]
+
+
+def flow_tools(flow: Flow) -> tuple[str, ...]:
+    """Every tool that a flow may need, both ends of a rule among them."""
+    return tuple(dict.fromkeys(step.tool for step in _steps(flow)))
+
+
+def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> dict[str, Value]:
+    slots: dict[str, Value] = {}
+    for name, expression in step.arguments.items():
+        if isinstance(expression, Query) and name in arguments:
+            slots[expression.slot] = arguments[name]
+        elif expression == User("start"):
+            slots["start"] = "home" if arguments.get(name) == user.home else "work"
+    return slots
+
+
+def _slots(slots: Mapping[str, Value]) -> dict[str, Any]:
+    """What braces stand for in a session, where days have their dates."""
+    return {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
+
+
+def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
+    """What braces for places and nights stand for."""
+    start, nights = slots.get("start", "home"), int(slots.get("nights", 1))
+    return {
+        **slots,
+        "from": f"from {start}",
+        "at": f"at {start}",
+        "nights": f"{NUMBERS[nights]} night{'s'[: nights > 1]}",
+    }
+
+
+def day_of_month(day: str) -> str:
+    """A day as one says it, such as `9 March`."""
+    return f"{date.fromisoformat(day).day} {date.fromisoformat(day):%B}"
+
+
+NUMBERS: Mapping[int, str] = dict(enumerate("no one two three four five six".split()))
+
+
+def _user(text: str) -> Speech:
+    return Speech(speaker="user", text=capital(text))
+
+
+class SessionPiece(NamedTuple):
+    """What is said, and the call that comes then; None at the end."""
+
+    turns: Sequence[PastCall | Speech]
+    call: dict[str, Any] | None
+
+
+class _NextCallError(Exception):
+    """There is no output yet for a call."""
+
+    def __init__(self, call: Mapping[str, Any]) -> None:
+        self.call = {"name": call["name"], "arguments": dict(call["arguments"])}
+
+
+def told_piece(
+    wanted: Preference,
+    told: Preference,
+    form: PreferenceForm,
+    resident: Resident,
+    slots: Slots,
+    outputs: Sequence[Output] | None,
+    draw: random.Random,
+) -> SessionPiece:
+    """The next piece of a session that tells a preference.
+
+    Args:
+        wanted: What the calls go by.
+        told: What is said, which should be the same.
+        form: How it is told.
+        resident: Where the user lives.
+        slots: What the session is about.
+        outputs: What tools have said so far; None at the beginning.
+        draw: Where words come from.
+    """
+    turns = opening_turns(told, slots, form, draw) if outputs is None else []
+    try:
+        made = follow(wanted, resident, slots, _answers(iter(outputs or ())))
+    except _NextCallError as next_:
+        return SessionPiece(turns, next_.call)
+    return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
+
+
+def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output], draw: random.Random) -> SessionPiece:
+    """The next piece of a session about an unrelated tool; the whole of it is drawn each time.
+
+    Args:
+        tool: What is called.
+        number: Which of its scripts it goes by.
+        behind: How many turns there are already.
+        outputs: What the tool has said so far.
+        draw: Where arguments and words come from, the same for all pieces of a session.
+    """
+    scripts, turns = errand_scripts(tool), list[PastCall | Speech]()
+    try:
+        for turn in errand_turns(TOOLS[tool], scripts[number % len(scripts)], {}, draw, _answers(iter(outputs))):
+            turns.append(turn)
+    except _NextCallError as next_:
+        return SessionPiece(turns[behind:], next_.call)
+    return SessionPiece(turns[behind:], None)
+
+
+def _answers(outputs: Iterator[Output]) -> Callable[[Mapping[str, Any]], Output]:
+    """What tools have said to one call after the other; the first that they have not answered is the next."""
+
+    def answer(call: Mapping[str, Any]) -> Output:
+        for output in outputs:
+            return output
+        raise _NextCallError(call)
+
+    return answer
