@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
 
+from .capabilities import WithJudging
 from .check import Check
 from .judge import Graph, Judge
 from .outcome import Episode, Outcome
@@ -107,4 +108,5 @@ class Recipe(ABC):
         unit, units = unit_facet(self.facets), units_of(self.facets)
         if self.pivots:
             return tabulate(self.pivots, episodes, unit, units)
-        return default_tables(episodes, unit, units, {check.metric for check in self.checks})
+        scales = WithJudging.of(self).scales
+        return default_tables(episodes, unit, units, {check.metric for check in self.checks}, scales)

@@ -277,7 +277,11 @@ def tabulate(
 
 
 def default_tables(
-    episodes: Iterable[Episode], unit: str | None = None, units: str = "scenarios", unjudged: Collection[str] = ()
+    episodes: Iterable[Episode],
+    unit: str | None = None,
+    units: str = "scenarios",
+    unjudged: Collection[str] = (),
+    scales: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Table]:
     """Return every metric over all scenarios, by each facet that has from 2 to 12 values, and by turn.
 
@@ -286,6 +290,7 @@ def default_tables(
         unit: As for `tabulate`.
         units: Likewise.
         unjudged: Metrics that no judge scores: those of checks.
+        scales: The lowest and the highest score by metric.
     """
     groups: dict[str, dict[str, _Group]] = {}
     whole, too_many = _Group(unjudged), set[str]()
@@ -302,14 +307,15 @@ def default_tables(
     if not whole.tallies and not whole.by_turn and not whole.missing:
         return []
     tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
-    grouping = [name for name in sorted(groups) if 1 < len(groups[name]) < whole.size]
-    return [
-        *tables,
-        *(
-            _default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units)
-            for name in grouping
-        ),
+    tables += [
+        _default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units)
+        for name in sorted(groups)
+        if 1 < len(groups[name]) < whole.size
     ]
+    for table in tables:
+        known = ((column, (scales or {}).get(column.partition(" ")[0])) for column in table.columns)
+        table.scales = {column: scale for column, scale in known if scale is not None}
+    return tables
 
 
 class _Group:

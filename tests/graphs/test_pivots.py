@@ -42,3 +42,12 @@ def test_a_figure_knows_which_scenarios_alone_count_in_it(tmp_path: Path) -> Non
         "unheard of": Counted("unheard of", "assistant"),
     }
     assert table.chosen == {"long": None} and not table.where_of
+
+
+def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
+    """So that their charts go from one end to the other; verdicts have none."""
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
+    scales = run.report()["scores"].scales
+    assert scales and set(scales.values()) == {(1, 5)}
+    assert not any("resolved" in column for column in scales)
