@@ -16,18 +16,21 @@ from .page import Page, View
 
 _MOST_LETTERS = 2_000
 """Of an error; it may name what somebody has pasted."""
-_SHADE = """
+_TOGGLE = """
+window.dialoomShade = () => {
+  Quasar.Dark.set(!document.body.classList.contains("body--dark"));
+  const isDark = document.body.classList.contains("body--dark");
+  localStorage.setItem("dialoom-shade", isDark ? "dark" : "light");
+};
+"""
+"""Switches between light and dark, and keeps the choice in the browser."""
+_APPLY = """
 (() => {
   const kept = localStorage.getItem("dialoom-shade");
-  const now = () => document.body.classList.contains("body--dark");
   if (kept) Quasar.Dark.set(kept === "dark");
-  window.dialoomShade = () => {
-    Quasar.Dark.set(!now());
-    localStorage.setItem("dialoom-shade", now() ? "dark" : "light");
-  };
 })()
 """
-"""The shade is the browser's own matter: it is kept there, and the server is not asked."""
+"""Applies the browser's last choice; needs Quasar, which is loaded after the head."""
 
 
 async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> None:
@@ -40,7 +43,8 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
         style: The address of the style sheet.
     """
     ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
-    ui.run_javascript(_SHADE)
+    ui.add_head_html(f"<script>{_TOGGLE}</script>")  # in the head, as it may be clicked before the page is connected
+    ui.run_javascript(_APPLY)
     ui.link("Skip to the content", "#content").classes("skip")
     with ui.element("header").classes("bar").props('role="banner"'):
         _trail(view)
