@@ -200,9 +200,7 @@ class _Told:
     params: Mapping[str, Mapping[str, Any]]
 
     def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
-        """Return a role's binding: the model's own settings take precedence over the role's, all roles', and the
-        recipe's.
-        """
+        """Return a role's binding; the model's own settings override the role's, all roles', and the recipe's."""
         shapes = self.structured
         limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
         return ModelBinding(
@@ -317,7 +315,7 @@ def _import_path(player: object) -> str | None:
 
 
 def _temperature_of(role: str, chosen: Model, given: Mapping[str, Temperature | None], usual: float) -> float | None:
-    """Return a role's temperature: its model's, else its own, else all roles', else the recipe's; `None` to send none."""
+    """Return a role's temperature: its model's, else its own, else all roles', else the recipe's; `None` for none."""
     named = {"": usual, **given}
     value = named.get(role, named[""]) if chosen.temperature is None else chosen.temperature
     return checked_temperature(value)

@@ -44,8 +44,7 @@ _LISTENERS = (
 
 
 class LiteLLMBackend:
-    """A backend that sends one HTTP request per attempt: retries of LiteLLM and the SDKs are off, as the gateway
-    retries.
+    """A backend that sends one HTTP request per attempt: the gateway retries, and LiteLLM and the SDKs do not.
 
     Args:
         timeout: Seconds that an attempt may take, unless its request sets them.

@@ -103,7 +103,7 @@ class _Executor(ThreadPoolExecutor):
 
 
 def _is_litellms(fn: Any) -> bool:
-    """Return whether this is `context.run(function of LiteLLM)`; `asyncio.to_thread` submits any function in that form."""
+    """Return whether this is `context.run(function of LiteLLM)`; `asyncio.to_thread` submits all functions so."""
     if not isinstance(fn, functools.partial) or not isinstance(getattr(fn.func, "__self__", None), Context):
         return False
     inner = fn.args[0] if fn.args else None

@@ -36,8 +36,7 @@ def guard(name: str, value: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """Return a text without secrets: values of key-like environment variables, guarded values, and what looks like a
-    key.
+    """Return a text without secrets: values of key-like environment variables, guarded values, and key-like strings.
 
     A text that is longer than any error is truncated.
     """
