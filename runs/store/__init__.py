@@ -1,4 +1,4 @@
-"""A run's file: one SQLite database with everything that happened (see `docs/store.md`)."""
+"""The run file: one SQLite database that records everything that happened (see `docs/store.md`)."""
 
 from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of

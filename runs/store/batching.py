@@ -1,4 +1,4 @@
-"""The queue between callers and the writer: how jobs are collected into batches and their results returned."""
+"""The queue between callers and the writer: it collects jobs into batches and returns their results."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 _QUIET_ROUNDS = 2
-"""A step's writes come so many rounds of the loop before its checkpoint."""
+"""Rounds of the event loop without a new job after which a batch is complete. A step's writes come within this many
+rounds before its checkpoint.
+"""
 
 _MOST_ROUNDS = 8
 _LARGE_BATCH = 128
 
 
 class Operation(Protocol):
-    """What is done with jobs.
+    """An operation that the writer carries out on jobs.
 
     Attributes:
-        once: Whether it must not be done a second time.
-        is_barrier: Whether it keeps its place: what came before it is done before it, what came later after it.
+        once: Whether it must not be repeated.
+        is_barrier: Whether it keeps its position: earlier jobs run before it, later ones after it.
     """
 
     once: bool
     is_barrier: bool
 
     def do(self, connection: sqlite3.Connection, jobs: Sequence[Job]) -> None:
-        """Do it."""
+        """Carry out the operation on the jobs."""
 
 
 class Job:
-    """An item that an operation is done with, what came of it, and whom to tell.
+    """An item to process, its result, and the future of the caller that waits for it.
 
     Args:
-        operation: What is done.
+        operation: The operation.
         item: The item.
-        future: Who waits for it: a future of an event loop, or one of threads.
+        future: The caller's future: an event loop's, or one for threads.
     """
 
     __slots__ = ("error", "future", "item", "operation", "result")
@@ -52,7 +54,7 @@ class Job:
         self.error: BaseException | None = None
 
     def tell(self) -> None:
-        """Tell what came of it. Whoever has stopped waiting is left alone."""
+        """Set the future's result or exception. A future that is cancelled or done is left alone."""
         future = self.future
         if isinstance(future, asyncio.Future):
             if future.done():
@@ -61,39 +63,40 @@ class Job:
             return
         if self.error is None:
             future.set_result(self.result)
-        elif isinstance(self.error, StopIteration):  # which no future takes
+        elif isinstance(self.error, StopIteration):  # no future accepts a StopIteration
             future.set_exception(RuntimeError(f"a job raised {self.error!r}"))
         else:
             future.set_exception(self.error)
 
 
 class Batch(NamedTuple):
-    """Jobs that were handed over together.
+    """Jobs that were submitted together.
 
     Attributes:
         jobs: The jobs.
-        loop: The event loop that brought them, in whose thread their futures must be told; `None` if none did.
+        loop: The event loop that submitted them, in whose thread their futures must be resolved; `None` if there is
+            none.
     """
 
     jobs: list[Job]
     loop: asyncio.AbstractEventLoop | None
 
     def settle(self) -> None:
-        """Have it told what came of the jobs. Called in another thread than the loop's."""
+        """Resolve the jobs' futures in the loop's thread. Called from another thread than the loop's."""
         if self.loop is None:
             self.tell()
             return
-        with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is left who waits
+        with suppress(RuntimeError):  # the loop was closed in the meantime, so nobody is waiting
             self.loop.call_soon_threadsafe(self.tell)
 
     def tell(self) -> None:
-        """Tell what came of the jobs."""
+        """Resolve the jobs' futures."""
         for job in self.jobs:
             job.tell()
 
 
 class _OpenBatch:
-    """Jobs of a loop that are not handed over yet."""
+    """The jobs of an event loop that are not yet submitted to the writer."""
 
     __slots__ = ("_quiet", "_rounds", "_seen", "jobs")
 
@@ -102,7 +105,7 @@ class _OpenBatch:
         self._seen = self._quiet = self._rounds = 0
 
     def is_complete(self) -> bool:
-        """Whether to hand them over now; asked once a round of the loop."""
+        """Return whether to submit the jobs now. Called once per round of the event loop."""
         count = len(self.jobs)
         self._rounds += 1
         self._quiet = self._quiet + 1 if count == self._seen else 0
@@ -111,13 +114,13 @@ class _OpenBatch:
 
 
 class Inbox:
-    """Where jobs wait for the writer.
+    """The queue of jobs for the writer.
 
     Args:
-        at_once: Carries out jobs in the thread that calls it, or says that this has to wait.
+        at_once: Carries out jobs in the calling thread; returns false if they have to wait.
 
     Attributes:
-        batches: What was handed over to the writer's thread; `None` is the last.
+        batches: The batches for the writer's thread; `None` marks the end.
     """
 
     def __init__(self, at_once: Callable[[list[Job]], bool]) -> None:
@@ -128,7 +131,7 @@ class Inbox:
         self._is_closed = False
 
     def submit(self, operation: Operation, item: Any) -> asyncio.Future[Any]:
-        """A job of the running event loop.
+        """Submit a job from the running event loop and return its future.
 
         Raises:
             RuntimeError: If the inbox is closed.
@@ -147,7 +150,7 @@ class Inbox:
         return future
 
     def enqueue(self, operation: Operation, item: Any) -> Future[Any]:
-        """A job of any other thread, or one that takes long.
+        """Submit a job from any other thread, or a long-running one, and return its future.
 
         Raises:
             RuntimeError: If the inbox is closed.
@@ -160,7 +163,7 @@ class Inbox:
         return future
 
     def close(self) -> None:
-        """Nothing comes any more."""
+        """Close the inbox: submit what is collected, and accept no further jobs."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -173,16 +176,16 @@ class Inbox:
             raise RuntimeError("the file is closed: nothing can be written any more")
 
     def _hand_over_orphans(self) -> None:
-        """What loops had gathered that were closed in the midst of it comes before anything that comes later."""
+        """Queue the jobs of event loops that were closed while collecting, so that they precede any later job."""
         for loop in [loop for loop in self._open_batches if loop.is_closed()]:
             self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """See to what was gathered, or look again in the next round."""
+        """Hand over a complete batch, or check again in the next round."""
         batch = self._open_batches.get(loop)
         if batch is None:
             return
-        is_over = True  # also if Ctrl-C comes in the midst of it
+        is_over = True  # also if Ctrl-C arrives here
         try:
             if not batch.is_complete():
                 loop.call_soon(self._check, loop)
@@ -192,7 +195,7 @@ class Inbox:
                 self._hand_over(loop)
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Carry out a batch at once, or leave it to the writer's thread."""
+        """Carry out a batch at once, or queue it for the writer's thread."""
         with self._lock:
             complete = self._open_batches.pop(loop, None)
         if complete is None:

@@ -1,4 +1,4 @@
-"""Branches of single scenarios, and which calls led to which checkpoint: the tables of the step debugger."""
+"""Branches of single scenarios and the calls that led to each checkpoint: the tables of the step debugger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ NEXT_SAMPLE = "1 + max(scenarios.sample, {})".format(
         for table in ("rejudgings", "branches", "calls")
     )
 )
-"""In a query over scenarios: a sample that no call of the scenario has, nor will have by what was begun."""
+"""SQL expression, in a query over scenarios: a sample number that neither a call of the scenario nor work already
+begun uses.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,11 @@ class Branch:
     """A named line of checkpoints of a scenario.
 
     Attributes:
-        name: `main`, or what the user chose.
+        name: `main`, or the name that the user chose.
         thread: The checkpoints' thread.
-        head: The id of the checkpoint where the branch stands; `None` if there is none yet.
-        sample: Set apart by a deliberate re-sample: its replies are not those of another sample.
-        models: Models exchanged in this branch, by role.
+        head: The id of the branch's latest checkpoint; `None` if there is none yet.
+        sample: The number of a deliberate re-sample: replies are not shared between samples.
+        models: The replaced models in this branch, by role.
         origin: The branch that it was forked from.
     """
 
@@ -54,17 +56,17 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """A call that led to a checkpoint, as the ledger holds it.
+    """A call that led to a checkpoint, as recorded in the ledger.
 
     Attributes:
         id: The row in the ledger.
         is_edited: Whether its request was written by a person instead of rendered from the prompt.
         messages: The request.
         tools: The definitions of the tools that it offered.
-        seconds: How long it took, waiting between attempts included.
-        answer: The words of the reply, and what it calls besides; `None` if there was none.
-        branch: The branch that alone uses it; `None` if the scenario's outcome does.
-        is_common: Whether it belongs to no scenario: it was made once for all that asked the same.
+        seconds: Its duration, including the waits between attempts.
+        answer: The reply with its tool calls; `None` if there was none.
+        branch: The only branch that uses it; `None` if the scenario's outcome does.
+        is_common: Whether it belongs to no scenario: it was made once for all that sent the same request.
     """
 
     id: int
@@ -90,12 +92,12 @@ class StepCall:
 
     @property
     def reply(self) -> str | None:
-        """The reply's words."""
+        """The reply's text."""
         return None if self.answer is None else self.answer.text
 
     @property
     def tool_calls(self) -> tuple[FunctionCall, ...]:
-        """What the reply calls besides."""
+        """The reply's tool calls."""
         return () if self.answer is None else self.answer.tool_calls
 
 
@@ -104,10 +106,10 @@ class Point:
     """A checkpoint among the others of a scenario.
 
     Attributes:
-        number: In the order in which they were made, over all branches.
+        number: Its number in order of creation, over all branches.
         parent: The id of the checkpoint that it follows.
-        source: LangGraph's word for how it came about: `input`, `loop` (a step), `update` (an edit), `fork` (a rewind).
-        threads: Whose it is.
+        source: LangGraph's term for its origin: `input`, `loop` (a step), `update` (an edit), `fork` (a rewind).
+        threads: The threads that contain it.
     """
 
     number: int
@@ -118,7 +120,7 @@ class Point:
 
 
 class BranchReader:
-    """The branches of a run's scenarios, for whoever looks at them.
+    """Read access to the branches of a run's scenarios.
 
     Args:
         reader: Reads the file.
@@ -128,7 +130,7 @@ class BranchReader:
         self._reader = reader
 
     def of(self, scenario: int) -> list[Branch]:
-        """A scenario's branches but `main`, oldest first."""
+        """Return a scenario's branches except `main`, oldest first."""
         rows = self._reader.execute("SELECT * FROM branches WHERE scenario = ? ORDER BY rowid", (scenario,))
         return [
             Branch(row["name"], row["thread"], row["head"], row["sample"], json.loads(row["models"]), row["origin"])
@@ -136,7 +138,7 @@ class BranchReader:
         ]
 
     def points(self, threads: Iterable[str]) -> dict[str, Point]:
-        """The checkpoints of threads by their ids, oldest first; what several threads have in common stands once."""
+        """Return the checkpoints of threads by their ids, oldest first, each once even if several threads have it."""
         from .checkpoints.items import id_text
 
         query = (
@@ -154,17 +156,17 @@ class BranchReader:
         return {id_: Point(number, id_, *told[id_], frozenset(held[id_])) for number, id_ in enumerate(sorted(held))}
 
     def next_sample(self, scenario: int) -> int:
-        """A sample that no call of the scenario has."""
+        """Return a sample number that no call of the scenario uses."""
         query = f"SELECT {NEXT_SAMPLE} FROM scenarios WHERE position = ?"
         return int(self._reader.execute(query, (scenario,)).fetchone()[0])
 
     def indexed(self, scenario: int) -> set[str]:
-        """The checkpoints of which it is written down which calls led to them."""
+        """Return the checkpoints for which the calls that led to them are recorded."""
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
-        """The calls that led to a checkpoint; `None` if that was not written down, as for those of the engine."""
+        """Return the calls that led to a checkpoint; `None` if they are not recorded, as for the engine's."""
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
@@ -178,7 +180,7 @@ class BranchReader:
         return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
-        """The calls of the scenario's own line at a step of some nodes, by their places in the ledger."""
+        """Return the calls of the scenario's own line at a step and some nodes, by their positions in the ledger."""
         rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
         return [self._call(row) for row in _latest_sample(rows)]
 
@@ -212,11 +214,11 @@ class BranchReader:
 
 
 class BranchTable(BranchReader):
-    """The branches of a run's scenarios, for whoever steps through them.
+    """Read and write access to the branches of a run's scenarios.
 
     Args:
         reader: Reads the file.
-        soon: Carries out a job of the writer.
+        soon: Submits a job to the writer.
     """
 
     def __init__(
@@ -228,7 +230,7 @@ class BranchTable(BranchReader):
         self._soon = soon
 
     async def keep(self, scenario: int, branch: Branch) -> None:
-        """Write down where a branch stands; a new one is added."""
+        """Save the state of a branch; a new branch is added."""
         row = (scenario, branch.name, branch.thread, branch.head, branch.sample, json.dumps(dict(branch.models)))
         upsert = (
             "INSERT INTO branches (scenario, name, thread, head, sample, models, origin) VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -238,7 +240,7 @@ class BranchTable(BranchReader):
         await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
-        """Write down which calls led to checkpoints, by their ids; that there were none is written down, too."""
+        """Record the calls that led to checkpoints, by their ids; an empty sequence of calls is recorded too."""
         rows = [
             (scenario, checkpoint, number, node, bytes.fromhex(key[:32]), is_edited)
             for checkpoint, calls in led.items()
@@ -248,7 +250,7 @@ class BranchTable(BranchReader):
         await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
-        """Of a thread's checkpoints, keep only those of a line."""
+        """Delete a thread's checkpoints that are not on a line."""
         from .checkpoints.items import id_column
 
         query = "SELECT id FROM checkpoints WHERE thread = ?"
@@ -264,7 +266,7 @@ class BranchTable(BranchReader):
         await self._soon(work)
 
     async def drop_writes(self, thread: str, checkpoint: str) -> None:
-        """Forget what the tasks after a checkpoint have written, so that all of them are played again."""
+        """Delete the pending writes of the tasks after a checkpoint, so that all of them run again."""
         from .checkpoints.items import id_column
 
         delete = (
@@ -287,7 +289,7 @@ ORDER BY at_node, at_ordinal, ask, id"""
 
 
 def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Of the calls at each place those with the latest sample: it is theirs that the engine went on with."""
+    """Return, for each place, the calls with the latest sample: the engine continued with these."""
     latest: dict[tuple[str, int], int] = {}
     for row in rows:
         place = (row["at_node"], row["at_ordinal"])
@@ -298,15 +300,15 @@ def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
 def exchange_calls(
     connection: sqlite3.Connection, scenario: int, before: str, after: str, calls: Sequence[int]
 ) -> None:
-    """Let a scenario's outcome be made of a branch's calls; those that made it up to now belong to its branch again.
+    """Make a scenario's outcome consist of a branch's calls, and return its former calls to their branch.
 
     Args:
-        connection: The writer's.
-        scenario: Its position.
-        before: The branch that the outcome has come from up to now.
+        connection: The writer's connection.
+        scenario: The scenario's position.
+        before: The branch that the outcome came from so far.
         after: The branch that it comes from now.
-        calls: The ids of the calls on that branch's line. For `main` they need not be all: what was its own when
-            another branch was promoted is its own again.
+        calls: The ids of the calls on that branch's line. For `main` the list may be incomplete: the calls that were
+            moved to the branch `main` when another branch was promoted are the outcome's again.
     """
     ids = json.dumps(list(calls))
     these = "id IN (SELECT value FROM json_each(?))"

@@ -1,7 +1,7 @@
-"""Texts that repeat whole lines of earlier ones: such a text is kept as its own words and spans of those.
+"""Compression of texts that repeat whole lines of earlier texts.
 
-A judge's prompt holds the rules that every such prompt holds, and the answer that a model has given; written out, the
-same lines would stand in the file once for each judge and each answer.
+Such a text is stored as its own words and spans of earlier texts. Every judge's prompt repeats the same rules and the
+answer that a model has given; uncompressed, the same lines would be stored once for each judge and each answer.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 Part: TypeAlias = "str | int | list[int]"
-"""Words of a text's own; the id of an earlier text that stands there whole; or of one, with the place in it (from 0)
-and the letters, of which a span stands there."""
+"""One part of a composed text: its own words; the id of an earlier text that is included whole; or a span of an
+earlier text as its id, the offset in it (from 0) and the length in characters.
+"""
 
 _LONG = 40
-"""Letters from which on a line is looked for: a span costs some 16."""
+"""The minimum length in characters of a line that is looked up: a span costs some 16."""
 
 _LINES = 16_384
-"""So many lines are remembered, and of one text at most an eighth of them."""
+"""The number of lines that are remembered; a single text may add at most an eighth of them."""
 
 
 class _Source(NamedTuple):
-    """A text that stands in the file as it is."""
+    """The lines of a text that is stored as it is, and the offset of each."""
 
     lines: Sequence[str]
     starts: Sequence[int]
 
 
 class Sources:
-    """The texts that were kept, or repeated, last."""
+    """The most recently stored or repeated texts, in which repeated lines are looked up."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[int, _Source] = OrderedDict()
@@ -39,8 +40,8 @@ class Sources:
         self._count = 0
 
     def parts_of(self, content: str) -> list[Part] | None:
-        """What a text consists of; `None` if that is not much shorter than the text."""
-        if "\0" in content:  # SQLite's functions see the end of a text in it
+        """Return the parts of a text; `None` if they are not much shorter than the text."""
+        if "\0" in content:  # SQLite's functions end a text there
             return None
         source = _split(content)
         parts: list[Part] = []
@@ -63,7 +64,7 @@ class Sources:
         return [*parts, content[said:]] if content[said:] else parts
 
     def remember(self, id_: int, content: str) -> None:
-        """A text is kept as it is, so that later ones may refer to it."""
+        """Remember a text that is stored whole, so that later ones may refer to it."""
         source = _split(content)
         long = [(line, number) for number, line in enumerate(source.lines) if len(line) >= _LONG]
         if not long or len(source.lines) > _LINES // 8 or "\0" in content:
@@ -76,20 +77,20 @@ class Sources:
             self._drop_oldest()
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Forget all texts."""
         self._texts.clear()
         self._places.clear()
         self._count = 0
 
     def _span(self, text: _Source, line: int, id_: int, at: int, said: int) -> tuple[int, int, int, Part]:
-        """What a text has in common with an earlier one around a line: its two ends, the line behind it, the span.
+        """Return a text's span in common with an earlier one around a line: its start, end, next line and reference.
 
         Args:
             text: The text.
-            line: A line of it.
-            id_: The earlier one.
-            at: The same line there.
-            said: Where the last span ended.
+            line: The number of a line of it.
+            id_: The id of the earlier text.
+            at: The number of the same line there.
+            said: The end of the previous span.
         """
         self._texts.move_to_end(id_)
         earlier = self._texts[id_]
@@ -106,7 +107,7 @@ class Sources:
             after, after_there = after + 1, after_there + 1
         start, end = text.starts[first], text.starts[after] - 1
         start_there = earlier.starts[first_there]
-        if start > said and start_there:  # the ends of the lines before and behind it are the same, too
+        if start > said and start_there:  # the newlines before both spans are equal too
             start, start_there = start - 1, start_there - 1
         if after < len(text.lines) and after_there < len(earlier.lines):
             end += 1
@@ -123,6 +124,6 @@ class Sources:
 
 
 def _split(content: str) -> _Source:
-    """A text's lines, and where each begins; at last, where one behind the end would."""
+    """Return a text's lines and the offset of each, followed by the offset of a line past the end."""
     lines = content.split("\n")
     return _Source(lines, [0, *accumulate(len(line) + 1 for line in lines)])

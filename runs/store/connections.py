@@ -1,4 +1,4 @@
-"""Opening a run file: connections, the writer lock, atomic creation, and the change signature."""
+"""Connections to run files: opening, the writer lock, atomic creation, and the change signature."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .errors import StoreError
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0
-"""How long a connection waits for another's transaction."""
+"""The time that a connection waits for another's transaction."""
 
 Synchronous = Literal["normal", "full"]
 
 
 def ensure_file(path: Path) -> None:
-    """Look whether a path can be that of a run.
+    """Check that a path can be a run's file.
 
     Raises:
-        StoreError: If there is nothing, or a folder, or an empty file.
+        StoreError: If the path does not exist, is no regular file, or is empty.
     """
     if not path.exists():
         raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
@@ -41,10 +41,10 @@ def ensure_file(path: Path) -> None:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot write; it sees whole transactions only and never blocks the writer.
+    """Return a read-only connection. It sees committed transactions only and never blocks the writer.
 
     Raises:
-        StoreError: If there is no such file, or it is no run, or one of another layout.
+        StoreError: If the file does not exist, is no run, or has another schema version.
     """
     ensure_file(path)
     try:
@@ -52,36 +52,39 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             connection = opened.enter_context(closing(_connect_reader(path)))
             _check_layout(path, connection)
             check_judgements(path, connection)
-            opened.pop_all()  # it stays open
+            opened.pop_all()  # keep it open
             return connection
     except SIGNS as error:
         raise damaged(path, error) from error
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
-    """The writer's connection, for several threads that use it one at a time.
+    """Return the writer's connection, for several threads that use it one at a time.
 
     Args:
         path: The run's file.
-        synchronous: `normal`: what is committed survives the death of the process at any moment; after a power cut the
-            last moments may be missing, the file is whole all the same. `full`: it survives a power cut too, at the
+        synchronous: `normal`: committed data survives the death of the process at any moment; a power cut may lose the
+            last transactions, but the file stays consistent. `full`: committed data survives a power cut too, at the
             price of waiting for the disk at every commit.
     """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA journal_mode = WAL")  # a new file is in none yet
+    connection.execute("PRAGMA journal_mode = WAL")  # a new file is not in WAL mode yet
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
-    """Prefer a connection that might write, held back by a pragma: a read-only one leaves its log files behind."""
+    """Return a connection for reading.
+
+    A read-write one with `query_only` is preferred: a read-only one leaves its log files behind.
+    """
     uri = path.absolute().as_uri()
     try:
         connection = _connect(uri + "?mode=rw")
     except sqlite3.OperationalError:  # the file or its folder is read-only, so nobody can be writing
         log = path.with_name(path.name + "-wal")
-        if log.exists() and log.stat().st_size:  # what stands there would be passed over in silence
+        if log.exists() and log.stat().st_size:  # `immutable` would ignore the log silently
             raise StoreError(
                 f"{path} lies where nothing can be written, with work in {log.name} that cannot be read there; copy "
                 "both files to a folder that can be written, and look at the copy"
@@ -105,7 +108,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a file that is no run, has another layout, or holds anything that acts of its own accord."""
+    """Refuse a file that is no run, has another schema version, or contains triggers or foreign views."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -123,15 +126,15 @@ def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def appear(path: Path, content: bytes) -> None:
-    """Make a new file with this content, in one step as others see it.
+    """Create a new file with this content atomically.
 
     Args:
         path: The file.
-        content: All of it.
+        content: The complete content.
 
     Raises:
-        StoreError: If there is something at the path already, it is none for a file, or the folder takes none.
-        OSError: If there is no room for it.
+        StoreError: If the path exists, cannot be a file's path, or its folder cannot be written.
+        OSError: If the disk is full.
     """
     if str(path) == ":memory:" or str(path).startswith("file:"):
         raise StoreError(f"path {str(path)!r} is SQLite's word for something else; give a file's path", setting="path")
@@ -146,7 +149,7 @@ def appear(path: Path, content: bytes) -> None:
 
 
 def _appear(path: Path, content: bytes) -> None:
-    """By way of a file without a name, which a kill leaves nothing of; where there are none, of one beside it."""
+    """Create the file by way of an unnamed one, of which a kill leaves nothing; fall back to a named one beside it."""
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     except (AttributeError, OSError):
@@ -156,7 +159,7 @@ def _appear(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:  # only with a folder given does Python have the link followed
+        try:  # Python follows the link only if a folder is given
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
         except FileExistsError:
             raise
@@ -174,7 +177,7 @@ def _appear_by_name(path: Path, content: bytes) -> None:
 
 
 def _give_name(beside: Path, path: Path) -> None:
-    """The file's name; never that of a file that has come there meanwhile."""
+    """Give a finished file its name, without replacing a file that appeared there meanwhile."""
     try:
         os.link(beside, path)
     except FileExistsError:
@@ -191,17 +194,18 @@ def _exists(path: Path) -> StoreError:
 
 
 _A_MOMENT = 0.05
-"""Seconds."""
+"""The wait before the second try at a lock, in seconds."""
 
 _held: set[tuple[int, int]] = set()
-"""The files that this process writes, by device and number. Asked first: to open one of them only to find it locked,
-and to close it again, would drop SQLite's own locks on it."""
+"""The files that this process writes, by device and inode. Checked before a file is opened: closing a descriptor of
+one of them would drop SQLite's own locks on it.
+"""
 
 _asking = threading.Lock()
 
 
 def is_written(path: Path) -> bool:
-    """Whether somebody holds the lock of a run file. Asked where this process has no connection to it open."""
+    """Return whether some process holds a run file's writer lock. For processes without an open connection to it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -213,9 +217,9 @@ def is_written(path: Path) -> bool:
 
 
 def is_written_by_another(path: Path) -> bool:
-    """As `is_written`, of other processes, and in any process: it is asked by a child.
+    """Return whether another process holds a run file's writer lock. Any process may call it: a child checks.
 
-    Whoever closes a file drops all of its process's locks on it, SQLite's too; a child has none.
+    Closing a file drops all of its process's locks on it, including SQLite's; a child process has none.
     """
     ask = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)"
     with _asking:
@@ -227,17 +231,17 @@ def is_written_by_another(path: Path) -> bool:
 
 
 class WriteLock:
-    """Holds the exclusive lock of a run file. It lives on the file itself, so nothing is left beside it.
+    """The exclusive writer lock of a run file. It is held on the file itself, so no lock file is left behind.
 
-    SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not meet. The
-    descriptor must outlive every connection of this process, as closing it would drop SQLite's locks.
+    SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not interact. The
+    descriptor must outlive every connection of this process, because closing it would drop SQLite's locks.
 
     Args:
         path: The file.
-        instead: What to do where it is taken, if not what one does about a run.
+        instead: Advice for the error message if the lock is held; by default, the advice for a run.
 
     Raises:
-        StoreError: If another process (or another store of this one) holds it, or the file cannot be written.
+        StoreError: If another process (or another store of this one) holds the lock, or the file cannot be written.
     """
 
     def __init__(self, path: Path, instead: str | None = None) -> None:
@@ -255,7 +259,7 @@ class WriteLock:
             _held.add(self._file)
 
     def close(self) -> None:
-        """Let others write. Call it after the last connection is closed."""
+        """Release the lock. Call it after the last connection is closed."""
         with _asking:
             if self._file in _held:
                 _held.remove(self._file)
@@ -282,7 +286,7 @@ def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:
 
 
 def _take(descriptor: int) -> None:
-    """Take the lock, if need be at a second try: somebody may just be asking whether it is held."""
+    """Take the lock, with a second try: another process may hold it briefly while checking it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -294,7 +298,7 @@ Signature = tuple[tuple[int, int] | None, ...]
 
 
 def signature(path: Path) -> Signature:
-    """Times and sizes of the file and of its log."""
+    """Return the modification times and sizes of the file and its log."""
     found: list[tuple[int, int] | None] = []
     for each in (path, path.with_name(path.name + "-wal")):
         try:
@@ -302,6 +306,6 @@ def signature(path: Path) -> Signature:
         except OSError:
             found.append(None)
         else:
-            # An empty log comes with whoever opens the file, to read only, too.
+            # Opening the file creates an empty log, even for reading.
             found.append((status.st_mtime_ns, status.st_size) if status.st_size else None)
     return tuple(found)

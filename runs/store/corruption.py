@@ -18,14 +18,14 @@ from .errors import StoreError, store_error
 SIGNS = (
     sqlite3.Error,
     ValidationError,
-    ValueError,  # JSON, msgpack and UTF-8 that are none
+    ValueError,  # invalid JSON, msgpack or UTF-8
     TypeError,
     LookupError,
     AttributeError,
     ArithmeticError,
     RecursionError,
 )
-"""What comes of reading what is not there, or is something else than it should be."""
+"""The errors that reading missing or malformed data raises."""
 
 _JSON = (
     ("run", "key", "value", "key = 'config'"),
@@ -42,10 +42,12 @@ _JSON = (
     ("calls", "id", "messages", "true"),
     ("kept_texts", "id", "parts", "true"),
 )
-"""Tables with a column of JSON: what a row is called, the column, and which rows."""
+"""The columns that hold JSON: table, expression that names a row, column, and condition for the rows."""
 
 _PATIENCE = 200_000_000
-"""Instructions of SQLite's machine, some ten seconds: a large file is not looked through to its end."""
+"""The limit for the check, in instructions of SQLite's virtual machine, some ten seconds: a large file is not
+checked completely.
+"""
 
 
 _WITHOUT_SET = """
@@ -59,16 +61,16 @@ SELECT name FROM (
 
 
 class DamagedRunError(StoreError):
-    """A run's file that cannot be read: what is wrong in it, and what may be done."""
+    """A run's file that cannot be read: the damage found, and advice."""
 
 
 def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
-    """What an error that came of reading a file says of the file.
+    """Return the error to report for an error that was raised while reading a file.
 
     Args:
         path: The file.
         error: The error.
-        recipe: The recipe that was reading, if it was one and not dialoom itself.
+        recipe: The name of the recipe that was reading, if a recipe was and not dialoom itself.
     """
     if isinstance(error, sqlite3.Error) and not _is_of_damage(error):
         return store_error(path, error)
@@ -87,13 +89,13 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
 
 
 def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
-    """Make sure that the sets of judgements are there to which judgements belong: else they would be left out unseen.
+    """Check that every judgement's set exists: without its set, a judgement would be silently left out.
 
-    The first judgements are looked at, and every set by which finished scenarios were judged, so that opening a large
-    file takes no longer.
+    Only the first judgements and the sets that judged finished scenarios are checked, so that opening a large file
+    takes no longer.
 
     Raises:
-        DamagedRunError: If one is missing.
+        DamagedRunError: If a set is missing.
     """
     if (row := connection.execute(_WITHOUT_SET).fetchone()) is not None:
         raise DamagedRunError(
@@ -106,7 +108,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Tell what goes wrong while a file's rows are read, where several files are open."""
+    """Report errors that are raised while a file's rows are read, where several files are open."""
     try:
         yield
     except SIGNS as error:
@@ -114,7 +116,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def is_of_the_store(trace: TracebackType | None) -> bool:
-    """Whether an error arose where runs' files are read."""
+    """Return whether an error was raised by the code that reads runs' files."""
     names = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(trace)]
     own = [name for name in names if name.startswith("dialoom.")]
     return bool(own) and own[-1].startswith("dialoom.runs.store")
@@ -127,7 +129,7 @@ def _is_of_damage(error: sqlite3.Error) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    """An error in a line, with the place in the code where it arose."""
+    """Return an error as one line, with the place in the code where it was raised."""
     if isinstance(error, ValidationError):
         place, message, _ = first_problem(error)
         text = f"{error.title}, {place or 'it'}: {message}"
@@ -139,7 +141,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _looked_through(path: Path) -> str | None:
-    """What SQLite finds wrong, or the first JSON that is none; `None` if it is something else."""
+    """Return the corruption that SQLite finds, or the first invalid JSON; `None` if neither."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             left = iter(range(_PATIENCE // 100_000))

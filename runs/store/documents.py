@@ -1,8 +1,8 @@
-"""Content-addressed JSON: what many scenarios share (a person's context in a domain) is stored once.
+"""Content-addressed JSON: a part that many scenarios share (a person's context in a domain) is stored once.
 
-A value is packed bottom-up. Every part whose JSON is long becomes a document under the hash of that JSON, and
-`{"$doc": "<hash>"}` takes its place, so equal parts are equal documents however deep they stand. A file keeps a
-document deflated where that takes clearly less room: plans are read far less often than they lie there.
+A value is packed bottom-up. Every part with long JSON becomes a document under the hash of that JSON, and is replaced
+by `{"$doc": "<hash>"}`, so equal parts are equal documents at any depth. A document is deflated if that makes it
+clearly smaller: plans are rarely read.
 """
 
 from __future__ import annotations
@@ -14,52 +14,52 @@ from collections.abc import Callable
 from typing import Any
 
 LONG = 300
-"""Parts whose JSON has at least this many characters are set apart."""
+"""Parts whose JSON has at least this many characters become documents."""
 
 _REFERENCE = "$doc"
 _WORTH = 0.75
-"""A document that takes more than this share of its room when deflated is kept as text, which any tool reads."""
+"""A document whose deflated size exceeds this share of its size is stored as text, which any tool reads."""
 _MOST = 2**26
-"""Bytes of a deflated document: in a crafted file, few bytes may stand for any number."""
+"""The maximum size of an inflated document in bytes: a crafted file may inflate to any size."""
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value. Keys keep their order: it is what prompts show."""
+    """Return the canonical JSON of a value. Keys keep their order, because prompts show it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(text: str) -> bytes:
-    """The first 16 bytes of SHA-256."""
+    """Return the first 16 bytes of a text's SHA-256."""
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
 def pack(value: Any, keep: Callable[[bytes, str], None]) -> str:
-    """The value as JSON, long parts replaced by references.
+    """Return the value as JSON, with long parts replaced by references.
 
     Args:
         value: A JSON value.
-        keep: Takes each document that is set apart: its hash and its JSON.
+        keep: Called with each document: its hash and its JSON.
     """
     return canonical(_packed(value, keep, top=True))
 
 
 def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
-    """The value that was packed. `fetch` gives the JSON of a document by its hash."""
+    """Return the value that was packed. `fetch` returns the JSON of a document by its hash."""
     return _unpacked(json.loads(text), fetch)
 
 
 def kept(text: str) -> str | bytes:
-    """A document's JSON as a file keeps it: deflated (zlib), or the text itself."""
+    """Return a document's JSON as a file stores it: deflated (zlib), or the text itself."""
     plain = text.encode()
     small = zlib.compress(plain)
     return small if len(small) <= _WORTH * len(plain) and len(plain) <= _MOST else text
 
 
 def text_of(content: Any) -> str:
-    """The JSON that `kept` kept.
+    """Return the JSON that `kept` stored.
 
     Raises:
-        ValueError: If it is deflated and nothing comes of it.
+        ValueError: If it is deflated and cannot be inflated.
     """
     if not isinstance(content, bytes):
         return str(content)
@@ -74,7 +74,7 @@ def text_of(content: Any) -> str:
 
 
 def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
-    """The value of a document, by its hash in hex digits; `fetch` as in `unpack`."""
+    """Return the value of a document by its hash in hex digits; `fetch` as in `unpack`."""
     return unpack(fetch(bytes.fromhex(hash_)), fetch)
 
 

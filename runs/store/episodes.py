@@ -36,13 +36,14 @@ class SpokenTexts:
         self._passage = lru_cache(maxsize=4096)(reading(reader))
 
     def of_changed(self, known: Mapping[int, bytes]) -> Iterator[tuple[int, bytes, list[int]]]:
-        """Each scenario whose messages are others than are known.
+        """Yield each scenario whose messages have changed.
 
         Args:
-            known: By position, a mark of the messages that are known.
+            known: The digest of the known messages, by position.
 
         Yields:
-            Its position, the mark of its messages, and the ids of their texts; none of one that is pending again.
+            The position, the digest of the messages, and the ids of their texts (none if the scenario is pending
+            again).
         """
         after, seen = -1, set()
         while page := self._reader.execute(_PAGES, (after, _INDEX_PAGE)).fetchall():
@@ -57,7 +58,7 @@ class SpokenTexts:
                 yield position, b"", []
 
     def contents(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
-        """The texts of ids."""
+        """Yield the texts with these ids."""
         query = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
         for start in range(0, len(ids), _INDEX_PAGE):
             yield from self._reader.execute(query, (json.dumps(ids[start : start + _INDEX_PAGE]),)).fetchall()
@@ -70,22 +71,22 @@ _PAGES = (
 
 
 def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
-    """The values of the graph's channels at a thread's latest checkpoint; nothing if it has none."""
-    from .checkpoints.reading import CheckpointReader  # slow to import, and what is finished needs no checkpoint
+    """Return the values of the graph's channels at a thread's latest checkpoint; empty if it has none."""
+    from .checkpoints.reading import CheckpointReader  # slow to import, and finished scenarios need no checkpoint
 
     found = CheckpointReader(connection).get({"configurable": {"thread_id": thread}})
     return {} if found is None else dict(found.checkpoint["channel_values"])
 
 
 class BranchTaken(BaseModel):
-    """The branch that an outcome came from, if it is one that somebody made step by step, and what is not as it was.
+    """The branch that an outcome came from, if made step by step by a person, and the changes made in it.
 
     Attributes:
-        name: The branch's.
-        models: Models exchanged in it, by role.
-        edits: How often the state was edited on its line.
-        said: How many replies were written by a person.
-        prompts: How many requests were.
+        name: The branch's name.
+        models: The replaced models, by role.
+        edits: The number of edits of the state on its line.
+        said: The number of replies written by a person.
+        prompts: The number of requests written by a person.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -96,23 +97,23 @@ class BranchTaken(BaseModel):
     prompts: int = 0
 
     def done(self) -> str:
-        """What a person did there, in a few words; empty if nothing."""
+        """Return a short summary of a person's changes; empty if there are none."""
         done = [f"{role} played by {model}" for role, model in self.models.items()]
         counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
         return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
 
     def told(self) -> str:
-        """The branch and what a person did there."""
+        """Return the branch's name with the summary of a person's changes."""
         done = self.done()
         return f"branch {self.name}" + (f": {done}" if done else "")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedEpisode(Episode):
-    """A finished scenario as it is read out of a run's file.
+    """A finished scenario as read from a run's file.
 
     Attributes:
-        branch: Where the outcome came from; `None` if from the scenario's own line.
+        branch: The branch that the outcome came from; `None` for the scenario's own line.
     """
 
     branch: BranchTaken | None = None
@@ -124,13 +125,13 @@ _PAGE = 200
 def read_episodes(
     connection: sqlite3.Connection, judging: Sequence[str], after: int = -1, before: int | None = None
 ) -> Iterator[RecordedEpisode]:
-    """Finished scenarios between two positions (both left out), in plan order.
+    """Yield the finished scenarios between two positions (both exclusive), in plan order.
 
     Args:
-        connection: To the file.
-        judging: The set of judgements that they are given with; of several sets, what their judges say as a panel.
-        after: One position.
-        before: The other; `None` for the end.
+        connection: A connection to the file.
+        judging: The set of judgements to include; for several sets, the judgements of their judges as a panel.
+        after: The lower position.
+        before: The upper position; `None` for the end.
     """
     end = 2**62 if before is None else before
     while page := _page(connection, judging, after, end):
@@ -139,14 +140,14 @@ def read_episodes(
 
 
 def read_episode(connection: sqlite3.Connection, judging: Sequence[str], position: int) -> RecordedEpisode | None:
-    """What came of the scenario at a position, with judgements as of `read_episodes`; `None` while it is pending."""
+    """Return the outcome of the scenario at a position, with judgements as in `read_episodes`; `None` while pending."""
     return next(read_episodes(connection, judging, position - 1, position + 1), None)
 
 
 def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Every scenario's position and what can be counted of it, in plan order: no lines, no explanations, no tokens.
+    """Yield every scenario's position and its countable data, in plan order: without lines, explanations or tokens.
 
-    A list of a hundred thousand scenarios shows none of these, and they are nearly all that a run's file holds.
+    A list of a hundred thousand scenarios shows none of these, and they make up most of a run's file.
     """
     after = -1
     while rows := connection.execute(_FIGURES, (after, _PAGE)).fetchall():
@@ -171,7 +172,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
 
 
 def read_outcome(connection: sqlite3.Connection, position: int) -> Outcome:
-    """A finished scenario's outcome, without judgements."""
+    """Return a finished scenario's outcome, without judgements."""
     row = connection.execute("SELECT *, scenario AS position FROM outcomes WHERE scenario = ?", (position,)).fetchone()
     said, texts = _said(connection, [row])
     return _outcome(row, said[position], texts, (), text_reading(connection))
@@ -182,7 +183,7 @@ def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
 
 
 def _languages(row: sqlite3.Row) -> tuple[str, ...]:
-    """Return the languages of an outcome's conversations; of an outcome that is older than their column, `und`."""
+    """Return the languages of an outcome's conversations; `und` for an outcome from before their column was added."""
     if row["languages"] is None:
         return () if row["faults"] is None else (UNDETERMINED,)
     return tuple(json.loads(row["languages"]))
@@ -191,7 +192,7 @@ def _languages(row: sqlite3.Row) -> tuple[str, ...]:
 def _page(
     connection: sqlite3.Connection, judging: Sequence[str], after: int, end: int
 ) -> list[tuple[int, RecordedEpisode]]:
-    """Some episodes with their positions, all read in one transaction."""
+    """Return a page of episodes with their positions, read in one transaction."""
     connection.execute("BEGIN")
     try:
         rows = connection.execute(_EPISODES, (after, end, _PAGE)).fetchall()
@@ -242,7 +243,7 @@ WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
 
 
 def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict[int, list[Said]], dict[int, str]]:
-    """What was said in each scenario by its position, and the texts of all that."""
+    """Return the messages of each scenario by its position, and their texts by id."""
     passage = lru_cache(maxsize=None)(reading(connection))
     said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
     ids = {id_ for messages in said.values() for message in messages for id_ in message if isinstance(id_, int)}
@@ -281,7 +282,7 @@ def _line(message: Said, texts: Mapping[int, str]) -> Line:
 def _of_sets(
     judging: Sequence[str], read: Callable[[str], Mapping[int, list[Judgement]]]
 ) -> Mapping[int, list[Judgement]]:
-    """The judgements of each scenario: those of the only set, or the panel's of several."""
+    """Return the judgements of each scenario: those of the only set, or the panel's for several."""
     found = {name: read(name) for name in judging}
     if len(found) < 2:
         return next(iter(found.values()), {})
@@ -292,7 +293,7 @@ def _of_sets(
 
 
 def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
-    """Judgements without any words."""
+    """Return judgements without explanations."""
     found: dict[int, list[Judgement]] = {}
     for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
         value = score if score is None else _score(score, is_verdict)
@@ -327,7 +328,7 @@ def _score(score: float, is_verdict: int) -> bool | int | float:
 
 
 def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dict[int, dict[str, int | None]]:
-    """Tokens written, by scenario and role; `None` if a call's are unknown."""
+    """Return the output tokens by scenario and role; `None` if a call's count is unknown."""
     query = (
         "SELECT scenario, role, CAST(total(output_tokens) AS INTEGER), count(*) = count(output_tokens) FROM calls "
         "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not what an earlier take said

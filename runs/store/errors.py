@@ -1,4 +1,4 @@
-"""What can go wrong with a run's file."""
+"""Errors of run files."""
 
 import sqlite3
 from pathlib import Path
@@ -7,11 +7,11 @@ from dialoom.errors import Advice, DialoomError
 
 
 class StoreError(DialoomError):
-    """A run file that cannot be read or written: which, why, and what would be right."""
+    """A run file that cannot be read or written; the message names the file, the cause and a remedy."""
 
 
 def is_about_the_file(error: sqlite3.Error) -> bool:
-    """Whether every other use of the file would meet it too: not what SQLite has against the values of one job."""
+    """Return whether an SQLite error concerns the whole file, and not only the values of one job."""
     return not isinstance(
         error,
         sqlite3.IntegrityError
@@ -23,12 +23,12 @@ def is_about_the_file(error: sqlite3.Error) -> bool:
 
 
 def store_error(path: Path, error: BaseException, is_new: bool = False) -> StoreError:
-    """SQLite's complaint in the user's terms.
+    """Return SQLite's error in the user's terms.
 
     Args:
         path: The run's file.
-        error: What was raised.
-        is_new: Whether the file was being made, so that nothing of it is left.
+        error: The error raised.
+        is_new: Whether the file was being created, so that nothing of it is left.
     """
     text = str(error)
     if is_new and isinstance(error, OSError):

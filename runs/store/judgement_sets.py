@@ -24,9 +24,9 @@ class JudgementSet:
 
     Attributes:
         name: Its name in the run.
-        models: Who judged, by role.
-        prompts: With which prompts: their ids and hashes.
-        members: The sets of whose judges it is the panel; none, if it is a set of its own.
+        models: The judging models, by role.
+        prompts: The prompts used: hashes by id.
+        members: For a panel, the sets of its judges; empty for any other set.
     """
 
     name: str
@@ -36,12 +36,12 @@ class JudgementSet:
 
     @property
     def is_review(self) -> bool:
-        """Whether it is a reviewer's word on how users were played, and none on what the recipe measures."""
+        """Return whether the set rates how users were played, and not what the recipe measures."""
         return REVIEWER in self.models
 
     @property
     def model_names(self) -> dict[str, str]:
-        """The models by role, without their sampling."""
+        """The models by role, without their sampling parameters."""
         return {role: binding.model for role, binding in self.models.items()}
 
 
@@ -71,13 +71,13 @@ def _bindings(text: str) -> dict[str, ModelBinding]:
 
 
 PANEL = "panel"
-"""The name by which a run's panel is asked for."""
+"""The name that selects a run's panel."""
 
 
 def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
-    """The sets of each judge together, oldest first: the same models, sampling and prompts are one judge, asked again.
+    """Return the sets grouped by judge, oldest first: the same models, sampling and prompts count as one judge.
 
-    Reviews are no judge's.
+    Reviews belong to no judge.
     """
     found: list[list[JudgementSet]] = []
     for each in sets:
@@ -92,7 +92,10 @@ def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
 
 
 def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
-    """The panel of a run's judges, each with its oldest set; `None` of fewer than two, or if a set has its name."""
+    """Return the panel of a run's judges, each with its oldest set.
+
+    `None` for fewer than two judges, or if a set uses the panel's name.
+    """
     judges = [group[0] for group in judges_of(sets)]
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
         return None
@@ -103,10 +106,10 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
 
 
 def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
-    """The panel's word on each thing that any of the judges has judged.
+    """Return the panel's judgement on each subject that any of the judges has judged.
 
-    Scores give their median, verdicts what more than half of them say; `tied` if none does. What a judge could not be
-    understood in is left out; if that leaves nothing, it is unparsed.
+    Scores are combined by their median, verdicts by strict majority; without one the status is `tied`. Unparsed
+    judgements are left out; if none is left, the panel's is unparsed.
 
     Args:
         words: The judgements of one scenario by the judge's set.

@@ -1,4 +1,4 @@
-"""What calls have in common, kept once: where in a graph they are made, of which role, by which prompt and model."""
+"""Call kinds, the attributes that calls share, stored once: place in the graph, role, prompt and model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 
 class CallKind(NamedTuple):
-    """The place of a call in its graph, and who is asked how; of the use of a common call, its place alone.
+    """The place of a call in its graph with its role, model and prompt; for the use of a common call, the place alone.
 
     Attributes:
-        judging: A set of judgements, if it is not the run's own.
-        ask: 2 when an unparsable reply is asked for again.
-        sample: Another one has replies of its own.
-        prompt: Its id.
+        judging: The set of judgements, if it is not the run's own.
+        ask: 2 when an unparsable reply is requested again.
+        sample: The sample number; replies are not shared between samples.
+        prompt: The prompt's id.
     """
 
     judging: str | None
@@ -30,20 +30,20 @@ class CallKind(NamedTuple):
 
 
 PLACE = CallKind._fields[:6]
-"""What the use of a common call has of it."""
+"""The fields that are set for the use of a common call."""
 
 _INSERT = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
 
 
 class CallKinds:
-    """The table `kinds`, for use in the writer's jobs; its ids are remembered, as a run has some dozens of them."""
+    """The table `kinds`, for the writer's jobs. Ids are cached, because a run has only some dozens of kinds."""
 
     def __init__(self) -> None:
         self._ids: dict[CallKind, int] = {}
 
     def id_of(self, connection: sqlite3.Connection, kind: CallKind) -> int:
-        """The id of a kind, which is kept if it was not yet."""
+        """Return the id of a kind, which is inserted if it is new."""
         if (known := self._ids.get(kind)) is not None:
             return known
         row = connection.execute(_FIND, kind).fetchone()
@@ -53,10 +53,10 @@ class CallKinds:
         return int(id_)
 
     def of(self, connection: sqlite3.Connection, row: Mapping[str, Any], place_only: bool = False) -> int:
-        """The id of the kind of a row of the views, `calls` or (by its place only) `common_uses`."""
+        """Return the id of the kind of a row of the views: `calls` or (by its place only) `common_uses`."""
         names = PLACE if place_only else CallKind._fields
         return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
 
     def forget(self) -> None:
-        """Remember nothing: some of it was undone."""
+        """Clear the cache, because some of it was rolled back."""
         self._ids.clear()

@@ -17,19 +17,19 @@ from .writer import Transactions
 
 _BITS = 60
 _KEY = "dealt "
-"""Begins the keys of open deals among the facts about a run; the scenario's place in the plan follows."""
+"""The prefix of the keys of open leases in the table `run`; the scenario's position in the plan follows."""
 
 
 class Deals:
-    """Scenarios on their way between a run's file and workers' files.
+    """The leases of scenarios between a run's file and workers' files.
 
     Args:
         reader: Reads the file.
-        transactions: Write to it.
-        texts: Its texts.
-        passages: Its passages.
-        kinds: The kinds of its calls.
-        checkpoints: Gives out the ids of checkpoints' rows, and must hear of those that were written past it.
+        transactions: Write to the file.
+        texts: The file's texts.
+        passages: The file's passages.
+        kinds: The kinds of the file's calls.
+        checkpoints: Assigns the ids of checkpoints' rows; its cache is cleared when rows are written without it.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Deals:
         self._checkpoints = checkpoints
 
     async def deal(self, works: Sequence[Work]) -> list[Parcel]:
-        """Pack scenarios to be worked on elsewhere, and keep in mind that they are.
+        """Lease scenarios to a worker: pack them for transfer and record the leases.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -61,7 +61,7 @@ class Deals:
         return parcels
 
     async def receive(self, parcels: Sequence[Parcel]) -> None:
-        """Put scenarios that were dealt into this file, a worker's.
+        """Store leased scenarios in this file, a worker's.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -77,21 +77,21 @@ class Deals:
         await self._transactions.soon(keep)
 
     def packed(self, position: int, thread: str) -> Parcel:
-        """What has come of a scenario that was dealt to this file."""
+        """Return the result of a scenario that was leased to this file, packed for transfer."""
         return pack(self._reader, position, thread, self._number(position), is_dealt=False)
 
     def open(self) -> dict[int, int]:
-        """What was dealt out and is waited for: the numbers of the deals by the places of their scenarios."""
+        """Return the open leases: their numbers by the positions of their scenarios."""
         return {position: number for position, (number, _) in self._dealt().items()}
 
     def left(self, wanted: Mapping[int, int]) -> Iterator[Parcel]:
-        """What has come up to now of those scenarios that were dealt to this file under these numbers."""
+        """Yield the results so far of the scenarios that were leased to this file under these numbers."""
         for position, (number, thread) in self._dealt().items():
             if wanted.get(position) == number:
                 yield pack(self._reader, position, thread, number, is_dealt=False)
 
     async def fold(self, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """Take back what came of deals, in one transaction; returns those that had not been taken back before.
+        """Merge the results of leases in one transaction and return those that had not been merged before.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -99,11 +99,11 @@ class Deals:
         return await self._transactions.soon(lambda connection: self._folded(connection, parcels))
 
     def fold_now(self, parcels: Sequence[Parcel]) -> list[Parcel]:
-        """As `fold`, for callers without an event loop."""
+        """Merge as `fold` does, for callers without an event loop."""
         return self._transactions.now(lambda connection: self._folded(connection, parcels))
 
     async def keep_common(self, parcels: Sequence[Parcel]) -> None:
-        """Keep common calls that were made in other files."""
+        """Store common calls that were made in other files."""
 
         def keep(connection: sqlite3.Connection) -> None:
             for parcel in parcels:
@@ -112,11 +112,11 @@ class Deals:
         await self._transactions.soon(keep)
 
     def common(self, key: str) -> Parcel | None:
-        """The answered common call of a key (its hex digits), if there is one."""
+        """Return the answered common call of a key (hex digits); `None` if there is none."""
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
     def forget_all(self) -> None:
-        """Nobody works on anything: what had been dealt and was not taken back is lost, and still to be done."""
+        """Drop all open leases, as no worker is left: scenarios whose results were not merged remain to be done."""
 
         def forget(connection: sqlite3.Connection) -> int:
             delete = "DELETE FROM run WHERE key >= ? AND key < ?"
@@ -134,7 +134,7 @@ class Deals:
         return taken
 
     def _dealt(self) -> dict[int, tuple[int, str]]:
-        """The number and the thread of each deal, by the place of its scenario."""
+        """Return the number and the thread of each lease, by the position of its scenario."""
         query = "SELECT key, value FROM run WHERE key >= ? AND key < ?"
         found: dict[int, tuple[int, str]] = {}
         for key, value in self._reader.execute(query, (_KEY, _KEY + "\U0010ffff")).fetchall():
@@ -155,6 +155,6 @@ def _note(connection: sqlite3.Connection, parcels: Sequence[Parcel]) -> None:
 
 
 def _is_open(connection: sqlite3.Connection, parcel: Parcel) -> bool:
-    """Whether what came of a deal is still waited for."""
+    """Return whether the lease of a result is still open."""
     row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{parcel.position}",)).fetchone()
     return row is not None and int(row[0].partition(" ")[0]) == parcel.deal

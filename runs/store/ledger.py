@@ -31,12 +31,12 @@ SAID = "said"
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """What the calls of a thread are booked on.
+    """The scenario, judgement set and branch that a thread's calls are recorded under.
 
     Attributes:
-        position: The scenario's.
-        judging: A set of judgements, if it is not the run's own.
-        branch: The branch that they are made in, if it is not the scenario's own line.
+        position: The scenario's position.
+        judging: The set of judgements, if it is not the run's own.
+        branch: The branch that the calls are made in, if it is not the scenario's own line.
     """
 
     position: int
@@ -45,14 +45,14 @@ class Booking:
 
 
 Threads = Mapping[str, Booking]
-"""The bookings of the threads that are under way."""
+"""The bookings of the threads in progress."""
 
 
 class SQLiteLedger:
     """The gateway's ledger over the run's file.
 
-    A row with neither a reply nor an error is a call that was sent and not answered: it is under way, or a crash came
-    in between and nobody can know whether the provider has billed it.
+    A row with neither a reply nor an error is a call that was sent and not answered: it is in progress, or the process
+    crashed and nobody can know whether the provider billed it.
     """
 
     def __init__(self, writer: Writer, texts: Texts, passages: Passages, threads: Threads) -> None:
@@ -63,7 +63,7 @@ class SQLiteLedger:
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """The reply that a call of this identity got, counted as a replay; else the id of a new call.
+        """Return the recorded reply of a call with this key, counted as a replay, or else the id of a new call.
 
         Either is durable on return.
         """
@@ -74,20 +74,20 @@ class SQLiteLedger:
         return await self._writer.submit(work)
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """The reply that a call of this identity got, counted as a replay; nothing is begun.
+        """Return the recorded reply of a call with this key, counted as a replay; no call is begun.
 
-        The use of a common call is no replay, and is noted with its place.
+        The use of a common call does not count as a replay; its place is recorded instead.
         """
         return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Write down a failed attempt; durable on return."""
+        """Record a failed attempt; durable on return."""
         row = (id_, attempt.number, round(attempt.latency, 4), attempt.error, attempt.retry_after)
         insert = "INSERT INTO attempts (call, number, latency, error, retry_after) VALUES (?, ?, ?, ?, ?)"
         await self._writer.submit(lambda connection: connection.execute(insert, row).rowcount)
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Write down what came of it; durable on return."""
+        """Record a call's result; durable on return."""
         await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
 
     def _replayed(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
@@ -99,13 +99,13 @@ class SQLiteLedger:
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         if row[1] is not None and self._is_played(row[2]):
-            # The scenario's own line has come to what a branch had asked before it.
+            # The scenario's own line has reached a call that a branch had made before it.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
 
     def _is_played(self, position: int) -> bool:
-        """Whether a scenario's own line is under way."""
-        bookings = list(self._threads.values())  # at once, as the event loop's thread changes it
+        """Return whether a scenario's own line is in progress."""
+        bookings = list(self._threads.values())  # copied at once, because the event loop's thread changes it
         return any(each.position == position and each.branch is None for each in bookings)
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
@@ -146,7 +146,7 @@ class SQLiteLedger:
         return (*said, self._texts.id_of(connection, canonical(rest))) if rest else said
 
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
-        """Write down where the reply of a common call is used; again, if a crash came in between."""
+        """Record where a common call's reply is used, unless that is recorded already (after a crash)."""
         booking = self._threads[place.scenario]
         (sample,) = connection.execute(_SAMPLE, (booking.position,)).fetchone()
         kind = CallKind(booking.judging, place.node, place.step, place.ordinal, place.ask, sample)
@@ -173,7 +173,7 @@ class SQLiteLedger:
 
 
 _NOWHERE = (None, None, None)
-"""A common call belongs to no scenario, nor to a node, a step and an ordinal there."""
+"""The place of a common call, which belongs to no scenario and so to no node, step and ordinal."""
 
 _FIND = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
@@ -196,7 +196,7 @@ _INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALU
 
 
 def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
-    """Keep a call that was made elsewhere, a row of `calls`; returns its id, which is a new one if it has none."""
+    """Insert a call that was made in another file, a row of `calls`; return its id (a new one if it has none)."""
     latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
     row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
     id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
@@ -205,13 +205,13 @@ def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[
 
 
 def insert_use(connection: sqlite3.Connection, kinds: CallKinds, use: Mapping[str, Any]) -> None:
-    """Keep where a common call was used, a row of `common_uses`."""
+    """Insert the place where a common call was used, a row of `common_uses`."""
     row = (use["scenario"], kinds.of(connection, use, place_only=True), use["branch"], use["key"])
     connection.execute("INSERT INTO kept_uses (scenario, kind, branch, key) VALUES (?, ?, ?, ?)", row)
 
 
 def _key(key: str) -> bytes:
-    """The first 16 bytes of the call's identity."""
+    """Return the first 16 bytes of the call's key."""
     return bytes.fromhex(key[:32])
 
 
@@ -219,13 +219,13 @@ _PAGE = 500
 
 
 def read_calls(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Every call in the order in which they were begun, without its request.
+    """Yield every call in the order in which the calls began, without its request.
 
     Yields:
         `call` (its row), `number` (the scenario's place in the plan, from 1), `id`, `node`, `step`, `ordinal` (all
-        `None` of a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`,
-        `judging` (a later set's name), `branch`, `reply` (its words), `tool_calls` (what it calls besides), `error`,
-        `finish_reason`, tokens, `cost` (US dollars), `attempts`, `latency` (seconds) and `replays`.
+        `None` for a common call, which belongs to no scenario), `role`, `model`, `prompt`, `sample`, `ask`, `judging`
+        (a later set's name), `branch`, `reply` (its text), `tool_calls`, `error`, `finish_reason`, tokens, `cost` (US
+        dollars), `attempts`, `latency` (seconds) and `replays`.
     """
     after = 0
     while rows := connection.execute(_CALLS, (after, _PAGE)).fetchall():
@@ -241,12 +241,12 @@ def _call(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
-    """The calls of one scenario since it was begun (anew), as `read_calls` has them."""
+    """Return the calls of one scenario since it was (re)started, as in `read_calls`."""
     return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
 
 
 def read_unsound(connection: sqlite3.Connection) -> list[int]:
-    """The positions of the finished scenarios that have faults, or lines that were asked for again because of one."""
+    """Return the positions of the finished scenarios with faults, or with lines requested again because of one."""
     return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
@@ -255,8 +255,8 @@ class CommonCall:
     """A call that belongs to no scenario.
 
     Attributes:
-        node: Where a scenario used it.
-        scenarios: How many used it.
+        node: The node where a scenario used it.
+        scenarios: The number of scenarios that used it.
     """
 
     role: str
@@ -267,7 +267,7 @@ class CommonCall:
 
 
 def read_common_calls(connection: sqlite3.Connection, position: int) -> list[CommonCall]:
-    """The answered common calls that a scenario used in the run itself, in the order of its steps."""
+    """Return the answered common calls that a scenario used in the run itself, in the order of its steps."""
     return [CommonCall(*row) for row in connection.execute(_COMMON, (position,))]
 
 
@@ -299,7 +299,7 @@ class Asked:
     """A request.
 
     Attributes:
-        messages: In their order.
+        messages: The messages in order.
         tools: The definitions of the tools that it offered.
     """
 
@@ -308,7 +308,7 @@ class Asked:
 
 
 def read_asked(connection: sqlite3.Connection, column: str) -> Asked:
-    """The request that a call's column `messages` stands for."""
+    """Return the request that a call's column `messages` encodes."""
     text = reading_texts(connection)
     said = read_messages(column, reading(connection))
     tools = _TOOLS.validate_json(text(said.pop(0)[1])) if said[:1] and said[0][0] == TOOLS else []
@@ -316,7 +316,7 @@ def read_asked(connection: sqlite3.Connection, column: str) -> Asked:
 
 
 def read_request(connection: sqlite3.Connection, call: int) -> Asked | None:
-    """What a call asked, by its row in the ledger; `None` if there is no such call."""
+    """Return a call's request, by its row in the ledger; `None` if there is no such call."""
     row = connection.execute("SELECT messages FROM calls WHERE id = ?", (call,)).fetchone()
     return None if row is None else read_asked(connection, row["messages"])
 

@@ -1,4 +1,4 @@
-"""Pages of a run's scenarios: chosen, ordered and counted by SQLite, so that nothing grows with the run."""
+"""Pages of a run's scenarios, filtered, sorted and counted by SQLite, so that memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from dialoom.graphs.fault import BY_JUDGES
 from .errors import StoreError
 
 ANY, NONE = "any", "none"
-"""Of faults: those that have some, and those that are known to have none."""
+"""Values of the fault filter: scenarios with faults, and those known to have none."""
 
 STATES = ("pending", "done", "failed")
 _MOST_VALUES = 100
-"""A facet that has more values is no choice."""
+"""The maximum number of values of a facet that is offered as a filter."""
 
 Choices = Mapping[str, Mapping[str, int]]
-"""By name of a facet: its values, and how many scenarios have each."""
+"""The number of scenarios by facet name and value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioQuery:
-    """Which scenarios are wanted, and in which order.
+    """A filter and an order for scenarios.
 
     Attributes:
-        state: `pending`, `done` or `failed`; empty for all. So are the other texts.
-        ended_by: How they ended.
-        facets: Values of facets by name; a facet that is a list must hold the value.
-        at_least: The least mean score by metric.
-        at_most: The highest.
-        fault: `any`, `none`, a kind of fault, the role whose fault it is, or both, as in `user/echo`.
-        among: Only these positions; by default all.
-        without: And none of these.
+        state: `pending`, `done` or `failed`; empty for all, as for the other strings.
+        ended_by: The ending.
+        facets: Values of facets by name; a facet that is a list must contain the value.
+        at_least: The minimum mean score by metric.
+        at_most: The maximum mean score by metric.
+        fault: `any`, `none`, a kind of fault, the role at fault, or both, as in `user/echo`.
+        among: The positions to include; by default all.
+        without: The positions to exclude.
         sort: `number`, `id`, `state`, `ended_by`, `faults`, `cost`, `tokens`, `score:METRIC`, `count:NAME` or
-            `facet:NAME`. What has no value comes last.
-        is_descending: The highest first.
-        judging: Whose scores; by default the oldest set's.
+            `facet:NAME`. Scenarios without a value come last.
+        is_descending: Whether the highest come first.
+        judging: The set of judgements whose scores are used; by default the oldest.
     """
 
     state: str = ""
@@ -63,15 +63,15 @@ class ScenarioRow:
         position: Its place in the plan, from 0.
         id: Its id.
         state: `pending`, `done` or `failed`.
-        ended_by: How it ended; empty while it has not.
-        error: What it failed of.
-        facets: What it shows of itself.
-        counts: Figures of the recipe's own.
-        scores: Mean score by metric.
-        faults: How many faults its dialogue has; `None` if that is not known.
-        cost: US dollars of its own calls; `None` if unknown.
-        tokens: Read and written by its own calls; `None` if unknown.
-        is_changed: Whether its outcome is that of a branch that a person made.
+        ended_by: Its ending; empty while it is pending.
+        error: The error that it failed with.
+        facets: Its facets.
+        counts: The recipe's own counts.
+        scores: The mean score by metric.
+        faults: The number of faults in its dialogue; `None` if unknown.
+        cost: The cost of its own calls in US dollars; `None` if unknown.
+        tokens: The input and output tokens of its own calls; `None` if unknown.
+        is_changed: Whether its outcome comes from a branch that a person made.
     """
 
     position: int
@@ -90,13 +90,13 @@ class ScenarioRow:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What stands beside a scenario among those that a query finds.
+    """The neighbours of a scenario in a query's result.
 
     Attributes:
-        before: The position of the one before it; `None` if it is the first.
-        after: The position of the one after it; `None` if it is the last.
-        place: Its place among them, from 1.
-        total: How many there are.
+        before: The position of the previous scenario; `None` if it is the first.
+        after: The position of the next scenario; `None` if it is the last.
+        place: Its place in the result, from 1.
+        total: The number of scenarios in the result.
     """
 
     before: int | None
@@ -107,13 +107,13 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPage:
-    """Some of the scenarios that a query finds.
+    """A page of a query's result.
 
     Attributes:
-        rows: These.
-        total: How many it finds.
-        offset: How many of them come before these.
-        said: By position, the first message in which that was said which was asked for.
+        rows: The page's scenarios.
+        total: The number of scenarios in the result.
+        offset: The number of scenarios before this page.
+        said: The first message that contains the searched words, by position.
     """
 
     rows: Sequence[ScenarioRow]
@@ -125,17 +125,17 @@ class ScenarioPage:
 def read_page(
     connection: sqlite3.Connection, judging: str, query: ScenarioQuery, offset: int, limit: int
 ) -> ScenarioPage:
-    """A page, consistent in itself while others write.
+    """Read a page in one transaction, so that it is consistent while others write.
 
     Args:
         connection: Reads the run.
         judging: The set of judgements.
-        query: What is wanted.
-        offset: How many are passed over.
-        limit: How many there are on a page.
+        query: The filter and the order.
+        offset: The number of scenarios to skip.
+        limit: The number of scenarios on a page.
 
     Raises:
-        StoreError: If a state or an order is none.
+        StoreError: If a state or an order is invalid.
     """
     parts = _Conditions(judging)
     chosen = parts.of(query)
@@ -154,16 +154,16 @@ def read_page(
 def read_neighbours(
     connection: sqlite3.Connection, judging: str, query: ScenarioQuery, position: int
 ) -> Neighbours | None:
-    """What stands beside a scenario; `None` if the query does not find it.
+    """Return the neighbours of a scenario; `None` if the query does not find it.
 
     Args:
         connection: Reads the run.
         judging: The set of judgements.
-        query: Which scenarios, and in which order.
-        position: The scenario's.
+        query: The filter and the order.
+        position: The scenario's position.
 
     Raises:
-        StoreError: If a state or an order is none.
+        StoreError: If a state or an order is invalid.
     """
     parts = _Conditions(judging)
     chosen = parts.of(query)
@@ -179,7 +179,7 @@ def read_neighbours(
 
 
 def read_choices(connection: sqlite3.Connection) -> Choices:
-    """What can be chosen: states, endings, faults, and the values of those facets that have few of them."""
+    """Return the values to filter by: states, endings, faults, and the facets that have few values."""
     found: dict[str, dict[str, int]] = {}
     for name, query in _CHOICES.items():
         found[name] = {str(value): count for value, count in connection.execute(query).fetchall() if value is not None}
@@ -191,7 +191,7 @@ def read_choices(connection: sqlite3.Connection) -> Choices:
 
 _FROM = "FROM scenarios LEFT JOIN outcomes ON outcomes.scenario = position AND state IN ('done', 'failed')"
 
-# A facet is a text, a number or a list of them.
+# A facet is a string, a number or a list of them.
 _FACETS = """
 SELECT name, value, count(*) FROM (
     SELECT each.key AS name, CAST(each.value AS TEXT) AS value FROM scenarios, json_each(facets) AS each
@@ -237,7 +237,7 @@ _PLAIN_KEYS = {
 
 
 def _key(sort: str, judging: str) -> tuple[str, list[str]]:
-    """What scenarios are ordered by, as SQL, and its parameters."""
+    """Return the SQL expression that scenarios are sorted by, and its parameters."""
     if sort in _PLAIN_KEYS:
         return _PLAIN_KEYS[sort], []
     kind, _, name = sort.partition(":")
@@ -253,14 +253,14 @@ def _key(sort: str, judging: str) -> tuple[str, list[str]]:
 
 
 def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
-    """What a query's scenarios are ordered by, as SQL, its parameters, and the order of the column `sorted`."""
+    """Return a query's sort expression in SQL, its parameters, and the ORDER BY clause over the column `sorted`."""
     key, values = _key(query.sort or "number", judging)
     way = "DESC" if query.is_descending else "ASC"
     return key, values, f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
 
 
 class _Conditions:
-    """What is wanted, as SQL; what a user has written is in `values` only."""
+    """The conditions of a query, as SQL; the user's input is in `values` only."""
 
     def __init__(self, judging: str) -> None:
         self._judging = judging
@@ -268,7 +268,7 @@ class _Conditions:
         self.values: list[str | float] = []
 
     def of(self, query: ScenarioQuery) -> str:
-        """The clause of a query."""
+        """Return the WHERE clause of a query."""
         if query.state:
             if query.state not in STATES:
                 raise StoreError(f"state {query.state!r:.80}: there are {', '.join(STATES)}", setting="state")

@@ -1,8 +1,9 @@
-"""Long lists of messages, in passages that are stored once: what two conversations share costs neither of them much.
+"""Passages: stretches of long message lists, stored once and shared between conversations.
 
-A list is cut where its own content says so, so that equal stretches are cut alike wherever they stand: the hundreds of
-turns that every scenario of a table has in the middle are the same passages for all of them, and a conversation that
-has gone on by a line has only its last few lines to write down anew. A list of many passages is cut in the same way.
+A list is cut at points that its own content determines, so that equal stretches are cut alike wherever they stand: the
+hundreds of turns that every scenario of a table has in the middle are the same passages for all of them, and a
+conversation that has grown by a line only stores its last few lines again. A list of many passages is cut in the same
+way.
 """
 
 from __future__ import annotations
@@ -16,37 +17,38 @@ from typing import TypeAlias
 from .documents import digest
 
 Said: TypeAlias = tuple[str, int, *tuple[str | int, ...]]
-"""A message: its role and the id of its text; behind these, where an outcome's line broke off, why it did, and where
-there is more to it than words (calls of tools), the id of a text with that as JSON."""
+"""A message: its role and the id of its text. Optional further entries: the finish reason of an incomplete line (a
+string), and the id of a text with the message's other fields, such as tool calls, as JSON (an integer).
+"""
 
 TOOLS = "tools"
-"""Stands for the role in the first entry of a request that offers tools, whose text is their definitions as JSON."""
+"""The role in the first entry of a request that offers tools; its text holds their definitions as JSON."""
 
 LONG = 64
-"""Lists of at most so many messages stay as they are: most do, and are read without a second look."""
+"""Lists of at most this many messages are stored whole: most are this short, and are read without a further lookup."""
 
 _SHORTEST, _LONGEST = 4, 64
 _FEW = 16
-"""Entries at most of a list that is cut; of passages, as every scenario has such a list of its own."""
+"""The maximum number of entries of a list after cutting; kept low because every scenario has such a list of its own."""
 
 _REMEMBERED = 4096
 _GOLDEN = 0x9E3779B1
 _ONE_IN_16 = 28
-"""Of ids that follow on each other, too, one in sixteen ends a passage."""
+"""The shift of a 32-bit hash that leaves 4 bits: one id in sixteen ends a passage, even among consecutive ids."""
 
 _Entry: TypeAlias = "Said | int"
 
 
 class Passages:
-    """The `passages` table, for use in the writer's jobs; the ids of lately used ones are remembered."""
+    """The `passages` table, for the writer's jobs; the ids of recently used passages are cached."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[tuple[_Entry, ...], int] = OrderedDict()
 
     def text_of(self, connection: sqlite3.Connection, messages: Sequence[Said]) -> str:
-        """Messages as a column holds them, their passages kept if they were not yet.
+        """Return messages as a column stores them; new passages are inserted.
 
-        The last message always stands in the column itself.
+        The last message is always stored in the column itself.
         """
         if len(messages) <= LONG:
             return _text(messages)
@@ -56,11 +58,11 @@ class Passages:
         return _text([*entries, messages[-1]])
 
     def forget(self) -> None:
-        """Remember nothing: some of it was undone."""
+        """Clear the cache, because some of it was rolled back."""
         self._ids.clear()
 
     def _cut(self, connection: sqlite3.Connection, entries: list[_Entry]) -> list[_Entry]:
-        """The list with a passage in the place of every stretch that has come to its end."""
+        """Return the list with every complete stretch replaced by the id of its passage."""
         cut: list[_Entry] = []
         start = 0
         for end, entry in enumerate(entries, start=1):
@@ -80,7 +82,7 @@ class Passages:
         return id_
 
     def kept(self, connection: sqlite3.Connection, content: str) -> int:
-        """The id of the passage that has this content, as its column holds it; it is kept if it was not yet."""
+        """Return the id of the passage with this content, as its column holds it; a new one is inserted."""
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
@@ -90,11 +92,11 @@ class Passages:
 
 
 def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
-    """The messages of a column.
+    """Return the messages of a column.
 
     Args:
-        text: What it holds.
-        passage: Gives what a passage holds, by its id.
+        text: The column's value.
+        passage: Returns the content of a passage by its id.
     """
     found: list[Said] = []
     for entry in json.loads(text):
@@ -106,12 +108,12 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
 
 
 def beyond_words_of(message: Said) -> int | None:
-    """The id of the text that holds what a message is besides its words."""
+    """Return the id of the text with a message's fields other than its words; `None` if it has none."""
     return next((each for each in message[2:] if isinstance(each, int)), None)
 
 
 def reading(connection: sqlite3.Connection) -> Callable[[int], str]:
-    """What `read_messages` asks for passages, over a connection."""
+    """Return the function that reads a passage over a connection, for `read_messages`."""
     return lambda id_: str(connection.execute("SELECT messages FROM passages WHERE id = ?", (id_,)).fetchone()[0])
 
 

@@ -23,10 +23,10 @@ from .ledger import Booking
 
 
 def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> int:
-    """Add scenarios in their order, and that planning is finished; returns how many they are.
+    """Insert scenarios in order, mark the planning as finished, and return their number.
 
     Raises:
-        StoreError: If two of them are the same.
+        StoreError: If two scenarios have the same id.
     """
 
     def keep(hash_: bytes, content: str) -> None:
@@ -55,7 +55,7 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
 
 _PAGE = 200
 _MOST_PARTS = 10_000
-"""Documents of one scenario: in a crafted file, parts may refer to each other without end."""
+"""The maximum number of documents of one scenario: in a crafted file, parts may refer to each other endlessly."""
 
 
 class ScenarioTable:
@@ -63,7 +63,7 @@ class ScenarioTable:
 
     Args:
         path: The run's file, for messages.
-        reader: Reads it.
+        reader: Reads the file.
     """
 
     def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
@@ -73,11 +73,11 @@ class ScenarioTable:
         self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
-        """A query's rows, read page by page as they are asked for, so that no read lasts long.
+        """Yield a query's rows, read page by page on demand, so that no read transaction lasts long.
 
         Args:
-            query: Takes the last position that was read and the size of a page, selects `position`, and is ordered by
-                it.
+            query: A query whose first parameters are the last position read and the page size, that selects `position`,
+                and is ordered by it.
             values: Its further parameters.
         """
         after = -1
@@ -86,7 +86,7 @@ class ScenarioTable:
             after = page[-1]["position"]
 
     def scenario(self, recipe: Recipe, content: str) -> Scenario:
-        """A scenario of a recipe, from the column `content` of its row.
+        """Return a recipe's scenario, from the column `content` of its row.
 
         Raises:
             StoreError: If the file lacks a part of it.
@@ -102,16 +102,16 @@ class ScenarioTable:
         return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
-        """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
+        """Return the position of a scenario by its id, a prefix of its id, or its number in the plan (from 1).
 
         Raises:
-            StoreError: If it fits none or several.
+            StoreError: If no scenario or several match.
         """
         if name.isdecimal() and (position := self._find("position = ?", int(name) - 1)) is not None:
             return position
         if (position := self.position_of(name)) is not None:
             return position
-        # Ids sort by their text, so those that begin alike stand together in the index.
+        # Ids are sorted by their text, so those with a common prefix are adjacent in the index.
         query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
         rows = self._reader.execute(query, (name, name + "\U0010ffff")).fetchall() if name else []
         if len(rows) == 1:
@@ -125,11 +125,11 @@ class ScenarioTable:
         )
 
     def position_of(self, id_: str) -> int | None:
-        """The position of a scenario by its whole id; `None` if there is none of it."""
+        """Return the position of a scenario by its full id; `None` if there is none."""
         return self._find("id = ?", id_)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
-        """Every scenario's place in the plan, id, state and ending."""
+        """Yield every scenario's position, id, state and ending."""
         query = (
             "SELECT position, id, state, ended_by FROM scenarios LEFT JOIN outcomes ON scenario = position "
             "WHERE position > ? ORDER BY position LIMIT ?"
@@ -137,7 +137,7 @@ class ScenarioTable:
         yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
 
     def facets(self) -> Iterator[dict[str, Any]]:
-        """What every scenario shows of itself, finished or not."""
+        """Yield every scenario's facets, finished or not."""
         query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
         yield from (json.loads(row["facets"]) for row in self.rows(query))
 
@@ -159,19 +159,19 @@ class ScenarioTable:
 
 
 def thread_of(id_: str, take: int) -> str:
-    """A scenario's thread of checkpoints: one that is played anew has another."""
+    """Return the name of a scenario's thread of checkpoints; each take has its own."""
     return f"{id_}@{take}" if take else id_
 
 
 @dataclass(frozen=True, slots=True)
 class PlayWork:
-    """A scenario to be played.
+    """A scenario to play.
 
     Attributes:
         position: Its place in the plan, from 0.
         scenario: The scenario.
         thread: The thread of its checkpoints.
-        sample: 0; another number gets replies of its own instead of those that the ledger holds.
+        sample: 0, or the number of a sample whose replies are not shared with others in the ledger.
     """
 
     position: int
@@ -182,14 +182,14 @@ class PlayWork:
 
 @dataclass(frozen=True, slots=True)
 class JudgeWork:
-    """A finished scenario that a set of judgements has none of yet.
+    """A finished scenario without judgements in a set.
 
     Attributes:
         position: Its place in the plan, from 0.
         scenario: The scenario.
         thread: The thread of the judging's checkpoints.
-        judgement_set: The name of the set that the judgements go to.
-        outcome: What came of the scenario, without judgements.
+        judgement_set: The name of the set that the judgements are added to.
+        outcome: The scenario's outcome, without judgements.
     """
 
     position: int
@@ -201,15 +201,15 @@ class JudgeWork:
 
 @dataclass(frozen=True, slots=True)
 class RejudgeWork:
-    """A finished scenario whose unparsed judgements in a set are to be made again.
+    """A finished scenario whose unparsed judgements in a set are to be repeated.
 
     Attributes:
         position: Its place in the plan, from 0.
         scenario: The scenario.
         thread: The thread of the judging's checkpoints.
         judgement_set: The name of the set.
-        sample: Has replies of its own, so that the judge is really asked again.
-        outcome: What came of the scenario, with those judgements of the set that stay.
+        sample: A new sample number, so that the judge is called again instead of reusing replies.
+        outcome: The scenario's outcome, with the parsed judgements of the set.
     """
 
     position: int
@@ -221,16 +221,16 @@ class RejudgeWork:
 
 
 Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
-"""Any of these."""
+"""Any unit of work in a run."""
 
 
 class WorkQueue:
-    """What is to be done in a run: always read from the file, in plan order, page by page as it is asked for.
+    """The open work of a run, read from the file in plan order, page by page on demand.
 
     Args:
         reader: Reads the file.
-        scenarios: Its scenarios.
-        bookings: On what the calls of each thread under way are booked; the ledger reads it.
+        scenarios: The file's scenarios.
+        bookings: The bookings of the threads in progress; the ledger reads them.
     """
 
     def __init__(self, reader: sqlite3.Connection, scenarios: ScenarioTable, bookings: dict[str, Booking]) -> None:
@@ -241,12 +241,12 @@ class WorkQueue:
     def pending(
         self, recipe: Recipe, only: Container[int] | None = None, longest_first: str | None = None
     ) -> Iterator[PlayWork]:
-        """Scenarios to play.
+        """Yield the scenarios to play.
 
         Args:
-            recipe: Whose they are.
-            only: Their positions, if not all are wanted.
-            longest_first: A facet; those of which it is greatest come first then, and not those of the plan.
+            recipe: Their recipe.
+            only: The positions to include; by default all.
+            longest_first: A facet to sort by in descending order, instead of the plan's order.
         """
         if longest_first is not None:
             query = "SELECT position FROM scenarios WHERE state = 'pending' ORDER BY facets ->> ? DESC, position"
@@ -263,17 +263,17 @@ class WorkQueue:
                 yield self._play_work(recipe, row)
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
-        """A scenario as it is to be played (or was), whatever has become of it."""
+        """Return the work of playing a scenario, whatever its state."""
         query = "SELECT position, content, take, sample FROM scenarios WHERE position = ?"
         return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
 
     def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
-        """Finished scenarios that a set has no judgements of yet.
+        """Yield the finished scenarios without judgements in a set.
 
         Args:
-            recipe: Whose they are.
+            recipe: Their recipe.
             name: The set's name.
-            only: Their positions, if not all are wanted.
+            only: The positions to include; by default all.
         """
         query = (
             "SELECT position, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
@@ -287,7 +287,7 @@ class WorkQueue:
             yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
-        """How many finished scenarios a set has no judgements of yet: of all, or of some positions."""
+        """Return the number of finished scenarios without judgements in a set, of all or of some positions."""
         query = (
             "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
@@ -295,12 +295,12 @@ class WorkQueue:
         return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
     def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
-        """Finished scenarios whose unparsed judgements in a set are to be made again (see `Retries.unparsed`).
+        """Yield the finished scenarios whose unparsed judgements in a set are to be repeated (see `Retries.unparsed`).
 
         Args:
-            recipe: Whose they are.
+            recipe: Their recipe.
             name: The set's name.
-            only: Their positions, if not all are wanted.
+            only: The positions to include; by default all.
         """
         query = (
             "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
@@ -319,7 +319,7 @@ class WorkQueue:
             yield RejudgeWork(position, scenario, thread, name, sample, outcome)
 
     def begin(self, work: Work, branch: str | None = None) -> None:
-        """Say that work is under way, so that its calls are booked on its scenario.
+        """Mark work as in progress, so that its calls are recorded under its scenario.
 
         Args:
             work: The work.
@@ -333,7 +333,7 @@ class WorkQueue:
         self._bookings[work.thread] = Booking(work.position, judging, branch)
 
     def end(self, work: Work) -> None:
-        """Say that work is not under way any more, whatever came of it."""
+        """Mark work as no longer in progress, whatever its result."""
         self._bookings.pop(work.thread, None)
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:

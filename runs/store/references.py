@@ -1,6 +1,6 @@
-"""References to texts that were said or sent: where JSON would repeat one of them, `{"$text": id}` stands instead.
+"""References to stored texts: where JSON would repeat one of them, it contains `{"$text": id}` instead.
 
-Where it is the key of an object, `"$text id"` does.
+A text that is the key of an object is replaced by `"$text id"`.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import TypeAlias
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 TEXT = "$text"
-"""The key of a reference. A dict that has keys like it itself is kept as `{"$text": [[key, value], ...]}`."""
+"""The key of a reference. A dict with similar keys of its own is stored as `{"$text": [[key, value], ...]}`."""
 
 LONG = 64
-"""Letters from which on a text is looked for among those that are kept."""
+"""The minimum length in characters of a text that is looked up among the stored ones."""
 
 FindText: TypeAlias = "Callable[[str], int | None]"
-"""The id of a text, if it is kept."""
+"""Returns the id of a text; `None` if it is not stored."""
 
 ReadText: TypeAlias = "Callable[[int], str]"
-"""A text, by its id."""
+"""Returns a text by its id."""
 
 
 def no_text(id_: int) -> str:
-    """For JSON that is in no run's file, and so refers to nothing."""
+    """Raise an error: the reader of texts for JSON outside any run's file, which must not contain references."""
     raise LookupError(f"there is no text {id_} outside a run's file")
 
 
 def referring(value: Json, find: FindText) -> Json:
-    """A JSON value with references to the texts that are kept."""
+    """Return a JSON value with stored texts replaced by references."""
     if isinstance(value, str):
         id_ = find(value) if len(value) >= LONG else None
         return value if id_ is None else {TEXT: id_}
@@ -49,19 +49,19 @@ def _key(key: str, find: FindText) -> str:
 
 
 def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
-    """An object with its keys as they were."""
+    """Return an object with its original keys."""
     if not any(key.startswith(TEXT) for key in parts):
         return parts
     return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
 
 
 def restored(content: Json, read: ReadText) -> Json:
-    """What stands under the key of a reference: the text, or the dict that is none."""
+    """Return the value of a reference's content: the text, or the dict that was stored as a list of pairs."""
     if isinstance(content, list):
         return dict(content)  # type: ignore[arg-type]
     return read(content)  # type: ignore[arg-type]
 
 
 def reading(read: ReadText) -> Callable[[dict[str, Json]], Json]:
-    """For a reader of JSON that `referring` gave: what each of its objects is."""
+    """Return an object hook for reading JSON made by `referring`."""
     return lambda parts: restored(parts[TEXT], read) if TEXT in parts else with_keys(parts, read)

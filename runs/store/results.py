@@ -23,14 +23,14 @@ from .writer import Transactions
 def insert_judgements(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement], after: int = -1
 ) -> None:
-    """Add judgements of a scenario to a set that has none of these things.
+    """Add a scenario's judgements to a set that has none of the same subjects.
 
     Args:
-        connection: The writer's.
-        position: The scenario's.
+        connection: The writer's connection.
+        position: The scenario's position.
         judgement_set: The set's name.
-        judgements: In the order in which they were made.
-        after: The last place that is taken.
+        judgements: The judgements in the order in which they were made.
+        after: The last ordinal in use.
     """
     rows = [
         (position, judgement_set, ordinal, judgement.metric, judgement.target, judgement.turn, *_verdict(judgement))
@@ -42,10 +42,10 @@ def insert_judgements(
 def replace_unparsed(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement]
 ) -> None:
-    """Put each judgement in the place of the unparsed one of the same metric, target and turn; of several, in order.
+    """Replace each unparsed judgement by a new one of the same metric, target and turn; several are matched in order.
 
-    One of a thing that had none joins them at the end: some things are judged only after the word on another. What is
-    said anew of a thing whose judgement stands is ignored.
+    A new judgement whose subject had none is appended: some subjects are judged only after the judgement on another.
+    New judgements of a subject whose judgement was parsed are ignored.
     """
     query = (
         "SELECT ordinal, metric, target, turn, status, explanation FROM judgements WHERE scenario = ? AND judging = ? "
@@ -72,18 +72,18 @@ def replace_unparsed(
 
 
 def _verdict(judgement: Judgement) -> tuple[float | None, bool, str, str]:
-    """The columns `score`, `is_verdict`, `status` and `explanation`."""
+    """Return the columns `score`, `is_verdict`, `status` and `explanation`."""
     score = judgement.score
     return None if score is None else float(score), isinstance(score, bool), judgement.status, judgement.explanation
 
 
 class Results:
-    """Where results go. Each is one transaction, durable on return.
+    """The writer of results. Each method is one transaction, durable on return.
 
     Args:
         transactions: Write to the file.
-        texts: Its texts.
-        passages: Its passages of messages.
+        texts: The file's texts.
+        passages: The file's passages of messages.
     """
 
     def __init__(self, transactions: Transactions, texts: Texts, passages: Passages) -> None:
@@ -92,11 +92,11 @@ class Results:
         self._passages = passages
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
-        """Keep what came of work: the outcome of a scenario that was played, or the judgements of one that was judged.
+        """Save the result of work: the outcome of a played scenario, or the judgements of a judged one.
 
         Args:
             work: The work.
-            outcome: What came of it, with its judgements.
+            outcome: The outcome, with its judgements.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -120,13 +120,13 @@ class Results:
         await self._transactions.soon(keep)
 
     async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
-        """Keep a failure.
+        """Save a failure.
 
         Args:
             work: The work.
-            fault: Whose fault it is.
-            error: What went wrong.
-            outcome: What a scenario that was played had come to; not needed for judging.
+            fault: The party at fault.
+            error: The error message.
+            outcome: The partial outcome of a played scenario; not needed for judging.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -148,12 +148,12 @@ class Results:
         await self._transactions.soon(keep)
 
     async def promote(self, work: PlayWork, branch: BranchTaken | None, outcome: Outcome, calls: Sequence[int]) -> None:
-        """Make what came of a branch the scenario's outcome. All judgements of the one before are dropped.
+        """Make a branch's outcome the scenario's. All judgements of the former outcome are deleted.
 
         Args:
             work: The scenario.
             branch: The branch; `None` for the scenario's own line.
-            outcome: What came of it.
+            outcome: The branch's outcome.
             calls: The ids of the calls that it came from.
 
         Raises:
@@ -179,7 +179,7 @@ class Results:
         await self._transactions.soon(exchange)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Keep the faults of outcomes anew, by the positions of their scenarios.
+        """Replace the faults and languages of outcomes, by the positions of their scenarios.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -217,7 +217,7 @@ class Results:
         )
 
     def _rest(self, connection: sqlite3.Connection, line: Line) -> tuple[str | int, ...]:
-        """What there is to a line besides its words."""
+        """Return a line's fields other than its role and words."""
         reason = () if line.finish_reason is None else (line.finish_reason,)
         if not line.tool_calls and line.tool_call_id is None:
             return reason
@@ -235,8 +235,8 @@ def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str
 
 
 def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:
-    """Remove the checkpoints of judges that had begun on a scenario's earlier outcome: they must not go on."""
-    from .checkpoints.upkeep import delete_threads  # here, as LangGraph comes with the package
+    """Delete the checkpoints of judges that had begun on a scenario's former outcome: they must not resume."""
+    from .checkpoints.upkeep import delete_threads  # imported here, because the package imports LangGraph
 
     query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"
     names = connection.execute(query, (len(thread) + 1, f"{thread}#")).fetchall()

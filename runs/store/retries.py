@@ -1,4 +1,4 @@
-"""Making work pending again that failed, was unparsed, or is wanted anew."""
+"""Retries: making failed, unparsed or repeated work pending again."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .branches import NEXT_SAMPLE
 from .writer import Transactions
 
 _TOO_LONG = "context"
-"""`Fault.CONTEXT`, whose module builds on this package."""
+"""The value of `Fault.CONTEXT`, whose module depends on this package."""
 
 
 class Retried(NamedTuple):
-    """What has come of failures.
+    """The result of retrying failures.
 
     Attributes:
-        again: How many are tried again.
-        left: How many stay failed, as they would fail again.
+        again: The number of failures that are retried.
+        left: The number that stay failed, because they would fail again.
     """
 
     again: int
@@ -25,7 +25,7 @@ class Retried(NamedTuple):
 
 
 class Retries:
-    """What can be tried again. Nothing is played or judged here; that is done by whoever goes on with the run.
+    """The retries of a run. Work is only marked as pending here; whoever resumes the run plays or judges it.
 
     Args:
         transactions: Write to the file.
@@ -35,14 +35,15 @@ class Retries:
         self._transactions = transactions
 
     def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
-        """Make failed scenarios pending again, or what failed in a set of judgements; returns how many.
+        """Make failed scenarios pending again, or the failures in a set of judgements; return their numbers.
 
-        They go on from their last step. Replies that the ledger holds are used again, unless it was a reply that a
-        scenario failed by: then it gets other ones from there on.
+        Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
+        fail: then it gets new ones from there on.
 
         Args:
-            judging: The name of the set, if its failures are meant instead of the scenarios'.
-            too_long: Also those by a request that was longer than its model reads: it will be so again.
+            judging: The name of the set whose failures are retried; by default the scenarios' failures are.
+            too_long: Whether to include failures by a request that exceeds its model's context; it will exceed it
+                again.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -59,7 +60,7 @@ class Retries:
         return self._transactions.now(retry)
 
     def scenario(self, position: int) -> None:
-        """Make a scenario pending from its beginning, with replies of its own; what had come of it is dropped.
+        """Make a scenario pending from its beginning, with replies of its own; its outcome is deleted.
 
         Its earlier calls and checkpoints stay in the file.
 
@@ -79,9 +80,9 @@ class Retries:
         self._transactions.now(retry)
 
     def unparsed(self, name: str) -> int:
-        """Have the unparsed judgements of a set made again; returns of how many scenarios.
+        """Mark the unparsed judgements of a set to be repeated; return the number of scenarios.
 
-        Those that were to be made again already go on with the replies that they have got.
+        Those that were marked already continue with the replies they have.
 
         Args:
             name: The set's name.
@@ -111,7 +112,7 @@ def _retry_scenarios(connection: sqlite3.Connection, which: str) -> int:
     ).rowcount
 
 
-# One that failed by a provider keeps its sample, so that what was answered is not paid twice.
+# A judging that failed because of a provider keeps its sample, so that answered calls are not paid twice.
 _REJUDGE = f"""
 INSERT INTO rejudgings (scenario, judging, sample, state)
 SELECT position, ?1, {NEXT_SAMPLE}, 'pending' FROM scenarios WHERE state = 'done' AND position IN

@@ -1,4 +1,4 @@
-"""Reading a run's file: what it was told, how far it is, and what came out. Nothing is held that grows with the run."""
+"""Reader of a run's file: its configuration, progress and results. Memory use does not grow with the run."""
 
 from __future__ import annotations
 
@@ -60,18 +60,19 @@ class RunFile:
 
     Args:
         path: The file.
-        recipe: The recipe, where it was given as an object; else it is found by its name.
-        trust: What of the code and the addresses that the file names may be used; by default what this user has given
-            on this machine when the run was made.
+        recipe: The recipe, if it was passed as an object; by default it is found by its name.
+        trust: The code and the addresses named in the file that may be used; by default those that this user passed on
+            this machine when the run was created.
 
     Attributes:
-        queue: The work that is left.
+        queue: The open work.
         branches: The branches of single scenarios.
-        on_read: Called each time a finished scenario is read in a sequence; an exception that it raises ends that.
+        on_read: Called each time a finished scenario is read in a sequence; an exception that it raises ends the
+            sequence.
 
     Raises:
         StoreError: If it is not a run.
-        RunError: If another recipe made the run than the one that is given.
+        RunError: If the run was made with another recipe than the given one.
     """
 
     def __init__(self, path: Path, recipe: Recipe | None = None, trust: Trust | None = None) -> None:
@@ -92,14 +93,14 @@ class RunFile:
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close it; what went wrong while it was read is told as what is wrong with it."""
+        """Close the file; an error caused by corrupt data is reported as corruption of the file."""
         found = self._damage(error, trace)
         self.close()
         if found is not None:
             raise found from error
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """What an error says of the file: here, whatever is done is done with what the file holds."""
+        """Return an error as corruption of the file: inside the context, errors of these types stem from its rows."""
         if not isinstance(error, SIGNS):
             return None
         reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
@@ -111,12 +112,12 @@ class RunFile:
 
     @property
     def id(self) -> str | None:
-        """Its random id, which only whoever has the file knows."""
+        """The run's random id, which only holders of the file know."""
         return self._find("id")
 
     @property
     def config(self) -> RunConfig:
-        """What the run was told."""
+        """The run's configuration."""
         return RunConfig.model_validate_json(self._value("config"))
 
     @property
@@ -124,7 +125,7 @@ class RunFile:
         """The run's recipe.
 
         Raises:
-            RunError: If it is not to be had.
+            RunError: If it cannot be loaded.
             TrustError: If it is a file that only the run's author has named.
         """
         if self._recipe is None:
@@ -134,79 +135,79 @@ class RunFile:
 
     @property
     def located_recipe(self) -> str | None:
-        """The recipe's name, with a relative path where it is found; `None` if there is no such file."""
+        """The recipe's name, with a relative path resolved; `None` if there is no such file."""
         return in_folder(self.config.recipe, self._recipe_folders)
 
     @property
     def _recipe_folders(self) -> list[Path]:
-        """Where a recipe's relative path is looked for: where the run was made, beside the run, and here."""
+        """The folders to look up a recipe's relative path in: where the run was made, beside the run, and here."""
         made = self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 
     def recipe_named(self) -> list[Named]:
-        """The file of the recipe, if it is named by one and is there."""
+        """Return the recipe's file, if the recipe is named by one that exists."""
         found = self.located_recipe
         return [] if found is None else recipe_named(self.config.recipe, found)
 
     def permit(self, named: Iterable[Named]) -> None:
-        """Make sure that what the file names may be used, before it is.
+        """Check that the code and addresses that the file names may be used, before they are.
 
         Raises:
-            TrustError: If only the run's author has named it.
+            TrustError: If only the run's author has named one of them.
         """
         if found := list(named):
             self._trust.check(self.path, self._find("id"), found, self.config.code)
 
     def give(self, named: Iterable[Named]) -> None:
-        """The user has given these for this run just now, which is kept in mind for when it is opened again."""
+        """Grant trust in these for this run and remember it for later; for what the user has just named."""
         found = list(named)
         self._trust.give(found)
         remember(self._find("id"), [each.mark for each in found])
 
     def known(self, named: Iterable[Named]) -> list[Named]:
-        """Those of them that this user has given for this run on this machine."""
+        """Return those that this user has trusted for this run on this machine."""
         marks = remembered(self._find("id"))
         return [each for each in named if each.mark in marks]
 
     def remember(self) -> None:
-        """Keep in mind that all that was permitted up to now was given by the user."""
+        """Remember that everything permitted so far was given by the user."""
         remember(self._find("id"), self._trust.used)
 
     @property
     def limits(self) -> str:
-        """What bounds its calls, as it was given last: the JSON of a `RunLimits`."""
+        """The latest limits on the run's calls: the JSON of a `RunLimits`."""
         return self._find("limits") or "{}"
 
     @property
     def shapes(self) -> dict[str, list[str]]:
-        """What was found out about the shapes that models can be held to; see `Shapes.found`."""
+        """The reply formats that models are known to support; see `Shapes.found`."""
         return _SHAPES.validate_json(self._find("shapes") or "{}")
 
     @property
     def is_planned(self) -> bool:
-        """Whether planning was finished; it is one transaction, so it is whole or not there."""
+        """Return whether planning was finished; it is one transaction, so the plan is complete or absent."""
         return self._find("planned") is not None
 
     @property
     def prompts(self) -> PromptLibrary:
-        """The run's prompts, from the texts that it keeps."""
+        """The run's prompts, from the texts stored in the file."""
         with reading(self.path):
             rows = self._reader.execute("SELECT id, source FROM prompts ORDER BY id")
             return PromptLibrary.from_sources({row["id"]: row["source"] for row in rows})
 
     @property
     def notes(self) -> list[str]:
-        """What planning had to say."""
+        """The notes that planning left."""
         return [row["text"] for row in self._reader.execute("SELECT text FROM notes ORDER BY id")]
 
     def judgement_sets(self) -> list[JudgementSet]:
-        """The sets of judgements, oldest first."""
+        """Return the sets of judgements, oldest first."""
         return read_judgement_sets(self._reader)
 
     def judgement_set(self, name: str | None) -> JudgementSet | None:
-        """The set of that name; without a name the oldest; `None` if there is none at all.
+        """Return the set of that name, or without a name the oldest; `None` if there are no sets.
 
-        Where several judges have judged, `panel` is what they say together.
+        With several judges, `panel` is their combined judgements.
 
         Raises:
             StoreError: If there is no set of that name.
@@ -223,47 +224,47 @@ class RunFile:
         return found
 
     def state_of(self, position: int) -> str:
-        """What has become of a scenario: `pending`, `done` or `failed`."""
+        """Return a scenario's state: `pending`, `done` or `failed`."""
         row = self._reader.execute("SELECT state FROM scenarios WHERE position = ?", (position,)).fetchone()
         return str(row["state"])
 
     def outcome_branch(self, position: int) -> str:
-        """The branch that a scenario's outcome comes from: `main`, unless another was promoted."""
+        """Return the branch that a scenario's outcome comes from: `main`, unless another was promoted."""
         query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
         return str(self._reader.execute(query, (position,)).fetchone()[0] or "main")
 
     def branches_taken(self) -> list[tuple[str, BranchTaken]]:
-        """The scenarios whose outcome came from a branch of the step debugger, by their ids."""
+        """Return the scenarios whose outcome came from a branch of the step debugger, by their ids."""
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
 
     @property
     def planned(self) -> int:
-        """How many scenarios there are."""
+        """The number of scenarios in the plan."""
         return int(self._reader.execute("SELECT count(*) FROM scenarios").fetchone()[0])
 
     def status(self) -> Status:
-        """How far the run is and what it has taken."""
+        """Return the run's progress and spend."""
         return read_status(self._reader)
 
     def troubles(self) -> dict[str, Troubles]:
-        """Attempts that failed, by model."""
+        """Return the failed attempts by model."""
         return read_troubles(self._reader)
 
     def usage_by_model(self) -> dict[str, Usage]:
-        """What all calls took, by the model that was called."""
+        """Return the usage of all calls by the model called."""
         return read_usage_by_model(self._reader)
 
     def failure_causes(self, most: int = 10) -> list[FailureCause]:
-        """Of what scenarios have failed, the most frequent first."""
+        """Return the causes of failed scenarios, the most frequent first."""
         return read_causes(self._reader, most)
 
     def taken(self, prices: Prices) -> Taken:
-        """What the run has taken in all, as its budget counts."""
+        """Return the run's total spend, as its budget counts it."""
         return counted(self._reader, prices)
 
     def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
-        """The metrics of a set's first judgements, in a recipe's order; of a panel, those of its first judge's."""
+        """Return the metrics of a set's first judgements in the recipe's order; for a panel, its first judge's."""
         chosen = self.judgement_set(judging)
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
@@ -273,89 +274,89 @@ class RunFile:
 
     @property
     def is_gated(self) -> bool:
-        """Whether the faults of any outcome are known."""
+        """Return whether the faults of any outcome are known."""
         return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
 
     def rejected_lines(self) -> int:
-        """How many lines of simulated users were asked for again because of a fault; they are in the ledger alone."""
+        """Return the number of simulated users' lines requested again because of a fault; only the ledger has them."""
         query = "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL"
         return int(self._reader.execute(query, (ASKS, ASKS)).fetchone()[0])
 
     def rejudgings(self) -> dict[str, int]:
-        """How many scenarios' unparsed judgements are yet to be made again, by set."""
+        """Return the number of scenarios whose unparsed judgements are yet to be repeated, by set."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
         return dict(self._reader.execute(query).fetchall())
 
     def unparsed(self, judging: str) -> int:
-        """How many judgements of a set are unparsed."""
+        """Return the number of unparsed judgements of a set."""
         query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
         return int(self._reader.execute(query, (judging,)).fetchone()[0])
 
     def calls(self) -> Iterator[dict[str, Any]]:
-        """Every call of a model, without its request; see `read_calls` for what each has."""
+        """Yield every call of a model, without its request; see `read_calls` for the fields."""
         return read_calls(self._reader)
 
     def calls_of(self, position: int) -> list[dict[str, Any]]:
-        """The calls of one scenario, likewise."""
+        """Return the calls of one scenario; see `read_calls` for the fields."""
         return read_calls_of(self._reader, position)
 
     def request(self, call: int) -> Asked | None:
-        """What a call asked, by its row in the ledger; `None` if there is no such call."""
-        return read_request(self._reader, int(call))  # a table's numbers are not Python's: SQLite finds none of them
+        """Return a call's request, by its row in the ledger; `None` if there is no such call."""
+        return read_request(self._reader, int(call))  # a numpy integer would match nothing in SQLite
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
-        """Where LangGraph reads checkpoints of this file. The one place that knows which saver it is."""
+        """Return the saver with which LangGraph reads this file's checkpoints. Only this method knows its class."""
         from .checkpoints import ReadingSaver
 
         with closing(ReadingSaver(open_for_reading(self.path))) as saver:
             yield saver
 
     def unsound(self) -> list[int]:
-        """The positions of scenarios that have faults, or lines that were asked for again because of one."""
+        """Return the positions of the scenarios with faults, or with lines requested again because of one."""
         return read_unsound(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
-        """What the calls of each played scenario took, by role. For small runs: it is held at once."""
+        """Return the usage of each played scenario's calls, by role. For small runs: all of it is in memory at once."""
         return read_usage_by_scenario(self._reader)
 
     def common_calls(self, position: int) -> list[CommonCall]:
-        """The calls that a scenario used and that belong to none."""
+        """Return the common calls, which belong to no scenario, that a scenario used."""
         return read_common_calls(self._reader, position)
 
     def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
-        """What the calls that belong to no scenario took, by role: those that one uses, and all others."""
+        """Return the usage of common calls by role: of those that a single scenario uses, and of all others."""
         return read_common_usage(self._reader)
 
     def resolve(self, name: str) -> int:
-        """The position of a scenario by its id, the beginning of its id, or its place in the plan (from 1).
+        """Return the position of a scenario by its id, a prefix of its id, or its number in the plan (from 1).
 
         Raises:
-            StoreError: If it fits none or several.
+            StoreError: If no scenario or several match.
         """
         return self._scenarios.resolve(name)
 
     def position_of(self, id_: str) -> int | None:
-        """The position of a scenario by its whole id; `None` if there is none of it."""
+        """Return the position of a scenario by its full id; `None` if there is none."""
         return self._scenarios.position_of(id_)
 
     def listing(self) -> Iterator[tuple[int, str, str, str | None]]:
-        """Every scenario's place in the plan, id, state and ending, in plan order."""
+        """Yield every scenario's position, id, state and ending, in plan order."""
         return self._scenarios.listing()
 
     def page(self, query: ScenarioQuery, offset: int, limit: int) -> ScenarioPage:
-        """Some of the scenarios that a query finds, without words.
+        """Return a page of the scenarios that a query finds, without their messages.
 
         Raises:
-            StoreError: If the query cannot be told, or there is no such set of judgements.
+            StoreError: If the query is invalid, or there is no such set of judgements.
         """
         return read_page(self._reader, self._judging_of(query), query, offset, limit)
 
     def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
-        """What stands beside a scenario among those that a query finds; `None` if it does not find it.
+        """Return the neighbours of a scenario in a query's result; `None` if the query does not find it.
 
         Raises:
-            StoreError: As `page`.
+            StoreError: As for `page`.
         """
         return read_neighbours(self._reader, self._judging_of(query), query, position)
 
@@ -364,24 +365,24 @@ class RunFile:
         return chosen.name if chosen else OWN_JUDGEMENTS
 
     def choices(self) -> Choices:
-        """What scenarios can be chosen by: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`, with counts."""
+        """Return the values to filter by, with counts: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`."""
         return read_choices(self._reader)
 
     def spoken(self) -> SpokenTexts:
-        """What was said in it, for an index of its words."""
+        """Return the run's messages, for a full-text index."""
         return SpokenTexts(self._reader)
 
     def positions(self, state: str) -> list[int]:
-        """The positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""
+        """Return the positions of all scenarios that are `pending`, `done` or `failed`, in plan order."""
         rows = self._reader.execute("SELECT position FROM scenarios WHERE state = ? ORDER BY position", (state,))
         return [row["position"] for row in rows]
 
     def planned_facets(self) -> Iterator[dict[str, Any]]:
-        """What every scenario shows of itself, in plan order, finished or not."""
+        """Yield every scenario's facets in plan order, finished or not."""
         return self._scenarios.facets()
 
     def named_figures(self) -> list[str]:
-        """The names of the facets, counts and metrics of the first scenarios, as all others have the same."""
+        """Return the names of the facets, counts and metrics of the first scenarios, as all others have the same."""
         queries = (
             "SELECT DISTINCT each.key FROM (SELECT facets FROM scenarios LIMIT 200), json_each(facets) AS each",
             "SELECT DISTINCT each.key FROM (SELECT counts FROM outcomes LIMIT 200), json_each(counts) AS each",
@@ -390,31 +391,31 @@ class RunFile:
         return [str(name) for query in queries for (name,) in self._reader.execute(query)]
 
     def scenario(self, recipe: Recipe, position: int) -> Scenario:
-        """A scenario, from the plan."""
+        """Return a scenario of the plan."""
         row = self._reader.execute("SELECT content FROM scenarios WHERE position = ?", (position,)).fetchone()
         return self._scenarios.scenario(recipe, row["content"])
 
     def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
-        """What came of one scenario, with the judgements of one set; `None` while it is pending."""
+        """Return one scenario's episode, with the judgements of one set; `None` while it is pending."""
         episode = read_episode(self._reader, self._chosen(judging), position)
         return None if episode is None else self._with_judges(episode)
 
     def episodes(self, judging: str | None = None) -> Iterator[RecordedEpisode]:
-        """What came of all finished scenarios, in plan order, with one set of judgements (by default the oldest)."""
+        """Yield all finished scenarios in plan order, with one set of judgements (by default the oldest)."""
         with reading(self.path):
             for episode in read_episodes(self._reader, self._chosen(judging)):
                 self._tell_read()
                 yield self._with_judges(episode)
 
     def figures(self, judging: str | None = None) -> Iterator[tuple[int, RecordedEpisode]]:
-        """Every scenario's position and what came of it without any words, in plan order; see `read_figures`."""
+        """Yield every scenario's position and its episode without messages, in plan order; see `read_figures`."""
         with reading(self.path):
             for found in read_figures(self._reader, self._chosen(judging)):
                 self._tell_read()
                 yield found
 
     def so_far(self, position: int) -> RecordedEpisode:
-        """What a pending scenario has come to by its last step, as an episode without an ending or judgements' set."""
+        """Return a pending scenario's state after its last step, as an episode without an ending or judgements."""
         query = "SELECT id, facets, take FROM scenarios WHERE position = ?"
         row = self._reader.execute(query, (position,)).fetchone()
         scenario = self.scenario(self.recipe, position)
@@ -423,12 +424,12 @@ class RunFile:
         return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", self.gate.passed(scenario, outcome))
 
     def outcome(self, position: int) -> Outcome:
-        """A finished scenario's outcome, without judgements."""
+        """Return a finished scenario's outcome, without judgements."""
         return read_outcome(self._reader, position)
 
     @cached_property
     def gate(self) -> Gate:
-        """What finds the faults of the run's conversations."""
+        """The gate that finds the faults of the run's conversations."""
         return Gate(WithGate.of(self.recipe), self.prompts.values())
 
     @cached_property
@@ -440,7 +441,7 @@ class RunFile:
             self.on_read()
 
     def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
-        """An episode whose faults are known, with those of the judges whose word it has."""
+        """Return an episode with the faults of the judges whose judgements it has, if faults are known."""
         outcome = episode.outcome
         if outcome.faults is None or not outcome.judgements:
             return episode
@@ -448,7 +449,7 @@ class RunFile:
         return replace(episode, outcome=outcome.model_copy(update={"faults": faults}))
 
     def _chosen(self, judging: str | None) -> Sequence[str]:
-        """The set whose judgements are wanted, or those of the judges of a panel."""
+        """Return the sets of judgements to read: the selected set, or those of a panel's judges."""
         chosen = self.judgement_set(judging)
         return () if chosen is None else chosen.members or (chosen.name,)
 

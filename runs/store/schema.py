@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 PER_SECOND = 10_000
-"""In what part of a second latencies are kept."""
+"""The unit in which latencies are stored: this fraction of a second."""
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
-"""Of a span: whose it is, its beginning, and its letters."""
+"""SQL expression for an element of a span: the text's id, the offset, and the length in characters."""
 
 _TEXTS = f"""
 CREATE VIEW texts AS
@@ -32,7 +32,7 @@ SELECT id, hash, iif(parts IS NULL, content, (
 )) AS content
 FROM kept_texts
 """
-"""SQLite takes json_extract for unsafe in a view (where `trusted_schema` is off), and json_each for safe."""
+"""SQLite considers json_extract unsafe in a view (with `trusted_schema` off), and json_each safe."""
 
 _CALLS = f"""
 CREATE VIEW calls AS
@@ -53,18 +53,18 @@ VIEWS: dict[str, str] = {
     "calls": _CALLS.strip(),
     "common_uses": _COMMON_USES.strip(),
 }
-"""The definition of each view, by its name."""
+"""The definition of each view, by name."""
 
 
 def create_views(connection: sqlite3.Connection) -> None:
-    """Make them."""
+    """Create the views."""
     for definition in VIEWS.values():
         connection.execute(definition)
 
 
-APPLICATION_ID = 0x6469616C  # "dial": the mark by which a run is told from any other SQLite file
+APPLICATION_ID = 0x6469616C  # "dial": the application id that identifies a run among SQLite files
 SCHEMA_VERSION = 1
-"""The version of the layout below. A file of another version is refused; migrations begin with the first release."""
+"""The version of the schema below. A file of another version is refused; migrations begin with the first release."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
@@ -92,23 +92,25 @@ CREATE TABLE kept_calls (
 )""",
     "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
     "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
-    # Where the replies of calls are used that belong to no scenario.
+    # The places where the replies of common calls are used, which belong to no scenario.
     "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
     "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
 )
-"""The ledger's own."""
+"""The ledger's own tables."""
 
 JUDGEMENTS = """
 CREATE TABLE judgements (
     scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
     is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
 ) WITHOUT ROWID"""
-"""They are looked for by nothing else, and a key of its own for each would take as much room as the verdict."""
+"""The table has no other index: judgements are looked up by this key only, and a key of its own for each would take
+as much space as the verdict.
+"""
 
 
 def create(connection: sqlite3.Connection) -> None:
-    """Make all tables in an empty database."""
+    """Create all tables in an empty database."""
     from sqlite_utils import Database  # slow to import where pandas is installed, and only new files need it
 
     database = Database(connection)
@@ -124,7 +126,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def _configuration(database: Database) -> None:
-    """The run itself: what it was told, its prompts, and the sets of judgements."""
+    """Create the tables of the run itself: its configuration, prompts, notes and sets of judgements."""
     database.table("run").create({"key": str, "value": str}, pk="key")
     database.table("prompts").create({"id": str, "version": int, "role": str, "hash": str, "source": str}, pk="id")
     database.table("notes").create({"id": int, "text": str}, pk="id")
@@ -132,7 +134,7 @@ def _configuration(database: Database) -> None:
 
 
 def _scenarios(database: Database) -> None:
-    """The plan and what came of it; `position` is the place in the plan and the key that other tables use."""
+    """Create the tables of the plan and its results; other tables use `position`, the place in the plan, as key."""
     database.table("documents").create({"hash": bytes, "content": str}, pk="hash")
     database.table("scenarios").create(
         {
@@ -169,14 +171,14 @@ def _scenarios(database: Database) -> None:
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
     )
     database.execute(JUDGEMENTS)
-    # Finished scenarios whose unparsed judgements are made again, and with which sample.
+    # Finished scenarios whose unparsed judgements are repeated, and with which sample.
     database.table("rejudgings").create(
         {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
     )
 
 
 def _branches(database: Database) -> None:
-    """What the step debugger keeps: branches of scenarios, and which calls led to which checkpoint."""
+    """Create the tables of the step debugger: branches of scenarios, and the calls that led to each checkpoint."""
     database.table("branches").create(
         {
             "scenario": int,
@@ -196,9 +198,9 @@ def _branches(database: Database) -> None:
 
 
 def _calls(database: Database) -> None:
-    """The ledger: calls, each text and each passage of their requests once, and attempts that failed.
+    """Create the ledger's tables: calls, the texts and passages of their requests, and failed attempts.
 
-    The attempt that was answered is the call's own row.
+    A successful attempt is recorded in the call's own row.
     """
     database.table("kept_texts").create({"id": int, "hash": int, "content": str, "parts": str}, pk="id")
     database.table("kept_texts").create_index(["hash"])
@@ -211,12 +213,14 @@ def _calls(database: Database) -> None:
 
 
 def create_passages(database: Database) -> None:
-    """The table of the passages that long lists of messages consist of."""
+    """Create the table of the passages that long message lists consist of."""
     database.table("passages").create({"id": int, "hash": bytes, "messages": str}, pk="id")
     database.table("passages").create_index(["hash"], unique=True)
 
 
 def _checkpoints(database: Database) -> None:
-    from .checkpoints.upkeep import create_tables  # here, as LangGraph comes with the package, and readers do without
+    from .checkpoints.upkeep import (
+        create_tables,
+    )  # imported here, because the package imports LangGraph, which readers do without
 
     create_tables(database)

@@ -16,20 +16,20 @@ from .texts import find_text
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Calls and what they took. `None` where a provider did not say, or for a price that is unknown.
+    """The calls of a group and their usage. `None` where a provider reported nothing, or for an unknown price.
 
     Attributes:
-        calls: Those that were answered, be it by an error.
-        failed: Those among them that ended in an error.
-        unanswered: Sent, and not answered yet; or never, because a crash came in between.
-        replays: How often a kept reply was used again instead of a call.
-        cost: US dollars.
-        cut: Replies that ended because they were too long.
-        refused: Replies that were a refusal, as the provider says.
-        filtered: Replies of which the provider's filter took a part.
-        empty: Replies without a word.
-        only_thought: Replies of which there was nothing but the model's reasoning.
-        models: Who was called, in alphabetical order.
+        calls: The number of calls that were answered or ended in an error.
+        failed: The number of calls that ended in an error.
+        unanswered: The number of calls sent and not answered: in progress, or interrupted by a crash.
+        replays: The number of times that a recorded reply was reused instead of a call.
+        cost: The cost in US dollars.
+        cut: The number of replies that were cut off at their maximum length.
+        refused: The number of replies that the provider marks as a refusal.
+        filtered: The number of replies that the provider's content filter cut.
+        empty: The number of empty replies.
+        only_thought: The number of replies with nothing but the model's reasoning.
+        models: The models called, in alphabetical order.
     """
 
     calls: int = 0
@@ -49,7 +49,7 @@ class Usage:
 
     @property
     def broken_off(self) -> dict[str, int]:
-        """Replies that were not all that a reply should be, by what was wrong; only what there is."""
+        """The numbers of incomplete replies by problem, without zeros."""
         found = {
             "cut off": self.cut,
             "refused": self.refused,
@@ -62,16 +62,16 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a run is, and what it has taken.
+    """A run's progress and spend.
 
     Attributes:
-        usage: Of all calls.
-        by_role: Of the run's own calls.
-        by_judging: Of the calls that later sets of judgements made.
-        gated: How many finished scenarios passed the gate.
-        faulty: How many of them have a fault.
-        faults: How many faults they have.
-        languages: How many of them are in each language, as an ISO 639 code.
+        usage: The usage of all calls.
+        by_role: The usage of the run's own calls.
+        by_judging: The usage of the calls that later sets of judgements made.
+        gated: The number of finished scenarios that passed through the gate.
+        faulty: The number of these with a fault.
+        faults: The number of their faults.
+        languages: The number of these in each language, by ISO 639 code.
     """
 
     total: int
@@ -87,17 +87,17 @@ class Status:
 
     @property
     def pending(self) -> int:
-        """Scenarios that are neither done nor failed, begun or not."""
+        """The number of scenarios that are neither done nor failed, begun or not."""
         return self.total - self.done - self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """Attempts at one model's calls that failed, be it that a later one was answered.
+    """The failed attempts at one model's calls, even if a later attempt succeeded.
 
     Attributes:
-        attempts: All of them.
-        throttled: Those that were turned away because it was too much: rate limit, overload.
+        attempts: The number of failed attempts.
+        throttled: The number of these rejected for a rate limit or overload.
     """
 
     attempts: int
@@ -106,13 +106,13 @@ class Troubles:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """What some scenarios failed of.
+    """The cause of some scenarios' failure.
 
     Attributes:
-        fault: Whose fault it is, in a word or two.
+        fault: The party at fault, in a word or two.
         error: The message.
-        scenarios: How many.
-        first: The position of the first.
+        scenarios: The number of scenarios.
+        first: The position of the first one.
     """
 
     fault: str | None
@@ -122,7 +122,7 @@ class FailureCause:
 
 
 def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]:
-    """Of what scenarios have failed, the most frequent first."""
+    """Return the causes of failed scenarios, the most frequent first."""
     query = (
         "SELECT fault, coalesce(error, ''), count(*), min(position) FROM scenarios WHERE state = 'failed' "
         "GROUP BY 1, 2 ORDER BY 3 DESC, 4 LIMIT ?"
@@ -131,17 +131,17 @@ def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]
 
 
 def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
-    """Usage of all calls by the model that was called."""
+    """Return the usage of all calls by the model called."""
     return _usage(connection, "model", "true")
 
 
 def read_troubles(connection: sqlite3.Connection) -> dict[str, Troubles]:
-    """The troubles by model, of those that had any."""
+    """Return the failed attempts by model, for models that have any."""
     return {model: Troubles(*figures) for model, *figures in connection.execute(_TROUBLES)}
 
 
 def read_status(connection: sqlite3.Connection) -> Status:
-    """The status, consistent in itself while others write."""
+    """Read the status in one transaction, so that it is consistent while others write."""
     connection.execute("BEGIN")
     try:
         states = dict(connection.execute("SELECT state, count(*) FROM scenarios GROUP BY state").fetchall())
@@ -158,7 +158,7 @@ def read_status(connection: sqlite3.Connection) -> Status:
 
 
 def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str, Usage]]:
-    """Usage of the run's own calls, by the scenario's position and the role."""
+    """Return the usage of the run's own calls, by the scenario's position and the role."""
     query = "SELECT DISTINCT scenario FROM calls WHERE scenario IS NOT NULL ORDER BY scenario"
     positions = [row[0] for row in connection.execute(query)]
     return {
@@ -168,7 +168,7 @@ def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str
 
 
 def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage], dict[str, Usage]]:
-    """Usage by role of the run's own calls that belong to no scenario: of those that one uses, and of all others."""
+    """Return the usage by role of the run's common calls: of those that one scenario uses, and of all others."""
     common = "judging IS NULL AND scenario IS NULL"
     users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
     one, several = (_usage(connection, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))
@@ -187,7 +187,7 @@ def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, 
     return usage
 
 
-# A sum is known only if every reply's figure is; a call without a reply has none and takes none.
+# A sum is known only if every reply has a value; a call without a reply has none and uses nothing.
 _QUERY = """
 SELECT {group}, json_group_array(DISTINCT model),
     count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
@@ -201,7 +201,7 @@ SELECT {group}, json_group_array(DISTINCT model),
     count(*) FILTER (WHERE reply = {nothing} AND reasoning IS NOT NULL)
 FROM calls WHERE {which} GROUP BY {group}"""
 
-# What an attempt failed of stands in its error, with the provider's status: `MODEL: RateLimitError (429): ...`.
+# An attempt's error contains the provider's status: `MODEL: RateLimitError (429): ...`.
 _FAULTS = """
 SELECT count(faults), coalesce(sum(json_array_length(faults) > 0), 0), coalesce(sum(json_array_length(faults)), 0)
 FROM outcomes
@@ -218,9 +218,9 @@ FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY mod
 
 
 def counted(connection: sqlite3.Connection, prices: Prices) -> Taken:
-    """All that was taken, as the gateway counts it: what is not known counts by what the call was expected to take.
+    """Return the total spend as the gateway counts it: unknown usage is counted by the call's expected tokens.
 
-    Calls that were not answered count too: a crash came in between, and the provider may have billed them.
+    Unanswered calls count too: the process crashed before the answer, and the provider may have billed them.
     """
     total = Taken()
     for model, calls, cost, tokens, *unpriced in connection.execute(_TAKEN).fetchall():
@@ -233,7 +233,7 @@ def counted(connection: sqlite3.Connection, prices: Prices) -> Taken:
     return total
 
 
-# Nothing was taken by calls that ended in an error, nor by replies out of a cache, which took no attempt.
+# Calls that ended in an error cost nothing, nor do cache hits, which have no attempts.
 _TOOK = "error IS NULL AND (reply IS NULL OR coalesce(attempts, 1) > 0)"
 
 _TAKEN = f"""

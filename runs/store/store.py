@@ -1,4 +1,4 @@
-"""A run's file open for writing. One process at a time, through one writer; each kind of writing has an owner."""
+"""A run's file open for writing, by one process at a time and through one writer; each kind of data has an owner."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no 
 
 
 class RunStore(RunFile):
-    """A run's file, open for writing: holds the lock until it is closed. A context manager that closes it.
+    """A run's file, open for writing: a context manager that holds the writer lock until it is closed.
 
     Args:
         path: The file.
-        synchronous: What commits survive; see `open_for_writing`.
-        recipe: The recipe, where it was given as an object.
-        trust: What of the code and the addresses that the file names may be used; see `RunFile`.
+        synchronous: The durability of commits; see `open_for_writing`.
+        recipe: The recipe, if it was passed as an object.
+        trust: The code and the addresses named in the file that may be used; see `RunFile`.
 
     Attributes:
-        queue: The work that is left, and the work under way.
-        results: Keeps what came of work.
+        queue: The open work, and the work in progress.
+        results: Saves the results of work.
         retries: Makes work pending again.
-        ledger: Keeps every model call.
-        branches: Keeps the branches of single scenarios.
+        ledger: Records every model call.
+        branches: Saves the branches of single scenarios.
 
     Raises:
-        StoreError: If it is not a run, or another process writes it.
+        StoreError: If it is not a run, or another process is writing it.
     """
 
     branches: BranchTable
@@ -94,7 +94,7 @@ class RunStore(RunFile):
 
     @cached_property
     def deals(self) -> Deals:
-        """Scenarios that are worked on in other files."""
+        """The leases of scenarios to other files."""
         from .checkpoints.batch import Batches
         from .leases import Deals
 
@@ -111,23 +111,23 @@ class RunStore(RunFile):
         synchronous: Synchronous = "normal",
         recipe: Recipe | None = None,
     ) -> RunStore:
-        """A new file that holds its configuration and prompts, not yet a plan.
+        """Create a file with its configuration and prompts, but without a plan.
 
         Raises:
-            StoreError: If the file exists or cannot be made.
+            StoreError: If the file exists or cannot be created.
         """
         try:
             appear(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
-                store = cls(path, synchronous, recipe, Trust(everything=True))  # all of it is given just now
-                made.pop_all()  # it stays
+                store = cls(path, synchronous, recipe, Trust(everything=True))  # the user has just named all of it
+                made.pop_all()  # keep the file
                 return store
         except (sqlite3.Error, OSError) as error:
             raise store_error(path, error, is_new=True) from error
 
     def for_worker(self) -> bytes:
-        """The content of a file in which somebody else can work on some of the scenarios: all but these themselves."""
+        """Return the content of a worker's file: this run without its scenarios, which are leased separately."""
         with closing(sqlite3.connect(":memory:")) as connection:
             schema.create(connection)
             with connection:
@@ -136,23 +136,23 @@ class RunStore(RunFile):
                     for row in rows:
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
                 if is_relative_file(self.config.recipe) and (found := self.located_recipe) is not None:
-                    folder = found.removesuffix(f"/{self.config.recipe}")  # maybe the one in which this file is
+                    folder = found.removesuffix(f"/{self.config.recipe}")  # possibly the folder of this file
                     connection.execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (folder,))
             return connection.serialize()
 
     def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet) -> int:
-        """Write the plan in one transaction; returns how many scenarios it has.
+        """Write the plan in one transaction and return the number of scenarios.
 
-        All that scenarios refer to while they are played is written here: workers' files are made from this one, and
-        only what came of scenarios gets back.
+        Everything that scenarios refer to while they are played is written here: workers' files are made from this one,
+        and only the results of scenarios are merged back.
 
         Args:
             scenarios: Read one at a time, in the writer's thread.
-            notes: What planning has to say; read after the last scenario.
-            own: The set of the judgements that playing makes; without models if nobody is known to judge.
+            notes: The notes that planning leaves; read after the last scenario.
+            own: The set of the judgements made while playing; without models if no judge is known.
 
         Raises:
-            StoreError: If two scenarios are the same, or the file cannot be written.
+            StoreError: If two scenarios have the same id, or the file cannot be written.
         """
         is_over = threading.Event()
 
@@ -169,40 +169,40 @@ class RunStore(RunFile):
             return count
 
         try:
-            return self._transactions.now(write, once=True)  # as the scenarios can be read only once
+            return self._transactions.now(write, once=True)  # because the scenarios can be read only once
         finally:
-            is_over.set()  # Ctrl-C ends the waiting, and this the planning
+            is_over.set()  # Ctrl-C ends the waiting, which then ends the planning
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
-        """Add a set of judgements that has none yet."""
+        """Add a set of judgements under a new name."""
         self._transactions.now(lambda connection: insert_judgement_set(connection, judgement_set))
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
-        """Keep prompts that the run did not have; one of an id that is there stays as it is."""
+        """Add prompts that the run does not have; an existing prompt of the same id is kept."""
         rows = [_prompt_row(prompt) for prompt in prompts]
         insert = "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?)"
         self._transactions.now(lambda connection: connection.executemany(insert, rows).rowcount)
 
     def keep_limits(self, limits: str) -> None:
-        """Keep what bounds the run's calls: the JSON of a `RunLimits`."""
+        """Save the limits on the run's calls: the JSON of a `RunLimits`."""
         insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
 
     def keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Keep what was found out about the shapes that models can be held to."""
+        """Save the reply formats that models are known to support."""
         insert = "INSERT OR REPLACE INTO run VALUES ('shapes', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (json.dumps(found),)).rowcount)
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
-        """Where LangGraph keeps its checkpoints: this file."""
+        """Return the saver with which LangGraph stores its checkpoints in this file."""
         from .checkpoints import RunSaver
 
         with closing(RunSaver(self._writer, self.path)) as saver:
             yield saver
 
     def compact(self) -> Compacted:
-        """Remove checkpointed values that nothing refers to any more, and give their room back to the disk.
+        """Delete checkpointed values that nothing refers to any more, and return their space to the file system.
 
         Returns:
             The file's size before and after.
@@ -219,21 +219,21 @@ class RunStore(RunFile):
             raise store_error(self.path, error) from error
 
     def close(self) -> None:
-        """Finish writing and let others write."""
-        with ExitStack() as opened:  # closes in the opposite order
+        """Finish writing, close the file and release the writer lock."""
+        with ExitStack() as opened:  # closes in reverse order
             opened.enter_context(closing(self._lock))
-            # After the reader, as only a connection that may write can put SQLite's log back into the file.
+            # Closed after the reader, because only a connection that may write can merge SQLite's log into the file.
             opened.enter_context(closing(self._writer))
             super().close()
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """While a run is played, other things go wrong, too."""
+        """Return an error as corruption of the file only if it stems from its rows: playing a run raises others too."""
         is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
         return super()._damage(error, trace) if is_of_rows else None
 
 
 def remove(path: Path) -> None:
-    """Remove a run file with what SQLite keeps beside it."""
+    """Remove a run file and the files that SQLite keeps beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -243,7 +243,7 @@ def _prompt_row(prompt: Prompt) -> tuple[str, int, str, str, str]:
 
 
 def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -> bytes:
-    """The content of a run's file that has its configuration and prompts, and no plan yet."""
+    """Return the content of a new run file with configuration and prompts, and without a plan."""
     with closing(sqlite3.connect(":memory:")) as connection:
         schema.create(connection)
         with connection:
@@ -251,7 +251,7 @@ def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
             if is_relative_file(config.recipe):
                 connection.execute("INSERT INTO run VALUES ('folder', ?)", (str(Path.cwd()),))
-            if recipe is not None:  # by which it is known wherever its file is by then
+            if recipe is not None:  # identifies the run even if the recipe's file moves
                 connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",

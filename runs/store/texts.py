@@ -1,6 +1,6 @@
-"""Every text that was said or sent, once: requests, replies and outcomes refer to it by its id.
+"""Every message text, stored once: requests, replies and outcomes refer to it by its id.
 
-The view `texts` gives each as a whole; the table under it, `kept_texts`, has some of them in parts (`composed.py`).
+The view `texts` has each text as a whole; the table under it, `kept_texts`, has some of them in parts (`composed.py`).
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from .references import ReadText
 _REMEMBERED = 4096
 _AT_ONCE = 500
 _SHORT = 1000
-"""Letters; so short a text is remembered as it is: to hash hundreds of them at each call would take longer."""
+"""The maximum length in characters of a text that is its own cache key: hashing hundreds of short texts per call
+would take longer.
+"""
 
 
 class Texts:
-    """The `texts` table, for use in the writer's jobs; the ids of lately used texts are remembered."""
+    """The `texts` table, for the writer's jobs; the ids of recently used texts are cached."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[str | bytes, int] = OrderedDict()
         self._sources = Sources()
 
     def id_of(self, connection: sqlite3.Connection, content: str) -> int:
-        """The id of a text, which is kept if it was not yet."""
+        """Return the id of a text, which is inserted if it is new."""
         known = self.find(connection, content)
         return self._kept(connection, content) if known is None else known
 
     def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
-        """The ids of many texts, as `id_of` gives them; it asks SQLite but once which of them may be kept already."""
+        """Return the ids of many texts, as `id_of` does, with a single query for the existing ones."""
         hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
         query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
         kept = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
@@ -46,26 +48,26 @@ class Texts:
         return ids
 
     def _kept(self, connection: sqlite3.Connection, content: str) -> int:
-        """Keep a new text; returns its id."""
+        """Insert a new text and return its id."""
         (id_,) = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM kept_texts").fetchone()
         row = (id_, *row_of(id_, content, self._sources))
         connection.execute("INSERT INTO kept_texts (id, hash, content, parts) VALUES (?, ?, ?, ?)", row)
         return self._remembered(_name(content), id_)
 
     def find(self, connection: sqlite3.Connection, content: str) -> int | None:
-        """The id of a text, if it is kept."""
+        """Return the id of a text; `None` if it is not stored."""
         name = _name(content)
         if (known := self._ids.get(name)) is not None:
             self._ids.move_to_end(name)
             return known
         try:
             id_ = find_text(connection, content)
-        except UnicodeEncodeError:  # half a character, which no text holds
+        except UnicodeEncodeError:  # a lone surrogate, which no stored text contains
             return None
         return None if id_ is None else self._remembered(name, id_)
 
     def forget(self) -> None:
-        """Remember nothing: some of it was undone."""
+        """Clear the caches, because some of it was rolled back."""
         self._ids.clear()
         self._sources.forget()
 
@@ -77,7 +79,7 @@ class Texts:
 
 
 def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, str | None]:
-    """The columns of a new text after its id: its hash, and itself or its parts. The sources know it from then on."""
+    """Return the columns of a new text after its id: hash, content, parts. Sources are updated if stored whole."""
     parts = sources.parts_of(content)
     if parts is not None:
         return text_hash(content), None, canonical(parts)
@@ -86,19 +88,19 @@ def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, s
 
 
 def text_hash(content: str) -> int:
-    """The first 48 bits of SHA-256, as SQLite keeps them in six bytes. Texts of one hash need not be equal."""
+    """Return the first 48 bits of SHA-256, which SQLite stores in six bytes. Hashes may collide."""
     return int.from_bytes(digest(content)[:6], signed=True)
 
 
 def find_text(connection: sqlite3.Connection, content: str) -> int | None:
-    """The id of a text, if it is kept."""
+    """Return the id of a text; `None` if it is not stored."""
     query = "SELECT id FROM texts WHERE hash = ? AND content = ?"
     row = connection.execute(query, (text_hash(content), content)).fetchone()
     return None if row is None else int(row[0])
 
 
 def rows_of(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query for any number of values, which stand in it for `{}`."""
+    """Yield the rows of a query for any number of values, which replace the `{}` in it."""
     wanted = list(values)
     for start in range(0, len(wanted), _AT_ONCE):
         page = wanted[start : start + _AT_ONCE]
@@ -110,7 +112,7 @@ def _name(content: str) -> str | bytes:
 
 
 def reading(connection: sqlite3.Connection) -> ReadText:
-    """Reads texts by their ids, over a connection."""
+    """Return the function that reads texts by their ids over a connection."""
 
     def read(id_: int) -> str:
         row = connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 Memory = TypeVar("Memory", bound="Remembering")
 _LARGE_TRANSACTION = 256
-"""Jobs."""
+"""The number of jobs after which a transaction takes no further ones."""
 
 _NORMAL = 1
 """SQLite's number for `synchronous = NORMAL`."""
@@ -28,33 +28,36 @@ _NORMAL = 1
 _LONG = 0.01
 _LONG_IN_A_ROW = 4
 _BATCHES_WITHOUT = 100
-"""So many batches go to the thread after so many in a row took an event loop so many seconds."""
+"""After `_LONG_IN_A_ROW` batches of more than `_LONG` seconds each in an event loop, this many batches go to the
+thread.
+"""
 
 _ROWS_IN_LOG = 6000
-"""After so many rows the log is put back into the file."""
+"""The number of written rows after which the write-ahead log is checkpointed."""
 
 _LONGEST_LOG = 10_000
-"""Pages after which SQLite does it within a commit."""
+"""The number of pages after which SQLite checkpoints the log within a commit."""
 
 _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
-"""Puts the log back; once all of it is, the next transaction begins it anew."""
+"""Checkpoints the log; once all of it is, the next transaction restarts it from the beginning."""
 
 
 class Remembering(Protocol):
-    """Something that remembers what it has written."""
+    """A cache of written data, which a rollback invalidates."""
 
     def forget(self) -> None:
-        """Remember nothing: some of it was undone."""
+        """Clear the cache, because some of it was rolled back."""
 
 
 class Writer:
-    """Carries out jobs, one transaction at a time. A job is done when its transaction is durable.
+    """The single writer, which carries out jobs in one transaction at a time.
 
-    A job that raises is undone alone; the others of its transaction are kept, but may be carried out a second time for
-    it. If the commit fails, all of them fail.
+    A job is done when its transaction is durable. A job that raises is rolled back alone; the others of its transaction
+    are kept, but may be carried out a second time for that. If the commit fails, all of them fail.
 
-    An event loop carries out its jobs itself, as that costs less than to pass them on; but it waits neither for other
-    jobs nor for somebody else's lock, and not for long for a slow disk. A thread does that, and the jobs of others.
+    An event loop carries out its own jobs, because that costs less than passing them on; but it waits neither for other
+    jobs nor for another process's lock, and not for long for a slow disk. A thread handles those cases, and all jobs
+    without an event loop.
 
     Args:
         connect: Opens the connection. Several threads will use it, one at a time.
@@ -78,32 +81,32 @@ class Writer:
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
-        """Carry out work in a transaction; done once that is committed. The event loop may do it: it must be short."""
+        """Carry out short work, possibly in the event loop's thread; done once its transaction is committed."""
         return self._inbox.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
-        """Carry out work in a transaction, for callers without an event loop and for work that takes long.
+        """Carry out work in a transaction, for callers without an event loop and for long-running work.
 
-        What was brought before it is done before it, what comes later after it.
+        Jobs that were queued earlier run before it, later ones after it.
 
         Args:
             work: The work.
-            once: Whether it must not be carried out a second time.
+            once: Whether it must not be repeated.
         """
         return self._inbox.enqueue(_Single(work, once, is_barrier=True), None)
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
-        """A way in for items that are written many at once, in fewer statements than one by one.
+        """Return a port for items that are written many at a time, in fewer statements than one by one.
 
         Args:
-            work: Writes all items that a transaction holds. If it raises, they are given to it again one at a time.
+            work: Writes all items of a transaction. If it raises, it is called again for each item alone.
         """
         return Port(self._inbox, self._shared.setdefault(work, _Shared(work)))
 
     def only(self, kind: Callable[[], Memory]) -> Memory:
-        """The one memory of a kind, made when it is first asked for, and told whenever something written was undone.
+        """Return the single cache of a kind, created on first use, and cleared whenever a transaction is rolled back.
 
-        Whoever gives out ids, or remembers what is stored, must be the only one to do so in a file.
+        Ids of a file must be assigned, and stored rows cached, by one object only.
         """
         known = self._memories.get(kind)
         if known is None:
@@ -111,17 +114,17 @@ class Writer:
         return cast(Memory, known)
 
     def forget(self) -> None:
-        """Have all memories forget. For jobs that remove what may be remembered."""
+        """Clear all caches. For jobs that delete what may be cached."""
         for memory in list(self._memories.values()):
             memory.forget()
 
     def close(self) -> None:
-        """Carry out what is queued, then stop. Whoever brings a job afterwards is told."""
+        """Carry out the queued jobs, then stop. Later jobs raise an error."""
         self._inbox.close()
         self._thread.join()
 
     def _at_once(self, jobs: list[Job]) -> bool:
-        """Carry out an event loop's jobs in its thread; nothing is done if that has to wait, or one of them raises."""
+        """Carry out an event loop's jobs in its thread; do nothing if that had to wait, or if one of them raises."""
         if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -137,14 +140,14 @@ class Writer:
         return is_done
 
     def _is_done_now(self, jobs: list[Job]) -> bool:
-        """Carry out jobs unless somebody else has locked the file."""
+        """Carry out jobs unless another process has locked the file."""
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             return self._all_done(jobs)
         except sqlite3.Error:
             self._roll_back()
-            return False  # the thread tries again, and tells
-        except BaseException:  # Ctrl-C in the midst of it
+            return False  # the thread tries again, and reports the error
+        except BaseException:  # Ctrl-C in the meantime
             self._roll_back()
             raise
 
@@ -166,9 +169,9 @@ class Writer:
             self._connection.close()
 
     def _carry_out(self, jobs: list[Job]) -> None:
-        """One transaction. What becomes of each job stands in it afterwards.
+        """Carry out jobs in one transaction, and set their results or errors.
 
-        Savepoints make SQLite copy every page that changes, so they wait until a job has raised.
+        Savepoints make SQLite copy every page that changes, so they are used only after a job has raised.
         """
         if not jobs:
             return
@@ -179,13 +182,13 @@ class Writer:
                 for job in jobs:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
-        except BaseException as error:  # this thread goes on
+        except BaseException as error:  # this thread must go on
             for job in jobs:
                 job.error = job.error or error
             self._roll_back()
 
     def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
-        """Do all jobs in one transaction; if one of them raises, nothing is done, and the answer is no."""
+        """Carry out all jobs in one transaction; if one of them raises, roll back and return false."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for operation, its_jobs in _by_operation(jobs):
@@ -200,10 +203,10 @@ class Writer:
         self._connection.execute("SAVEPOINT job")
         try:
             job.operation.do(self._connection, [job])
-        except BaseException as error:  # whatever it is, it is its caller's, and this thread goes on
+        except BaseException as error:  # whatever it is, it goes to the caller, and this thread must go on
             job.error = error
             self.forget()
-            if not self._connection.in_transaction:  # SQLite has undone all of it, as on a full disk
+            if not self._connection.in_transaction:  # SQLite has rolled back the whole transaction, as on a full disk
                 raise
             self._connection.execute("ROLLBACK TO job")
         self._connection.execute("RELEASE job")
@@ -214,7 +217,7 @@ class Writer:
         self.forget()
 
     def _log_became_long(self) -> bool:
-        """Whether so much was written since it was last so that the log should be put back into the file."""
+        """Return whether the log should be checkpointed, by the rows written since the last time it was."""
         rows = self._connection.total_changes - self._rows_in_file
         if rows < _ROWS_IN_LOG:
             return False
@@ -222,10 +225,10 @@ class Writer:
         return True
 
     def _checkpoint_log(self) -> None:
-        """Put the log back into the file: most of it while transactions go on, then the rest.
+        """Checkpoint the log: most of it while transactions go on, then the rest.
 
-        Not if all of it was put back and nothing has come since: SQLite before 3.51.3 may lose a transaction that then
-        begins the log anew (sqlite.org/wal.html#walresetbug).
+        Not if all of it is checkpointed and nothing was written since: SQLite before 3.51.3 may lose a transaction that
+        then restarts the log (sqlite.org/wal.html#walresetbug).
         """
         if self._connection.total_changes == self._rows_at_whole_log:
             return
@@ -236,7 +239,7 @@ class Writer:
                 self._rows_at_whole_log = self._connection.total_changes
 
     def _next_batches(self) -> tuple[list[Batch], bool]:
-        """Everything that has arrived, and whether more may come."""
+        """Return all batches that have arrived, and whether more may come."""
         batches: list[Batch] = []
         count = 0
         batch = self._inbox.batches.get()
@@ -253,26 +256,26 @@ class Writer:
 
 
 class _Pace:
-    """Whether transactions have been quick enough lately for an event loop to do them itself."""
+    """A record of recent transaction times, which decides whether an event loop carries out its jobs itself."""
 
     def __init__(self) -> None:
         self._long_ones = 0
         self._batches_without = 0
 
     def is_quick(self) -> bool:
-        """Asked once a batch."""
+        """Return whether recent transactions were quick enough. Called once per batch."""
         self._batches_without = max(self._batches_without - 1, 0)
         return self._batches_without == 0
 
     def took(self, seconds: float) -> None:
-        """How long an event loop was held up."""
+        """Record the seconds for which an event loop was blocked."""
         self._long_ones = self._long_ones + 1 if seconds > _LONG else 0
         if self._long_ones == _LONG_IN_A_ROW:
             self._long_ones, self._batches_without = 0, _BATCHES_WITHOUT
 
 
 class Port(Generic[Item]):
-    """Takes items of one kind; see `Writer.port`. They may be written before what `Writer.submit` got earlier."""
+    """An input for items of one kind; see `Writer.port`. They may be written before earlier jobs of `Writer.submit`."""
 
     def __init__(self, inbox: Inbox, operation: Operation) -> None:
         self._inbox = inbox
@@ -288,7 +291,7 @@ class Port(Generic[Item]):
 
 
 class _Single:
-    """Work of one job."""
+    """An operation of a single job."""
 
     __slots__ = ("_work", "is_barrier", "once")
 
@@ -303,7 +306,7 @@ class _Single:
 
 
 class _Shared:
-    """Work that a port's jobs have in common."""
+    """An operation that all jobs of a port share."""
 
     __slots__ = ("_work",)
     once = is_barrier = False
@@ -316,7 +319,7 @@ class _Shared:
 
 
 def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqlite3.Connection:
-    """A second connection to the same file."""
+    """Open a second connection to the same file."""
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     second = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     second.execute(f"PRAGMA synchronous = {synchronous}")
@@ -324,7 +327,7 @@ def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqli
 
 
 def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
-    """The jobs, those of a port together where the first of them stands; none moves past a barrier."""
+    """Group the jobs of each port at the position of its first one; none moves past a barrier."""
     groups: list[tuple[Operation, list[Job]]] = []
     gathered: dict[Operation, list[Job]] = {}
     for job in jobs:
@@ -341,10 +344,10 @@ def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
 
 
 class Transactions:
-    """What writes to a run's file, each job whole or not at all.
+    """Transactions on a run's file: each job is committed completely or not at all.
 
     Args:
-        writer: The file's.
+        writer: The file's writer.
         path: The file.
     """
 
@@ -353,11 +356,11 @@ class Transactions:
         self._path = path
 
     async def soon(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Carry out a short job; returns what it returned once that is durable.
+        """Carry out a short job and return its result once it is durable.
 
         Raises:
             StoreError: If the file cannot be written.
-            Exception: What the job raised; if SQLite has something against its values, that.
+            Exception: Any exception of the job, including SQLite's objection to its values.
         """
         try:
             return await self._writer.submit(job)
@@ -367,11 +370,11 @@ class Transactions:
             raise store_error(self._path, error) from error
 
     def now(self, job: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
-        """Carry out a job, waiting until it is durable; for callers without an event loop.
+        """Carry out a job and wait until it is durable; for callers without an event loop.
 
         Args:
             job: The job.
-            once: Whether it must not be carried out a second time, as it may be when others of its batch fail.
+            once: Whether it must not be repeated, which happens when others of its batch fail.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -382,5 +385,5 @@ class Transactions:
             raise store_error(self._path, error) from error
 
     def forget(self) -> None:
-        """Have what was remembered of the file's content forgotten. For jobs that remove some of it."""
+        """Clear the caches of the file's content. For jobs that delete some of it."""
         self._writer.forget()

@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints in a run's file: every value once, lists by their growth, forks for nothing."""
+"""LangGraph's checkpoints in a run's file: every value stored once, lists by their additions, forks at no cost."""
 
 from .reading import ReadingSaver
 from .saver import Compacted, RunSaver

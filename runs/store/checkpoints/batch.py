@@ -1,8 +1,8 @@
-"""The writer's side: what arrived together goes into the tables in few statements.
+"""The writer's side of checkpoints: items that arrived together are written in few statements.
 
-Nothing is assumed about a value but its hash: whether it is stored is looked up (or remembered), and ids are given
-out here, as there is one writer. A step's writes and the checkpoint that makes them irrelevant often arrive together;
-then the writes do not reach the file at all.
+A value is identified by its hash alone: whether it is stored is looked up (or cached), and ids are assigned here,
+because there is one writer. A step's writes and the checkpoint that supersedes them often arrive together; then the
+writes do not reach the file at all.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .values import Large, Value, digest, json_text, text_of
 _REMEMBERED = 4096
 _SHORT = 96
 _REFERENCE = f'{{"{TEXT}":'
-"""What refers to a text that was said, and is of no more letters of JSON than that, stands where it is used."""
+"""A value with a reference to a message text is stored inline if its JSON is at most `_SHORT` characters long."""
 _WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
-"""Such a text by itself, which is the negative of its id there."""
+"""A value that is nothing but such a reference; in a list it is stored as the negative of the text's id."""
 
 _PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
 _AGAIN = """
@@ -39,14 +39,14 @@ _Writes: TypeAlias = dict[Key, dict[tuple[str, int], _Write]]
 
 
 class UnknownPrefixError(LookupError):
-    """A list builds on one that is not stored: it was compacted away, or its transaction failed."""
+    """A list builds on one that is not stored: it was removed by `compact`, or its transaction failed."""
 
 
 class _Frame(NamedTuple):
-    """What a checkpoint has in common with those of the same step of other threads, as columns.
+    """The columns that a checkpoint shares with those of the same step in other threads.
 
     Attributes:
-        channels: The channels' versions by name, those first that hold something, in the order in which it is kept.
+        channels: The channels' versions by name; first those with a value, in the order in which the values are stored.
     """
 
     format: int
@@ -57,7 +57,7 @@ class _Frame(NamedTuple):
 
     @classmethod
     def of(cls, put: Put) -> _Frame:
-        """A checkpoint's."""
+        """Return a checkpoint's frame."""
         names = (*put.values, *(name for name in put.versions if name not in put.values))
         channels = ",".join(_version(name, put.versions.get(name)) for name in names)
         return cls(put.format, f"{{{channels}}}", put.seen, put.updated, put.metadata)
@@ -68,9 +68,9 @@ class _Frame(NamedTuple):
 
 
 class Batches:
-    """Writes checkpoints and pending writes. Used by the writer alone.
+    """The writer of checkpoints and pending writes, used by the writer's thread of control alone.
 
-    It remembers what was stored lately; `forget` must be called when something was undone or removed.
+    It caches what was stored recently; `forget` must be called when rows were rolled back or deleted.
     """
 
     def __init__(self) -> None:
@@ -83,11 +83,11 @@ class Batches:
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
     def refer_to(self, texts: Texts) -> None:
-        """From now on, let values refer to the file's texts instead of repeating them."""
+        """Let values refer to the file's texts from now on, instead of repeating them."""
         self._texts = texts
 
     def forget(self) -> None:
-        """Remember nothing."""
+        """Clear the caches."""
         self._short.clear()
         self._threads.forget()
         self._frames.ids.forget()
@@ -146,7 +146,7 @@ class Batches:
             part for put in puts for kept in put.values.values() for part in parts_of(kept) if type(part) is Chain
         ]
         by_hash = {chain.hash: chain for chain in chains}
-        # Of a list that builds on nothing, every beginning may be stored.
+        # Every prefix of a list that builds on no other may be stored.
         self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
         rows = {hash_: self._list(chain) for hash_, chain in by_hash.items() if hash_ not in self._lists.ids.known}
@@ -159,7 +159,7 @@ class Batches:
         return prefix, self._elements(rest)
 
     def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value | Stretch]]:
-        """The longest beginning that is stored, and what follows on it."""
+        """Return the longest stored prefix, and the elements after it."""
         known = self._lists.ids.known
         for length in range(len(chain.elements) - 1, chain.start, -1):
             if (prefix := known.get(chain.hashes[length - 1])) is not None:
@@ -171,7 +171,7 @@ class Batches:
         return known[chain.prefix], cut(chain.elements[chain.start :])
 
     def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Elements as JSON: ids of values, negative ones of texts, values in brackets, or lists in their whole."""
+        """Return elements as JSON: ids of values, negative ids of texts, inline values in brackets, or whole lists."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value | Stretch) -> str:
@@ -198,7 +198,7 @@ class Batches:
         return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{held}]"
 
     def _kept(self, kept: Kept) -> str:
-        """What a channel holds: as an element of a list, or a whole list, or of what a graph was begun with, fields."""
+        """Return a channel's value as JSON: an element of a list, a whole list, or the fields of a graph's input."""
         if type(kept) is Chain:
             return f'{{"list":{self._lists.ids.known[kept.hash]}}}'
         if type(kept) is dict:
@@ -253,7 +253,7 @@ def _version(name: str, version: int | float | str | None) -> str:
 
 
 def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
-    """What the items come to: later ones replace earlier ones, and a checkpoint the writes that led to it."""
+    """Merge the items: later ones replace earlier ones, and a checkpoint the writes that led to it."""
     puts: dict[Key, Put] = {}
     arrived: dict[Key, list[PutWrites]] = {}
     for item in items:
@@ -272,7 +272,7 @@ def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
 
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
-    """A checkpoint's writes by task and position, where the first counts, unless a later one replaces it."""
+    """Return a checkpoint's writes by task and position; the first one counts, unless a later one replaces it."""
     kept: dict[tuple[str, int], _Write] = {}
     for item in items:
         for write in item.writes:
@@ -283,7 +283,7 @@ def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
 
 
 def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Write]]) -> dict[bytes, bytes]:
-    """The values that get rows of their own, by their hashes."""
+    """Return the values that get rows of their own, by their hashes."""
     found: dict[bytes, bytes] = {}
     for put in puts:
         for kept in put.values.values():

@@ -16,7 +16,7 @@ _AT_ONCE = 128
 
 
 class Recent(dict[K, V]):
-    """A dict that `trim` brings back to the entries that were set last."""
+    """A dict that `trim` reduces to the entries that were set last."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -29,10 +29,10 @@ class Recent(dict[K, V]):
 
 
 class Ids(Generic[K]):
-    """A table's ids. They are given out here, as one writer writes the table.
+    """The ids of a table, assigned here because there is one writer.
 
     Attributes:
-        known: Ids by key; whatever stands here is stored.
+        known: Ids by key; every key in it is stored.
     """
 
     def __init__(self, table: str, limit: int) -> None:
@@ -41,12 +41,12 @@ class Ids(Generic[K]):
         self._next: int | None = None
 
     def forget(self) -> None:
-        """Know nothing any more."""
+        """Clear the cache."""
         self.known.clear()
         self._next = None
 
     def new(self, connection: sqlite3.Connection, key: K) -> int:
-        """The id of a row that is about to be inserted."""
+        """Return the id of a row that is about to be inserted."""
         if self._next is None:
             (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchone()
             self._next = int(last) + 1
@@ -55,7 +55,7 @@ class Ids(Generic[K]):
         return id_
 
     def take_back(self, keys: Sequence[K]) -> None:
-        """The ids that were given out last were not used."""
+        """Release the ids that were assigned last, because they were not used."""
         self._next = self.known[keys[0]]
         for key in keys:
             del self.known[key]
@@ -65,9 +65,9 @@ class HashedRows:
     """Rows of a table that are identified by a hash and written once.
 
     Args:
-        table: Its name; its columns begin with `id` and `hash`.
-        columns: How many columns it has.
-        limit: How many ids are remembered.
+        table: The table's name; its columns begin with `id` and `hash`.
+        columns: The number of its columns.
+        limit: The number of ids to cache.
     """
 
     def __init__(self, table: str, columns: int, limit: int) -> None:
@@ -76,7 +76,7 @@ class HashedRows:
         self._columns = columns
 
     def find(self, connection: sqlite3.Connection, hashes: Collection[bytes]) -> None:
-        """Look up those hashes whose ids are not known."""
+        """Look up the hashes whose ids are not cached."""
         for page in _pages([hash_ for hash_ in hashes if hash_ not in self.ids.known]):
             marks = ",".join("?" * len(page))
             query = f"SELECT hash, id FROM {self._table} WHERE hash IN ({marks})"
@@ -85,14 +85,14 @@ class HashedRows:
     def store(
         self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
     ) -> None:
-        """Insert the rows that are not stored. Afterwards all hashes' ids are known.
+        """Insert the rows that are not stored. Afterwards all hashes' ids are cached.
 
-        What was not stored lately is mostly new, so it is looked up only if it turns out that it is not.
+        Rows that are not cached are mostly new, so they are looked up only if the insertion fails.
 
         Args:
-            connection: The writer's.
-            hashes: In the order in which the rows get their ids.
-            columns: Gives a row's columns after the first two, and may use the ids of earlier rows.
+            connection: The writer's connection.
+            hashes: The hashes, in the order in which the rows get their ids.
+            columns: Returns a row's columns after the first two, and may use the ids of earlier rows.
         """
         unknown = [hash_ for hash_ in hashes if hash_ not in self.ids.known]
         if unknown and not self._insert(connection, unknown, columns):
@@ -102,7 +102,7 @@ class HashedRows:
     def _insert(
         self, connection: sqlite3.Connection, hashes: Sequence[bytes], columns: Callable[[bytes], tuple[object, ...]]
     ) -> bool:
-        """Insert a row for each hash; if one of them is there already, insert none."""
+        """Insert a row for each hash; if one of them exists already, insert none and return false."""
         rows: list[tuple[object, ...]] = []
         for hash_ in hashes:
             rest = columns(hash_)
@@ -118,18 +118,18 @@ class HashedRows:
 def insert_rows(
     connection: sqlite3.Connection, head: str, columns: int, rows: Sequence[tuple[object, ...]], tail: str = ""
 ) -> int:
-    """Insert many rows by few statements: the thread lets go of Python's lock for each, and must get it back.
+    """Insert many rows by few statements, because the thread releases and reacquires the GIL for each statement.
 
     Args:
-        connection: The writer's.
-        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`: for an insertion of many rows that
-            is to be undone if one of them cannot be inserted, SQLite copies every page that it changes.
-        columns: How many a row has.
+        connection: The writer's connection.
+        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`: without it, SQLite copies every
+            page that an insertion of many rows changes, so as to undo it if one of them cannot be inserted.
+        columns: The number of columns.
         rows: The rows.
-        tail: What follows the values.
+        tail: The rest of the statement.
 
     Returns:
-        How many rows were inserted, or changed.
+        The number of rows that were inserted or changed.
     """
     marks = f"({','.join('?' * columns)})"
     count = 0
@@ -140,7 +140,7 @@ def insert_rows(
 
 
 def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """In few different lengths, so that the prepared statements are found again: many eights, and what is left."""
+    """Yield pages of few different lengths, to reuse prepared statements: multiples of eight, and the rest."""
     start = 0
     while start < len(items):
         left = len(items) - start
@@ -150,18 +150,18 @@ def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 
 
 LONG = 64
-"""At most so many elements stay as they are."""
+"""Lists of at most this many elements are not cut."""
 
 _SHORTEST, _LONGEST = 4, 64
 _ONE_IN_16 = 16
-"""Of the 256 first bytes of a hash."""
+"""A stretch ends after an element whose hash begins with one of this many of the 256 byte values."""
 
 
 class Stretch(NamedTuple):
-    """Elements that follow on each other somewhere in a list.
+    """Consecutive elements of a list.
 
     Attributes:
-        hash: As of a list that consists of them.
+        hash: The hash of a list of these elements.
     """
 
     hash: bytes
@@ -169,7 +169,7 @@ class Stretch(NamedTuple):
 
 
 def cut(elements: Sequence[Value]) -> Sequence[Value | Stretch]:
-    """The elements, most of them in stretches if there are many."""
+    """Return the elements; in a long list, most of them are grouped into stretches."""
     if len(elements) <= LONG:
         return elements
     found: list[Value | Stretch] = []
@@ -185,5 +185,5 @@ def cut(elements: Sequence[Value]) -> Sequence[Value | Stretch]:
 
 
 def own_hash(element: Value) -> bytes:
-    """The hash of an element."""
+    """Return the hash of an element."""
     return element.hash if isinstance(element, Large) else digest(element)

@@ -1,4 +1,4 @@
-"""What LangGraph asks to be stored, as the writer needs it: packed, so that later changes of it do not matter."""
+"""LangGraph's checkpoints and writes as items for the writer: packed, so that later changes to them do not matter."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ _SIMPLE = (str, int, bool, type(None))
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 _BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
-"""What Python writes for numbers that JSON has no word for; also strings, so that nothing is found within them."""
+"""Python's output for numbers that JSON lacks; also matches strings, so that nothing is found within them."""
 
 
 class Put(NamedTuple):
     """A checkpoint to be stored.
 
     Attributes:
-        time: Microseconds since 1970; what is no time in LangGraph's form stays as it is.
-        values: What its channels hold, given what is known of its thread.
-        replayed: Channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must stay.
+        time: Microseconds since 1970; a text that is no time in LangGraph's format is kept as it is.
+        values: The channels' values, relative to what is known of its thread.
+        replayed: The channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must be
+            kept.
     """
 
     key: Key
@@ -52,7 +53,7 @@ class Put(NamedTuple):
     replayed: tuple[str, ...]
 
     def anew(self, memory: Memory) -> Put:
-        """The same put, made as if nothing of its thread were stored."""
+        """Return the same item, built as if nothing of its thread were stored."""
         memory.forget(self.key[0])
         packed = {name: _as_packed(value) for name, value in self.values.items()}
         return self._replace(values=memory.follow(self.key, self.versions, packed))
@@ -69,7 +70,7 @@ def _elements(kept: Value | Chain) -> Packed:
 
 
 class PutWrite(NamedTuple):
-    """One write of a task."""
+    """A single write of a task."""
 
     position: int
     channel: str
@@ -77,10 +78,10 @@ class PutWrite(NamedTuple):
 
 
 class PutWrites(NamedTuple):
-    """Writes of a task that is part of the step after a checkpoint.
+    """The writes of a task in the step after a checkpoint.
 
     Attributes:
-        replaces: Whether they take the place of earlier ones in the same position.
+        replaces: Whether they replace earlier writes in the same positions.
     """
 
     key: Key
@@ -92,7 +93,7 @@ class PutWrites(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def id_column(id_: str) -> Id:
-    """A checkpoint's id as it is stored. The bytes of LangGraph's ids sort as their texts do: by time."""
+    """Return a checkpoint's id as a column. The bytes of LangGraph's ids sort as their texts do: by time."""
     try:
         column = bytes.fromhex(id_.replace("-", ""))
     except ValueError:
@@ -101,7 +102,7 @@ def id_column(id_: str) -> Id:
 
 
 def id_text(column: Id) -> str:
-    """The id of a column."""
+    """Return the id that a column holds."""
     if isinstance(column, str):
         return column
     digits = column.hex()
@@ -109,7 +110,7 @@ def id_text(column: Id) -> str:
 
 
 def time_column(text: str) -> int | str:
-    """A time as it is stored."""
+    """Return a time as a column."""
     try:
         time = datetime.fromisoformat(text)
         column = (time - _EPOCH) // _MICROSECOND
@@ -119,31 +120,31 @@ def time_column(text: str) -> int | str:
 
 
 def time_text(column: int | str) -> str:
-    """The time of a column."""
+    """Return the time that a column holds."""
     return column if isinstance(column, str) else (_EPOCH + column * _MICROSECOND).isoformat()
 
 
 def thread_of(config: RunnableConfig) -> Thread:
-    """The thread that a configuration names."""
+    """Return the thread that a configuration names."""
     configurable = config["configurable"]
     return _thread(str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or ""))
 
 
 @lru_cache(maxsize=4096)
 def _thread(name: str, namespace: str) -> Thread:
-    """A thread of that name: always the same object, as there are many of them."""
+    """Return a thread of that name: always the same object, to save memory."""
     return name, namespace
 
 
 def put_of(
     config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, memory: Memory, packer: Packer
 ) -> Put:
-    """A checkpoint to be stored; its thread is taken to hold it from now on.
+    """Return a checkpoint to be stored; its thread is assumed to hold it from now on.
 
-    A channel whose version is that of the checkpoint before is not looked at again: it holds the same.
+    A channel whose version is that of the checkpoint before is not packed again: its value is the same.
 
     Raises:
-        UnstorableError: If a channel holds what cannot be kept.
+        UnstorableError: If a channel's value cannot be stored.
     """
     if checkpoint.get("pending_sends"):
         raise UnstorableError("a checkpoint with pending_sends (LangGraph before 1.0) cannot be kept")
@@ -178,10 +179,10 @@ def put_of(
 
 
 def _metadata_text(metadata: CheckpointMetadata) -> str:
-    """Metadata as JSON. Its numbers may be infinite, which only the slower way can write.
+    """Return metadata as JSON. Only the slower encoder can write infinite numbers.
 
     Raises:
-        UnstorableError: If one of them is no number, for which JSON, and so SQLite's queries, have no word.
+        UnstorableError: If a number is NaN, which neither JSON nor SQLite's queries support.
     """
     for name, value in metadata.items():
         if type(value) not in _SIMPLE and name != "parents":
@@ -198,10 +199,10 @@ def _within_json(found: re.Match[str]) -> str:
 def put_writes_of(
     config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, packer: Packer
 ) -> PutWrites:
-    """Writes to be stored.
+    """Return writes to be stored.
 
     Raises:
-        UnstorableError: If one of them cannot be kept.
+        UnstorableError: If one of them cannot be stored.
     """
     return PutWrites(
         (thread_of(config), id_column(config["configurable"]["checkpoint_id"])),
@@ -222,7 +223,7 @@ def _packed_write(channel: str, value: object, packer: Packer) -> Packed:
 
 
 def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...] = ()) -> Packed:
-    """A value; a list that is not short as its elements, so that a conversation's new message is stored once."""
+    """Return a packed value; a long list as its elements, so that a conversation's new message is stored once."""
     if value is None:
         return _NONE
     try:
@@ -236,7 +237,7 @@ def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...]
 
 
 def _place_in(value: object, depth: int = 8) -> str:
-    """What in a value makes it one that cannot be packed, such as `['trip'][2]`; nothing if it is the value itself."""
+    """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for itself."""
     parts: Iterable[tuple[object, object]] = ()
     if not depth:
         return ""
@@ -253,7 +254,7 @@ def _place_in(value: object, depth: int = 8) -> str:
 
 
 def _is_long(elements: list[Value]) -> bool:
-    """Whether a list would take more room than a reference to it."""
+    """Return whether a list would take more space than a reference to it."""
     room = INLINE
     for element in elements:
         room -= INLINE + 1 if isinstance(element, Large) else len(element)

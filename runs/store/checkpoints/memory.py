@@ -1,8 +1,8 @@
-"""What threads held at their last put, so that only what has changed is looked at and written.
+"""A cache of threads' values at their last put, so that only changes are examined and written.
 
-A list is stored as a chain. Its hash is computed over the hashes of its elements from the front,
-`h(i) = H(h(i-1), H(element i))`, so the hash of every beginning of the list comes with it. A stored list names a
-shorter stored list, its prefix, and what follows on it.
+A list is stored as a chain. Its hash is computed over the hashes of its elements from the front, `h(i) = H(h(i-1),
+H(element i))`, which also yields the hash of every prefix of the list. A stored list consists of a reference to a
+shorter stored list, its prefix, and the elements after it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from .ids import own_hash
 from .values import Value, digest
 
 Thread: TypeAlias = tuple[str, str]
-"""A thread's name and a namespace in it (empty for the graph itself, another one for each subgraph)."""
+"""A thread's name and a namespace in it (empty for the graph itself, a different one for each subgraph)."""
 
 
 Id: TypeAlias = "bytes | str"
-"""A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in its usual form."""
+"""A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in canonical form."""
 
 Key: TypeAlias = tuple[Thread, Id]
-"""Which checkpoint."""
+"""A checkpoint's thread and id."""
 
 Packed: TypeAlias = "Value | list[Value]"
-"""A packed value; of a list that is not short, its elements."""
+"""A packed value; for a list that is not short, its elements."""
 
 PackedFields: TypeAlias = dict[str, Packed]
-"""What a graph was begun with: its fields, so that what goes into a channel as it is shares that channel's rows."""
+"""A graph's input as packed fields, so that a field that goes into a channel unchanged shares that channel's rows."""
 
 
 class Chain(NamedTuple):
@@ -39,9 +39,10 @@ class Chain(NamedTuple):
 
     Attributes:
         hash: The list's hash.
-        elements: All of them.
-        hashes: The hashes of its beginnings of one, two, three elements and so on (and perhaps more: the list's next).
-        start: How many elements a shorter list has that is known to be stored; 0 if none is.
+        elements: All elements.
+        hashes: The hashes of the prefixes of one, two, three elements and so on (it may be longer: the list's successor
+            shares it).
+        start: The length of a prefix that is known to be stored; 0 if there is none.
     """
 
     hash: bytes
@@ -51,16 +52,16 @@ class Chain(NamedTuple):
 
     @property
     def prefix(self) -> bytes | None:
-        """The hash of that shorter list."""
+        """The hash of the stored prefix; `None` if there is none."""
         return self.hashes[self.start - 1] if self.start else None
 
 
 Kept: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
-"""What a channel holds, as it is stored."""
+"""A channel's value in its form for storage."""
 
 
 def parts_of(kept: Kept) -> Iterator[Value | Chain]:
-    """What a channel's value consists of: itself, if it is no dict of fields."""
+    """Yield the parts of a channel's value: the fields of a dict, or the value itself."""
     if type(kept) is dict:
         yield from kept.values()
     else:
@@ -68,7 +69,7 @@ def parts_of(kept: Kept) -> Iterator[Value | Chain]:
 
 
 class _List:
-    """A list as it was at the last put: its elements, its beginnings' hashes, and the lengths that were stored."""
+    """A list as of the last put: its elements, its prefixes' hashes, and the lengths that were stored."""
 
     __slots__ = ("_elements", "_hashes", "_stored")
 
@@ -78,7 +79,7 @@ class _List:
         self._stored: list[int] = []
 
     def follow(self, elements: list[Value]) -> Chain:
-        """Become the list of these elements."""
+        """Update the list to these elements, and return it for storage."""
         common = _common(self._elements, elements)
         if common < len(self._elements):
             self._hashes = self._hashes[:common]
@@ -95,12 +96,12 @@ class _List:
 
 
 class Held(NamedTuple):
-    """What a thread held at its last put.
+    """A thread's state at its last put.
 
     Attributes:
-        id: Of that checkpoint.
-        versions: Of its channels.
-        values: Its channels' values.
+        id: The checkpoint's id.
+        versions: The versions of its channels.
+        values: The values of its channels.
     """
 
     id: Id
@@ -108,7 +109,7 @@ class Held(NamedTuple):
     values: Mapping[str, Kept]
 
     def unchanged(self, channel: str, versions: ChannelVersions) -> Kept | None:
-        """What a checkpoint that follows on that one, with these versions, holds in a channel, if it is the same."""
+        """Return a channel's value if a following checkpoint with these versions has the same; else `None`."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 
@@ -121,7 +122,7 @@ class _Thread:
         self.lists: dict[str, _List] = {}
 
     def follow(self, channel: str, packed: Packed | PackedFields | Kept) -> Kept:
-        """How to store a channel's value."""
+        """Return a channel's value in its form for storage."""
         if type(packed) is list:
             known = self.lists.get(channel)
             if known is None:
@@ -134,10 +135,10 @@ class _Thread:
 
 
 class Memory:
-    """What the threads that were used last held. Any thread of the process may use it.
+    """The state of the threads that were used last. Threads of the process may share it.
 
     Args:
-        threads: Of how many.
+        threads: The number of threads to keep.
     """
 
     def __init__(self, threads: int) -> None:
@@ -146,7 +147,7 @@ class Memory:
         self._lock = Lock()
 
     def held(self, thread: Thread, id_: Id | None) -> Held | None:
-        """What a thread held, if its last put was of this checkpoint."""
+        """Return a thread's state, if its last put was of this checkpoint."""
         known = self._threads.get(thread)
         held = None if known is None else known.held
         return held if held is not None and held.id == id_ else None
@@ -154,7 +155,7 @@ class Memory:
     def follow(
         self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | Kept]
     ) -> Mapping[str, Kept]:
-        """How to store a checkpoint's channels, of which some may be known to be what they were."""
+        """Return a checkpoint's channels in their form for storage; some may be known to be unchanged."""
         thread, id_ = key
         with self._lock:
             known = self._threads.get(thread)
@@ -169,13 +170,13 @@ class Memory:
             return values
 
     def forget(self, thread: Thread) -> None:
-        """Assume nothing of a thread's to be stored."""
+        """Assume that nothing of a thread is stored."""
         with self._lock:
             self._threads.pop(thread, None)
 
 
 def _common(one: list[Value], other: list[Value]) -> int:
-    """How many elements two lists begin with in common."""
+    """Return the number of leading elements that two lists share."""
     if other[: len(one)] == one:
         return len(one)
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -30,10 +30,12 @@ _ROW = (
     f"seen, updated, metadata {_FROM}"
 )
 _DEEPEST = 20
-"""Stretches within stretches; in a crafted file one may hold itself."""
+"""The maximum nesting of stretches; in a crafted file a stretch may contain itself."""
 
 _LONGEST = 100_000
-"""Additions to a list: more than any conversation has; in a crafted file a list may lead to itself."""
+"""The maximum number of additions to a list, more than any conversation has; in a crafted file a list may refer to
+itself.
+"""
 
 _LIST = f"""
 WITH RECURSIVE chain (prefix, elements, depth) AS (
@@ -48,10 +50,10 @@ SELECT elements FROM chain ORDER BY depth DESC
 
 
 class CheckpointReader:
-    """Reads checkpoints from a connection that other threads may use as well.
+    """Reader of checkpoints, from a connection that other threads may use as well.
 
     Args:
-        connection: Opened with `check_same_thread=False`; nobody else may open transactions on it.
+        connection: Opened with `check_same_thread=False`; only this object may open transactions on it.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -60,7 +62,7 @@ class CheckpointReader:
         self._text = reading(connection)
 
     def get(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that is named, or the thread's latest."""
         where = _where(config, None)
         where.setdefault("threads.namespace = ?", "")
         with self._transaction():
@@ -74,7 +76,7 @@ class CheckpointReader:
         before: RunnableConfig | None,
         limit: int | None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints that match, the latest first, each read when it is asked for."""
+        """Yield the checkpoints that match, the latest first, each read on demand."""
         where = _where(config, before)
         left = -1 if limit is None else max(limit, 0)
         with self._transaction():
@@ -93,7 +95,7 @@ class CheckpointReader:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """One state of the file for several queries, and one thread at a time."""
+        """Run several queries on one state of the file, one thread at a time."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:
@@ -123,7 +125,7 @@ class CheckpointReader:
         )
 
     def _channel_values(self, held: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of channels, by what stands for them: an id, a value in brackets, a list, or fields of these."""
+        """Return values of channels by their stored form: an id, a value in brackets, a list, or fields of these."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
         for channel, part in held.items():
             if isinstance(part, dict) and "fields" in part:
@@ -144,7 +146,7 @@ class CheckpointReader:
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
     def _elements(self, list_: int, depth: int = 0) -> list[int | list[Any]]:
-        """A list's elements from its first on: ids of values, negative ones of texts, or values in brackets."""
+        """Return a list's elements from the first on: ids of values, negative ids of texts, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST or depth > _DEEPEST:
             raise ValueError(f"the list {list_} leads to itself")
@@ -167,7 +169,7 @@ class CheckpointReader:
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
     def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
-        """Values by what stands for them: `(kind, reference)`."""
+        """Return values by their stored form, `(kind, reference)`."""
         ids = {reference for kind, reference in held.values() if kind == "value"}
         for kind, reference in held.values():
             if kind == "items":
@@ -177,7 +179,7 @@ class CheckpointReader:
         return {key: self._value(kind, reference, texts) for key, (kind, reference) in held.items()}
 
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
-        """A value; read anew at each place where it is used, since its owner may change it."""
+        """Return a value; decoded again at each use, because its owner may change it."""
         if kind == "value":
             return self._text(-reference) if reference < 0 else value_of(texts[reference], self._text)
         if kind == "items":
@@ -186,7 +188,7 @@ class CheckpointReader:
 
 
 def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:
-    """Conditions, and what they compare with."""
+    """Return the SQL conditions, with the values that they compare with."""
     where: dict[str, object] = {}
     if config is not None:
         configurable = config["configurable"]
@@ -209,7 +211,7 @@ def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
 
 
 class ReadingSaver(BaseCheckpointSaver[int]):
-    """Reads checkpoints on a connection of its own, which never holds up the writer; it keeps none.
+    """Read-only saver with a connection of its own, which never blocks the writer.
 
     Args:
         connection: Opened with `check_same_thread=False`, in no transaction; closed by `close`.
@@ -225,15 +227,15 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         self._connection.close()
 
     def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
-        """Versions are 1, 2, 3, ...: they need not be unique, as values are not found by them."""
+        """Return the next version: 1, 2, 3, ... They need not be unique, as values are not looked up by them."""
         return (current or 0) + 1
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that is named, or the thread's latest."""
         return self._reader.get(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that is named, or the thread's latest."""
         return self._reader.get(config)
 
     async def alist(
@@ -244,13 +246,13 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Checkpoints, the latest first.
+        """Yield checkpoints, the latest first.
 
         Args:
-            config: Names their thread, and perhaps the namespace and the checkpoint; `None` for all.
-            filter: What their metadata must hold.
+            config: Names their thread, and optionally the namespace and the checkpoint; `None` for all.
+            filter: Values that their metadata must contain.
             before: Names a checkpoint that they must be older than.
-            limit: How many at most.
+            limit: The maximum number of checkpoints.
         """
         for found in self._reader.matching(config, filter, before, limit):
             yield found
@@ -263,5 +265,5 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, the latest first; see `alist`."""
+        """Yield checkpoints, the latest first; see `alist`."""
         return self._reader.matching(config, filter, before, limit)

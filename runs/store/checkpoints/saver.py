@@ -27,20 +27,20 @@ from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
 _THREADS = 1024
-"""Of how many threads the last values are remembered; enough for what is under way at once."""
+"""The number of threads whose last values are cached; enough for the scenarios in progress at once."""
 
 
 class Compacted(NamedTuple):
-    """The size of the file in bytes, its log included."""
+    """The size of the file before and after compaction in bytes, including its log."""
 
     before: int
     after: int
 
 
 class RunSaver(ReadingSaver):
-    """Keeps checkpoints in an SQLite file: each value once, lists by what was added to them.
+    """A saver of checkpoints in an SQLite file: each value is stored once, and lists by their additions.
 
-    A put returns when its transaction is committed. Puts that arrive together share one.
+    A put returns when its transaction is committed. Puts that arrive together share one transaction.
 
     Args:
         writer: Writes the file. All savers of a file share it.
@@ -61,15 +61,15 @@ class RunSaver(ReadingSaver):
     @classmethod
     @asynccontextmanager
     async def open(cls, path: Path, synchronous: str = "NORMAL") -> AsyncIterator[RunSaver]:
-        """A saver over a file of its own, which is made if it does not exist.
+        """Open a saver over a file of its own, which is created if it does not exist.
 
         Args:
             path: The file.
-            synchronous: `NORMAL`: what is committed survives the death of the process, after a power cut the last
-                moments may be missing. `FULL`: it survives that, too, at the price of waiting for the disk.
+            synchronous: `NORMAL`: committed data survives the death of the process; a power cut may lose the last
+                transactions. `FULL`: it survives that too, at the price of waiting for the disk.
 
         Raises:
-            StoreError: If another saver, or a run, has it open.
+            StoreError: If another saver or a run has it open.
         """
 
         def connect() -> sqlite3.Connection:
@@ -93,10 +93,10 @@ class RunSaver(ReadingSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """Store a checkpoint; returns its configuration once it is durable.
+        """Store a checkpoint and return its configuration once it is durable.
 
         Raises:
-            UnstorableError: If a channel holds what cannot be kept; nothing is stored.
+            UnstorableError: If a channel's value cannot be stored; nothing is stored.
         """
         put = put_of(config, checkpoint, metadata, self._memory, self._packer)
         try:
@@ -115,10 +115,10 @@ class RunSaver(ReadingSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """Store a checkpoint, waiting until it is durable; returns its configuration.
+        """Store a checkpoint, wait until it is durable, and return its configuration.
 
         Raises:
-            UnstorableError: If a channel holds what cannot be kept; nothing is stored.
+            UnstorableError: If a channel's value cannot be stored; nothing is stored.
         """
         put = put_of(config, checkpoint, metadata, self._memory, self._packer)
         try:
@@ -133,47 +133,47 @@ class RunSaver(ReadingSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task has written, until the checkpoint that includes it.
+        """Store a task's writes, until the checkpoint that includes them.
 
         Raises:
-            UnstorableError: If a write cannot be kept; nothing is stored.
+            UnstorableError: If a write cannot be stored; nothing is stored.
         """
         await self._port.submit(put_writes_of(config, writes, task_id, task_path, self._packer))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task has written, until the checkpoint that includes it; waits until it is durable.
+        """Store a task's writes, until the checkpoint that includes them; wait until they are durable.
 
         Raises:
-            UnstorableError: If a write cannot be kept; nothing is stored.
+            UnstorableError: If a write cannot be stored; nothing is stored.
         """
         self._port.enqueue(put_writes_of(config, writes, task_id, task_path, self._packer)).result()
 
     # Upkeep
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Remove a thread."""
+        """Delete a thread."""
         await self._soon(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread, waiting until that is durable."""
+        """Delete a thread and wait until that is durable."""
         self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints whose metadata name one of these runs."""
+        """Delete the checkpoints whose metadata name one of these runs."""
         await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints whose metadata name one of these runs, waiting until that is durable."""
+        """Delete the checkpoints whose metadata name one of these runs, and wait until that is durable."""
         self._now(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Give a thread all checkpoints and writes of another; it shares their values."""
+        """Copy all checkpoints and writes of a thread to another; the values are shared."""
         await self._soon(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Give a thread all checkpoints and writes of another, waiting until that is durable."""
+        """Copy all checkpoints and writes of a thread to another, and wait until that is durable."""
         self._now(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
@@ -181,11 +181,11 @@ class RunSaver(ReadingSaver):
         await self._soon(_pruning(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep only the latest checkpoints (see `aprune`), waiting until that is durable."""
+        """Keep only the latest checkpoints (see `aprune`), and wait until that is durable."""
         self._now(_pruning(thread_ids, strategy))
 
     def compact(self) -> Compacted:
-        """Remove the values that nothing refers to any more, and give the room back. Needs as much room again."""
+        """Delete unreferenced values and shrink the file. Needs as much free space as the file takes."""
         before = _size(self._path)
         self._now(upkeep.sweep)
         with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
@@ -200,7 +200,7 @@ class RunSaver(ReadingSaver):
         self._writer.enqueue(self._job(work)).result()
 
     def _job(self, work: _Work) -> _Work:
-        """Work after which nothing may be taken to be stored."""
+        """Return a job that clears the caches after the work, because it may delete stored rows."""
 
         def job(connection: sqlite3.Connection) -> None:
             try:

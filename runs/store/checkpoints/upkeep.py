@@ -52,7 +52,7 @@ DELETE FROM checkpoint_values WHERE id NOT IN (
 
 
 def delete_threads(connection: sqlite3.Connection, names: Sequence[str]) -> None:
-    """Remove all checkpoints and writes of threads. What their values were is left to `sweep`."""
+    """Delete all checkpoints and writes of threads. Their values are left to `sweep`."""
     of_threads = "thread IN (SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?)))"
     for table in ("checkpoints", "pending_writes"):
         connection.execute(f"DELETE FROM {table} WHERE {of_threads}", (json.dumps(names),))
@@ -60,7 +60,7 @@ def delete_threads(connection: sqlite3.Connection, names: Sequence[str]) -> None
 
 
 def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
-    """Remove the checkpoints that runs (of LangGraph: one `invoke` each) have made, and their writes."""
+    """Delete the checkpoints of LangGraph runs (one `invoke` each), and their writes."""
     query = (
         "SELECT thread, checkpoints.id, number FROM checkpoints JOIN checkpoint_frames AS frames ON frames.id = frame "
         "WHERE json_extract(metadata, '$.run_id') IN (SELECT value FROM json_each(?))"
@@ -69,7 +69,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
 
 
 def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> None:
-    """Give a thread all checkpoints and writes of another. Their values are shared."""
+    """Copy all checkpoints and writes of a thread to another. Their values are shared."""
     if source == target:
         return
     rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
@@ -90,10 +90,10 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
 
 
 def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
-    """Of each thread and namespace, remove all checkpoints but the latest, with their writes.
+    """Delete all checkpoints but the latest of each thread and namespace, with their writes.
 
     Where LangGraph rebuilds a channel from the writes since its last snapshot (`DeltaChannel`), the checkpoints in
-    between stay as well.
+    between are kept as well.
     """
     query = "SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?))"
     for (thread,) in connection.execute(query, (json.dumps(names),)).fetchall():
@@ -113,7 +113,7 @@ def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
 
 
 def sweep(connection: sqlite3.Connection) -> None:
-    """Remove what is left of checkpoints that could not be put, and all that no checkpoint and no write refers to."""
+    """Delete the remains of checkpoints that could not be stored, and all rows without a reference to them."""
     connection.execute(_SWEEP_WRITES)
     connection.execute("DELETE FROM threads WHERE id NOT IN (SELECT thread FROM checkpoints)")
     connection.execute(_SWEEP_FRAMES)
@@ -129,7 +129,7 @@ def _delete_checkpoints(connection: sqlite3.Connection, rows: Sequence[tuple[int
 
 
 def create_tables(database: Database) -> None:
-    """Make the tables where they are missing."""
+    """Create the tables if they are missing."""
     if database.table("checkpoints").exists():
         return
     database.table("threads").create({"id": int, "name": str, "namespace": str}, pk="id", not_null={"name"})
@@ -151,7 +151,7 @@ def create_tables(database: Database) -> None:
         pk="number",
     )
     database.table("checkpoints").create_index(["thread", "id"], unique=True)
-    # What checkpoints of equal steps have in common, whatever their channels hold.
+    # The columns that checkpoints of equal steps share, whatever their channels hold.
     database.table("checkpoint_frames").create(
         {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
         pk="id",

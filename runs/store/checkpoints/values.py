@@ -1,16 +1,16 @@
-"""What a checkpoint may hold, and how: packed bytes to compare by, readable JSON to keep.
+"""Serialisation of checkpointed values: packed bytes for comparison, readable JSON for storage.
 
-Plain values (None, bool, int, float, str, bytes, list, tuple, set, dict with str keys), langchain-core messages, and
-the few types that LangGraph itself puts into channels and writes. Everything else is refused, so that nothing comes
-back as something else than what was put in.
+Supported are plain values (None, bool, int, float, str, bytes, list, tuple, set, dict with str keys), langchain-core
+messages, and the few types that LangGraph itself puts into channels and writes. Everything else is refused, so that
+every value is read back with the type it was stored with.
 
 Packing (msgpack) is some ten times faster than making JSON, and happens at every put for all channels that were
-written, before the put waits for the writer. The JSON is made from the packed bytes, by the writer, of values that were
+written, before the put waits for the writer. The writer makes the JSON from the packed bytes, only for values that were
 not stored before.
 
-In JSON, what JSON has no word for is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`,
-`{"$HumanMessage": {"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`.
-A text that was said or sent, which a run's file holds already, is `{"$text": id}`.
+A value that JSON lacks is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`, `{"$HumanMessage":
+{"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`. A message text that a
+run's file already stores is `{"$text": id}`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _TAGGED = 1
 _EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
 _JSON = b"\xc1"
-"""The byte that never begins msgpack: here, JSON text follows."""
+"""A byte that never begins msgpack; here, it marks JSON text."""
 
 _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
 INLINE = 48
-"""Values of at most this many packed bytes stand where they are used: a reference would take as much."""
+"""Values of at most this many packed bytes are stored inline: a reference would take as much space."""
 
 
 class Large(NamedTuple):
@@ -63,15 +63,15 @@ class Large(NamedTuple):
 
 
 Value: TypeAlias = bytes | Large
-"""A packed value: a short one as it is."""
+"""A packed value; a short one is the bytes themselves."""
 
 
 class UnstorableError(TypeError):
-    """A value that a checkpoint cannot hold: which type, and where it stands."""
+    """A value that a checkpoint cannot hold; the message names the type and its place."""
 
 
 class RecordedError(Exception):
-    """A node's exception as it is kept: what it said and how it is shown, without its type and traceback.
+    """A node's exception as stored: its `str` and `repr`, without its type and traceback.
 
     Args:
         said: The exception's `str`.
@@ -89,41 +89,42 @@ class RecordedError(Exception):
 
     @classmethod
     def of(cls, error: BaseException) -> RecordedError:
-        """What is kept of an exception."""
+        """Return an exception in its form for storage."""
         return error if isinstance(error, RecordedError) else cls(str(error), repr(error))
 
 
 class _Part(NamedTuple):
-    """A value that JSON has no word for: the name of its kind, and what it consists of."""
+    """A value that JSON lacks: the name of its kind, and its content."""
 
     tag: str
     content: Any
 
 
 def pack(value: object) -> bytes:
-    """The bytes of a value: equal values of equal types have equal ones.
+    """Return the bytes of a value: equal values of equal types have equal bytes.
 
     Raises:
-        UnstorableError: If it, or something in it, is of a type that cannot be kept.
+        UnstorableError: If it, or a part of it, is of an unsupported type.
     """
     try:
         body = ormsgpack.packb(value, _packed_part, _OPTIONS)
     except Exception:
-        # Rare values (integers of more than 64 bits, lone surrogates) and wrong ones; the walk tells them apart.
+        # Either rare values (integers of more than 64 bits, lone surrogates) or unsupported ones; the slower conversion
+        # tells them apart.
         return _JSON + _text_for(value).encode()
-    # The packer takes any buffer for bytes. Its marks for them also occur in text, so the walk has the last word.
+    # The packer accepts any buffer as bytes. Its marks for them also occur in text, so the value itself is searched.
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
         _refuse_buffers(value)
     return body
 
 
 def sized(body: bytes) -> Value:
-    """A packed value, hashed if it is not short."""
+    """Return a packed value, hashed if it is not short."""
     return body if len(body) <= INLINE else Large(digest(body), body)
 
 
 class _Known(ref[lc.BaseMessage]):
-    """A message that was packed: its plain fields then, and what they were packed to."""
+    """A packed message: its plain fields at that time, and the result."""
 
     __slots__ = ("fields", "packed", "place")
     fields: dict[str, object]
@@ -132,11 +133,10 @@ class _Known(ref[lc.BaseMessage]):
 
 
 class Packer:
-    """Packs the elements of lists, and remembers the messages among them: a conversation comes whole at every put.
+    """A packer of lists' elements that caches the messages among them: every put contains the whole conversation.
 
-    A message is taken for the one that was packed if it is the same object with the same plain fields; one that holds
-    anything which could change inside (tool calls, metadata) is packed anew each time. A message that nobody else
-    holds any more is forgotten.
+    A cached message is used if it is the same object with the same plain fields; one with anything mutable inside (tool
+    calls, metadata) is packed again each time. A message that is garbage-collected is dropped from the cache.
     """
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class Packer:
         self._forget = forget
 
     def pack(self, elements: Sequence[Any]) -> list[Value]:
-        """Each element, packed."""
+        """Return each element packed."""
         find = self._known.get
         packed: list[Value] = []
         for element in elements:
@@ -163,7 +163,7 @@ class Packer:
         return packed
 
     def _message(self, message: lc.BaseMessage) -> Value:
-        """A message; one of plain fields as its JSON, which would otherwise be made from what was packed."""
+        """Pack a message; one of plain fields directly as its JSON, which saves making it from the packed bytes."""
         kind = type(message)
         defaults = _MESSAGES[kind]
         fields: dict[str, object] = {}
@@ -173,7 +173,7 @@ class Packer:
             if of is str or of is bool or field is None:
                 fields[name] = field
             elif (of is list or of is dict) and not field:
-                fields[name] = _EMPTY[of]  # not the field itself, so that it shows when that is filled
+                fields[name] = _EMPTY[of]  # not the field itself, so that a later addition to it is noticed
             else:
                 return sized(pack(message))
             if not _is_default(field, defaults.get(name, kind)):
@@ -190,11 +190,11 @@ class Packer:
 
 
 def text_of(body: bytes, find: FindText | None = None) -> str:
-    """The JSON of a packed value.
+    """Return the JSON of a packed value.
 
     Args:
         body: The value.
-        find: Finds those of its texts that were said; they are referred to.
+        find: Finds those of its texts that are stored; they are replaced by references.
     """
     if body.startswith(_JSON):
         text = body[1:].decode()
@@ -204,22 +204,22 @@ def text_of(body: bytes, find: FindText | None = None) -> str:
 
 
 def digest(data: bytes) -> bytes:
-    """The first 16 bytes of SHA-256."""
+    """Return the first 16 bytes of SHA-256."""
     return sha256(data).digest()[:16]
 
 
 def value_of(text: str, read: ReadText = no_text) -> Any:
-    """The value of a JSON text that `text_of` gave."""
+    """Return the value of a JSON text made by `text_of`."""
     return json.loads(text, object_hook=partial(_revived, read))
 
 
 def revived(parsed: Any, read: ReadText = no_text) -> Any:
-    """The value of a part of a parsed JSON text that `text_of` gave."""
+    """Return the value of a part of a parsed JSON text made by `text_of`."""
     return value_of(json_text(parsed), read) if isinstance(parsed, (list, dict)) else parsed
 
 
 def plain_text(value: object) -> str:
-    """As `json_text`, and faster; no number in it may be infinite or none."""
+    """Return the same as `json_text`, but faster; numbers must be finite."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
@@ -227,7 +227,7 @@ def plain_text(value: object) -> str:
 
 
 def json_text(value: object) -> str:
-    """Compact JSON in Unicode; lone surrogates, which UTF-8 cannot hold, are escaped."""
+    """Return compact JSON in Unicode; lone surrogates, which UTF-8 cannot hold, are escaped."""
     text = _UNICODE.encode(value)
     if not text.isascii():
         try:
@@ -262,20 +262,20 @@ _MESSAGES: Mapping[type[lc.BaseMessage], Mapping[str, object]] = {
         lc.ToolMessageChunk,
     )
 }
-"""The kinds of messages, and the default values of their fields, which are left out."""
+"""The kinds of messages with the default values of their fields; fields with their default value are left out."""
 
 _MADE_ANEW: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
     kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY}
     for kind, defaults in _MESSAGES.items()
 }
-"""Those of them that are lists and dicts, and always empty ones: no two messages may have the same."""
+"""The fields whose default is an empty list or dict: two messages must not share the same object."""
 
 _TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
 
 def _part_of(value: object) -> _Part:
-    """What a value consists of that is no JSON."""
+    """Return the kind and the content of a value that JSON lacks."""
     kind = type(value)
     if kind in _MESSAGES:
         assert isinstance(value, lc.BaseMessage)
@@ -305,7 +305,7 @@ def _fields_of_command(command: Command[Any]) -> dict[str, object]:
 
 _PARTS: Mapping[type, Callable[[Any], object]] = {
     tuple: list,
-    set: lambda value: sorted(value, key=pack),  # what a join of several nodes waits with
+    set: lambda value: sorted(value, key=pack),  # a join of several nodes keeps the ones it waits for in a set
     bytes: lambda value: b64encode(value).decode(),
     Send: _fields_of_send,
     Interrupt: _fields_of_interrupt,
@@ -331,7 +331,7 @@ _REVIVED: Mapping[str, Callable[[Any], object]] = {
 
 
 def _packed_part(value: object) -> ormsgpack.Ext:
-    """For the packer: what it does not know itself."""
+    """Return an extension value, for the packer, of a type that it does not support itself."""
     kind = type(value)
     if kind in _MESSAGES and not value.__pydantic_extra__:  # type: ignore[attr-defined]
         content = value.__dict__
@@ -346,7 +346,7 @@ def _unpacked_part(_code: int, data: bytes) -> _Part:
 
 
 def _readable(value: Any) -> Json:
-    """The JSON of a value, or of what the unpacker made of it."""
+    """Return the JSON of a value, or of the unpacker's result."""
     kind = type(value)
     if kind in (str, int, bool) or value is None:
         return value  # type: ignore[no-any-return]
@@ -382,7 +382,7 @@ def _is_default(field: object, default: object) -> bool:
 
 
 def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
-    """For the JSON reader: the value of an object with a `$` key."""
+    """Return the value of an object with a `$` key, for the JSON reader."""
     tag = next(iter(parts), "")
     if tag == TEXT:
         return restored(parts[tag], read)
@@ -394,9 +394,9 @@ def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
 
 
 def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseMessage:
-    """A message as it was: not by the constructor, which would check, and complete, what was checked when it was made.
+    """Return a message as it was, without its constructor, which would validate and complete the fields again.
 
-    Nor are pydantic's own factories called: it looks at the signature of each before it does, every time.
+    Pydantic's own default factories are not called either: it inspects the signature of each before every call.
     """
     given = {**content}
     made = {name: type_() for name, type_ in _MADE_ANEW[kind].items() if name not in given}
@@ -404,7 +404,7 @@ def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseM
 
 
 def _refuse_buffers(value: object) -> None:
-    """Find bytearrays and memoryviews, which would come back as bytes."""
+    """Refuse bytearrays and memoryviews, which would be read back as bytes."""
     kind = type(value)
     if kind in (bytearray, memoryview):
         raise UnstorableError(f"a {kind.__name__} cannot be kept in a checkpoint; bytes can")

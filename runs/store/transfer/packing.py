@@ -15,21 +15,22 @@ from dialoom.runs.store.references import TEXT
 Row: TypeAlias = dict[str, Any]
 
 LENT = -1
-"""In the column `attempts` of a worker's file: the call is another file's, which has booked it. It took nothing here,
-and is not handed back."""
+"""The value of the column `attempts`, in a worker's file, for a call that another file has made and recorded. It
+used nothing here, and is not transferred back.
+"""
 
 
 @dataclass(slots=True)
 class Parcel:
-    """Rows by table. Their ids are those of the file that they come from; whoever unpacks them gives them others.
+    """The rows of a transfer by table. Their ids are the source file's, and are replaced on unpacking.
 
     Attributes:
         position: The scenario's place in the plan; `None` for a common call.
-        deal: The number under which the scenario was dealt out, by which what comes back is taken once.
+        deal: The number of the scenario's lease, by which its result is merged once.
         thread: The thread of its checkpoints.
-        rows: The rows by table. Of `threads` there is one for each namespace.
+        rows: The rows by table. `threads` has one for each namespace.
         texts: The texts that they refer to, by id.
-        lent: Calls that were lent and what has become of them: key, replays, branch.
+        lent: The calls transferred with the lease, with their updates: key, replays, branch.
     """
 
     position: int | None
@@ -40,16 +41,16 @@ class Parcel:
     lent: list[tuple[bytes, int, str | None]] = field(default_factory=list)
 
     def of(self, table: str) -> list[Row]:
-        """The rows of a table."""
+        """Return the rows of a table."""
         return self.rows.get(table, [])
 
 
 NewId = Callable[[int], int]
-"""Takes an id of one file, gives that of another."""
+"""Maps an id of one file to that of another."""
 
 
 def with_messages(column: str, text: NewId, passage: NewId) -> str:
-    """A column of messages: ids of passages, or messages with ids of texts."""
+    """Return a column of messages with its ids replaced: ids of passages, or messages with ids of texts."""
     return _json([_entry(entry, text, passage) for entry in json.loads(column)])
 
 
@@ -61,17 +62,17 @@ def _entry(entry: Any, text: NewId, passage: NewId) -> Any:
 
 
 def with_texts(column: str, text: NewId) -> str:
-    """JSON in which texts may be referred to."""
+    """Return JSON with its references to texts replaced."""
     return _json(_value(json.loads(column), text)) if f'"{TEXT}' in column else column
 
 
 def with_elements(column: str, text: NewId, value: NewId, list_: NewId) -> str:
-    """Elements of a list, or what the channels of a checkpoint hold."""
+    """Return the elements of a list, or the values of a checkpoint's channels, with their ids replaced."""
     return _json([_held(part, text, value, list_) for part in json.loads(column)])
 
 
 def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
-    """What a task has written."""
+    """Return a task's write with its ids replaced."""
     kind, content = json.loads(column)
     match kind:
         case "value":
@@ -105,7 +106,7 @@ def _value(value: Any, text: NewId) -> Any:
 
 
 def _key(key: str, text: NewId) -> str:
-    """A key of an object; that of a long text is a reference, too."""
+    """Return a key of an object; one that refers to a text is replaced, too."""
     return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
 
 
@@ -118,21 +119,21 @@ _AT_ONCE = 500
 
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, deal: int, *, is_dealt: bool) -> Parcel:
-    """A scenario with the calls, the checkpoints and the results that a file has of it.
+    """Pack a scenario with its calls, checkpoints and results in a file.
 
     Args:
         connection: Reads the file.
         position: The scenario's place in the plan.
         thread: The thread of the work: only its checkpoints are packed.
-        deal: The number of the deal.
-        is_dealt: Whether it is packed to be worked on: with the documents that it refers to, and of its calls only
-            those that have a reply, as lent ones. Else with all calls that were made in this file.
+        deal: The number of the lease.
+        is_dealt: Whether it is packed for a worker: with the documents that it refers to, and only its calls with a
+            reply, marked as `LENT`. Otherwise all calls that were made in this file are packed.
     """
     return _Packing(connection, Parcel(position, deal, thread)).packed(is_dealt)
 
 
 def pack_common(connection: sqlite3.Connection, key: bytes) -> Parcel | None:
-    """The answered common call of a key; `None` if the file has none."""
+    """Pack the answered common call of a key; `None` if the file has none."""
     packing = _Packing(connection, Parcel(None))
     packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
     return packing.closed() if packing.parcel.of("calls") else None
@@ -162,7 +163,7 @@ class _Packing:
         return self.closed()
 
     def calls(self, condition: str, *values: Any) -> None:
-        """Add calls, with their attempts."""
+        """Add calls with their attempts."""
         found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
         for call in found:
             self._messages(call["messages"])
@@ -172,7 +173,7 @@ class _Packing:
         self.parcel.rows.setdefault("attempts", []).extend(tried)
 
     def closed(self) -> Parcel:
-        """The parcel, with the passages and texts that it refers to."""
+        """Return the transfer, complete with the passages and texts that it refers to."""
         self.parcel.rows["passages"] = list(self._with_passages())
         found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
         self.parcel.texts = {row["id"]: row["content"] for row in found}
@@ -211,7 +212,7 @@ class _Packing:
             self._look(with_texts, value["content"])
 
     def _with_lists(self) -> Iterator[Row]:
-        """Lists with those that they build on, which stand before them: a list is made after what it is made of."""
+        """Yield lists after those that they build on, so that references can be replaced in one pass."""
         found: dict[int, Row] = {}
         while wanted := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
             self._lists = []
@@ -232,7 +233,7 @@ class _Packing:
         yield from (found[id_] for id_ in sorted(found))
 
     def _documents(self, content: str) -> Iterator[Row]:
-        """The documents that a scenario refers to, directly or by another document."""
+        """Yield the documents that a scenario refers to, directly or through another document."""
         known: set[str] = set()
         wanted = set(_DOCUMENT.findall(content))
         while wanted:
@@ -245,7 +246,7 @@ class _Packing:
         with_messages(column, self._text, self._passage)
 
     def _look(self, walk: Callable[..., str], column: str) -> None:
-        """Note the ids that a column holds."""
+        """Collect the ids in a column."""
         if walk is with_texts:
             walk(column, self._text)
         else:
@@ -273,7 +274,7 @@ class _Packing:
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
-        """The rows of a query for any number of values."""
+        """Return the rows of a query for any number of values."""
         wanted: Sequence[Any] = list(values)
         found: list[Row] = []
         for start in range(0, len(wanted), _AT_ONCE):

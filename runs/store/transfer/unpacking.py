@@ -16,14 +16,14 @@ _RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
 
 
 class Unpacking:
-    """Puts one parcel's rows into a file.
+    """The merge of one transfer's rows into a file.
 
     Args:
-        connection: The writer's, in a transaction.
+        connection: The writer's connection, in a transaction.
         texts: The file's texts.
         passages: The file's passages.
-        kinds: The kinds of its calls.
-        parcel: The parcel.
+        kinds: The kinds of the file's calls.
+        parcel: The transfer.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Unpacking:
         self._lists: dict[int, int] = {}
 
     def dealt(self) -> None:
-        """Put all of it into a worker's file."""
+        """Insert a leased scenario into a worker's file."""
         for document in self._parcel.of("documents"):
             _insert(self._connection, "OR IGNORE", "documents", document)
         for scenario in self._parcel.of("scenarios"):
@@ -48,7 +48,7 @@ class Unpacking:
         self._all()
 
     def returned(self) -> None:
-        """Put what came of a scenario into the run's file."""
+        """Merge a scenario's result into the run's file."""
         update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
         for row in self._parcel.of("scenarios"):
             self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
@@ -57,7 +57,7 @@ class Unpacking:
         self._all()
 
     def common(self) -> None:
-        """Put a common call into a file."""
+        """Insert a common call into a file."""
         self._find_texts()
         self._calls()
 
@@ -69,14 +69,14 @@ class Unpacking:
             self._checkpoints()
 
     def _find_texts(self) -> None:
-        """Give texts and passages the file's ids; a passage stands behind those that it consists of."""
+        """Assign the file's ids to texts and passages; a passage comes after those that it consists of."""
         texts = self._parcel.texts
         self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._parcel.of("passages"):
             self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
 
     def _results(self) -> None:
-        """What the parcel has of the scenario's results stands in the place of what the file had."""
+        """Replace the scenario's results in the file by those of the transfer."""
         position = self._parcel.position
         for table in _RESULTS:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
@@ -95,10 +95,10 @@ class Unpacking:
         for row in calls:
             if row["reply"] is not None:
                 if row["key"] in answered:
-                    continue  # it came in another parcel
+                    continue  # it came in another transfer
                 answered.add(row["key"])
             elif row["scenario"] is None and self._has_unanswered(row):
-                continue  # likewise
+                continue  # as above
             changed = {
                 "id": None,
                 "messages": self._messages(row["messages"]),
@@ -111,12 +111,12 @@ class Unpacking:
         self._uses()
 
     def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of some calls whose reply the file has."""
+        """Return the keys of the calls whose reply the file has."""
         query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
         return {row[0] for row in rows_of(self._connection, query, keys)}
 
     def _has_unanswered(self, row: Row) -> bool:
-        """Whether the file has a common call without a reply: it comes with each scenario that asked for the same."""
+        """Return whether the file has this unanswered common call: every scenario that uses it transfers it."""
         names = ("key", "scenario", "reply", "error", "attempts", "latency")
         query = f"SELECT 1 FROM calls WHERE {' AND '.join(f'{name} IS ?' for name in names)}"
         return self._connection.execute(query, [row[name] for name in names]).fetchone() is not None
@@ -129,7 +129,7 @@ class Unpacking:
             insert_use(self._connection, self._kinds, row)
 
     def _checkpoints(self) -> None:
-        """The thread's checkpoints stand in the place of what the file had of it."""
+        """Replace the thread's checkpoints in the file by those of the transfer."""
         threads = self._threads()
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._parcel.of("checkpoint_frames")}
         for row in self._parcel.of("checkpoint_values"):
@@ -164,7 +164,7 @@ class Unpacking:
         return found
 
     def _hashed(self, table: str, row: Row) -> int:
-        """The id of a row that is known by its hash, which is kept if it was not yet."""
+        """Return the id of a row that is identified by its hash; a new one is inserted."""
         known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
         return int(known[0]) if known else _insert(self._connection, "", table, row | {"id": None})
 
@@ -191,7 +191,7 @@ class Unpacking:
 
 
 def _insert(connection: sqlite3.Connection, otherwise: str, table: str, row: Row) -> int:
-    """Insert a row; returns its id."""
+    """Insert a row and return its id."""
     columns: Sequence[str] = list(row)
     statement = f"INSERT {otherwise} INTO {table} ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})"
     cursor = connection.execute(statement, list(row.values()))
