@@ -68,7 +68,7 @@ class AloeEval(DialogueRecipe, WithComparison):
             )
 
     def graph(self, options: AloeEvalOptions) -> Graph:
-        """Return the graph: user and assistant in turn; after each answer the judge, parallel to the user's next message."""
+        """Return the graph: user and assistant in turn; after each answer the judge, beside the next message."""
         from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(DialogueState, context_schema=Stage)
