@@ -1,4 +1,4 @@
-"""The state machines: who speaks when. One folder per system; each gives a `Recipe`."""
+"""The state machines, which decide which role speaks when. One folder per system; each provides a `Recipe`."""
 
 from .capabilities import (
     Exporter,

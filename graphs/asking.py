@@ -1,4 +1,4 @@
-"""Many requests of one node at once, each with one call and so with a place that no other reply can shift."""
+"""Concurrent requests of one node: each makes exactly one call, so no reply can shift another call's place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .stage import Scene
 Key = TypeVar("Key", bound=Hashable)
 
 _AT_ONCE = 16
-"""Calls under way in a node: a scenario may want thousands."""
+"""The most calls that a node has under way at once; a scenario may want thousands."""
 
 
 async def ask_each(
@@ -24,16 +24,16 @@ async def ask_each(
     *,
     common: bool = False,
 ) -> dict[Key, Any]:
-    """The replies to several requests, by their keys; `None` where one could not be read.
+    """Return the replies to several requests by key, `None` where a reply could not be parsed.
 
-    Each makes one call, so that the order in which replies come decides nothing.
+    Each request makes one call, so the order in which replies arrive affects nothing.
 
     Args:
-        scene: The node's.
-        prompt: The prompt of all of them, or of each.
-        inputs: What each is about.
-        role: Who is asked, if it is not the prompt's own role.
-        common: Whether the calls belong to no scenario: each is made once, however many scenarios want it.
+        scene: The node's scene.
+        prompt: The prompt of all requests, or a function that returns the prompt of a key.
+        inputs: The prompt's inputs, by key.
+        role: Returns the role to ask for a key; by default the prompt's own role.
+        common: Whether the calls belong to no scenario: each is made once, however many scenarios request it.
     """
     ask = scene.ask_common if common else scene.ask
 

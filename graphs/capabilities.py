@@ -1,7 +1,7 @@
-"""Optional capabilities: what only some recipes need, or only the gate, labelling, the debugger or exports ask.
+"""Optional capabilities, which only some recipes need, or only the gate, labelling, the debugger or exports read.
 
-A recipe that has one inherits it and overrides what it needs. Whoever asks uses `of`, which gives the defaults for any
-other recipe::
+A recipe that has a capability inherits it and overrides what it needs. Callers use `of`, which returns the defaults for
+any other recipe::
 
     class Support(DialogueRecipe, WithExports):
         formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
@@ -32,7 +32,7 @@ from .reporting.table import Outline, Table, side_by_side
 
 
 class Capability:
-    """The base of the capabilities. Their defaults may use whatever `Recipe` has."""
+    """The base class of the capabilities. Their defaults may use any attribute of `Recipe`."""
 
     name: ClassVar[str]
     roles: ClassVar[Mapping[str, float]]
@@ -67,7 +67,7 @@ def _with_defaults(capability: type[Capability]) -> Any:
 
 
 class WithRoles(Capability):
-    """Roles of which the options say more, whose replies are limited, or one of which is under evaluation.
+    """Roles that depend on the options, have a limit on their replies, or are under evaluation.
 
     Example:
         >>> class Support(DialogueRecipe, WithRoles):
@@ -79,28 +79,28 @@ class WithRoles(Capability):
 
     Attributes:
         evaluated: The role under evaluation: reports name a run by its model. `None` if there is none.
-        reply_limits: The most tokens of a reply, of the roles that have a limit unless one is given.
+        reply_limits: The most tokens of a reply, by role, unless the user sets another limit; other roles have none.
     """
 
     evaluated: ClassVar[str | None] = None
     reply_limits: ClassVar[Mapping[str, int]] = {}
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
-        """Return the roles that a run with these options needs, with their temperatures: all but judges not asked."""
+        """Return the roles that a run with these options needs, with their temperatures: all but unused judges."""
         judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
         return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
 
     def judges_used(self, options: Any) -> Sequence[Judge]:
-        """Return the judges that a run with these options asks; none if an option `judge` is false."""
+        """Return the judges that a run with these options uses; none if an option `judge` is false."""
         return self.judges if getattr(options, "judge", True) else ()
 
     def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
-        """Return models that the options themselves name, by role; models given for the run override them."""
+        """Return models that the options name, by role; models given for the run override them."""
         return {}
 
 
 class WithPrompts(Capability):
-    """Prompts in a folder of the recipe's own, or with replies of its own types.
+    """Prompts in the recipe's own folder, or with reply types of its own.
 
     Example:
         >>> class Support(Recipe, WithPrompts):
@@ -117,7 +117,7 @@ class WithPrompts(Capability):
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
 
     def prompt_list(self) -> list[str | Prompt]:
-        """Return the ids of all prompts, those of judges too, or the prompts themselves where the recipe makes them."""
+        """Return the ids of all prompts, including judges'; a prompt made in code stands for its id."""
         judging = [prompt for judge in self.judges if (prompt := judge.prompt_of(self.name)) not in self.prompts]
         return list(dict.fromkeys([*self.prompts, *judging]))
 
@@ -129,13 +129,13 @@ class WithPrompts(Capability):
 
         Raises:
             DataError: If a file cannot be read.
-            PromptError: If one is no prompt, or an override names an id or an input that there is not.
+            PromptError: If a file holds no valid prompt, or an override names an unknown id or input.
         """
         return PromptLibrary.load(self.prompt_list(), overrides, self.templates)
 
 
 class WithJudging(Capability):
-    """Judgements that are not made by `judges` and `checks` alone, or metrics in an order of the recipe's own.
+    """Judgements that `judges` and `checks` do not make, or metrics in an order of the recipe's own.
 
     Example:
         >>> class Trees(Recipe, WithJudging):
@@ -147,13 +147,13 @@ class WithJudging(Capability):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is scored, in the order of reports and exports."""
+        """The metrics, in the order of reports and exports."""
         judged = [metric for judge in self.judges for metric in judge.metrics]
         return tuple(dict.fromkeys([*judged, *(check.metric for check in self.checks)]))
 
     @property
     def scales(self) -> Mapping[str, tuple[int, int]]:
-        """The lowest and the highest score by metric, of those that are not verdicts."""
+        """The lowest and the highest score by metric; verdicts have no entry."""
         scored = [(metric, judge.scale) for judge in self.judges for metric in judge.metrics]
         scored += [(check.metric, check.scale) for check in self.checks]
         return {metric: scale for metric, scale in scored if scale is not None}
@@ -180,8 +180,8 @@ class WithComparison(Capability):
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
 
-        By default the `tables` of a single run, and those of several runs side by side. Each run's scenarios can be
-        read once.
+        By default the `tables` of a single run, or those of several runs side by side. Each run's scenarios can be
+        iterated only once.
         """
         recipe: Any = self
         if len(runs) == 1:
@@ -190,7 +190,7 @@ class WithComparison(Capability):
         return side_by_side([(label, recipe.tables(episodes)) for label, episodes in runs])
 
     def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
-        """Return what a report draws, from each run's label and its finished scenarios, which can be read once.
+        """Return the report's charts, from each run's label and its finished scenarios, which can be iterated once.
 
         By default the charted columns of the recipe's pivots.
         """
@@ -208,7 +208,7 @@ class WithComparison(Capability):
 
 
 class WithGate(Capability):
-    """Conversations that are more than the outcome's messages, or of which the gate's rules should know more.
+    """Conversations besides the outcome's messages, or facts about them for the gate's rules.
 
     Example:
         >>> class Support(Recipe, WithGate):
@@ -218,37 +218,37 @@ class WithGate(Capability):
         ...         return Facts(languages=self.languages, task=scenario.goal, end_marker="DONE")
 
     Attributes:
-        languages: What is spoken, as ISO 639 codes; the cards of exports name them, too.
-        fault_kinds: Kinds of faults of the recipe's own, by name, and what they mean.
+        languages: The languages of the conversations, as ISO 639 codes; dataset cards list them, too.
+        fault_kinds: The recipe's own kinds of faults: names and their meanings.
     """
 
     languages: ClassVar[tuple[str, ...]] = ()
     fault_kinds: ClassVar[Mapping[str, str]] = {}
 
     def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
-        """Return what the gate's rules should know of a scenario's conversation besides its words."""
+        """Return facts about a scenario's conversation that the gate's rules need besides its messages."""
         return Facts(languages=self.languages)
 
     def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
-        """Yield the conversations of an outcome that the gate looks at: by default its messages."""
+        """Yield the conversations of an outcome that the gate checks: by default its messages."""
         if outcome.messages:
             yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by)
 
     def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:  # noqa: ARG002
-        """Return faults that only the recipe can tell; kinds of its own stand in `fault_kinds`."""
+        """Return faults that only the recipe can detect; its own kinds are listed in `fault_kinds`."""
         return ()
 
     def spoken(self, reply: str) -> str:
-        """Return what of a simulated user's reply the other side hears, such as all but an end marker."""
+        """Return the part of a simulated user's reply that the other side receives, such as all but an end marker."""
         return reply.strip()
 
     def played_by(self, scenario: Any) -> Mapping[str, str]:
-        """Return what a scenario's simulated user is told, text by text, for whoever reviews how it was played."""
+        """Return the instructions of a scenario's simulated user, text by text, for reviewers of how it was played."""
         return {key: str(value) for key, value in scenario.described().items()}
 
 
 class WithLabels(Capability):
-    """Judgements that people are shown in another way than as the conversation.
+    """Judgements that annotators are shown in another form than the conversation.
 
     Example:
         >>> class Letters(Recipe, WithLabels):
@@ -257,24 +257,24 @@ class WithLabels(Capability):
     """
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
-        """Return the lines that people read to judge the same thing; nothing in them may tell the judge's score.
+        """Return the lines that annotators read to judge the same item; they must not reveal the judge's score.
 
         By default the conversation, to the end of the turn that was judged.
         """
         return conversation_to(outcome, judgement)
 
     def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what else people are told who judge the same thing as a judgement.
+        """Return the other information that annotators of the same item are shown.
 
-        By default all that the scenario holds, because a judge may have seen any of it, and what its description adds.
+        By default the whole scenario, because a judge may have seen any of it, and what its description adds.
         """
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
 
     def concluded(self, outcome: Outcome) -> Iterable[Judgement]:  # noqa: ARG002
-        """Return what an outcome's judgements come to together, where people can say that too, by metrics of its own.
+        """Return conclusions from several judgements, under metrics of their own, that annotators can give, too.
 
-        It counts in no mean; people's labels are compared with it as with a judgement.
+        They count in no mean; people's labels are compared with them as with a judgement.
         """
         return ()
 
@@ -290,7 +290,7 @@ class WithOutline(Capability):
     """
 
     def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
-        """Return an outcome as an outline; `None` shows its messages."""
+        """Return an outcome as an outline, or `None` to show its messages."""
         return None
 
 
@@ -304,37 +304,37 @@ class WithProgress(Capability):
     """
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how far a conversation is, in units of the recipe's own (`turn`, `round`), for the step debugger.
+        """Return the progress of a conversation in the recipe's own units (`turn`, `round`), for the step debugger.
 
-        By default the turns: how often the user has spoken in the state's `messages`.
+        By default the turns: the number of the user's messages in the state's `messages`.
         """
         return {"turn": sum(message.name == "user" for message in state.get("messages", ()))}
 
 
 class ExportOptions(BaseModel):
-    """Options of a format: fields as in `RecipeOptions`."""
+    """Options of a format; fields work as in `RecipeOptions`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """A format of a recipe's own.
+    """An export format of a recipe.
 
     Attributes:
-        description: For the help.
-        kind: `lines`: each item is a row. `files`: each item is a path, as a tuple of the names of its folders and its
-            own, and its content: text as it is, anything else as JSON; `lists`: and a row of the JSON list that this
-            file is, or of its JSON lines if it ends in `.jsonl`, whichever scenarios its rows come from. A name may be
-            made of any id: what no file can be called is changed.
-        items: Gives the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
-            prompts and its models by role, the judges being those of the set of judgements. An exporter that names
+        description: The text of the help.
+        kind: `lines`: each item is a row. `files`: each item is a path (a tuple of folder names and the file's name)
+            and its content: text as it is, anything else as JSON. `lists`: as `files`, with one row of the JSON list
+            that the file holds, or of its JSON lines if it ends in `.jsonl`, whichever scenarios its rows come from. A
+            name may be made of any id: characters that file names cannot hold are replaced.
+        items: Returns the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
+            prompts and its models by role, the judges being those of the set of judgements. An exporter that sets
             `options` gets them as the keyword `options`.
         options: The type of its options; `None` if it has none.
-        arranged: Puts the items of a whole file in another order. It reads them as they come, and must not hold them
-            all.
-        tasks: What its rows are for, as Hugging Face's task categories.
-        pair_roles: Of a preference dataset, the roles that write the chosen and the rejected replies.
+        arranged: Reorders the items of a whole file. It reads them as an iterator and must not hold all of them in
+            memory.
+        tasks: The purposes of its rows, as Hugging Face task categories.
+        pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
     """
 
     description: str
@@ -347,7 +347,7 @@ class Exporter:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it makes a folder of files of its own, and no file of rows."""
+        """Whether the format writes a folder of files instead of one file of rows."""
         return self.kind != "lines"
 
 
@@ -371,5 +371,5 @@ class WithExports(Capability):
         return self.formats
 
     def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
-        """Return the format whose folder a run with these options is made for: what another recipe reads."""
+        """Return the format whose folder a run with these options is made for (another recipe's input), or `None`."""
         return None

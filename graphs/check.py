@@ -1,4 +1,4 @@
-"""Checks: functions that score a finished conversation, and what a judgement covers."""
+"""Checks: functions that score a finished conversation; and the part of a conversation that a judgement covers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Conversation:
     """A finished conversation as a check sees it.
 
     Attributes:
-        scenario: What was played.
-        outcome: What came of it.
+        scenario: The scenario that was played.
+        outcome: Its outcome.
         state: The final state of the assistant's environment; `None` where it has none.
     """
 
@@ -30,16 +30,16 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Line, ...]:
-        """All messages, in their order."""
+        """All messages, in order."""
         return self.outcome.messages
 
     def text(self, role: str) -> str:
-        """Return what a role said, a line for each message."""
+        """Return the messages of a role, one per line."""
         return "\n".join(line.content for line in self.messages if line.role == role)
 
     @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
-        """Each call of a tool with what the tool returned; `None` where a call was never answered."""
+        """Each tool call with the tool's result, `None` for a call that was never answered."""
         results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
         for line in self.messages:
             for call in line.tool_calls:
@@ -54,10 +54,11 @@ class Check:
         >>> Check("gave_number", lambda talk: "AB-12345" in talk.text("assistant"))
 
     Attributes:
-        metric: The name of what is measured.
-        function: Returns a verdict, a score, or `None` where the metric does not apply; or that and an explanation.
+        metric: The name of the metric.
+        function: Returns a verdict, a score, or `None` where the metric does not apply; or a pair of it and an
+            explanation.
         scale: The lowest and the highest score; `None` for a verdict, or a number without bounds.
-        target: Whose part is measured.
+        target: The role whose messages are measured.
     """
 
     metric: str
@@ -89,10 +90,10 @@ def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Ju
 
 
 def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
-    """The conversation as far as the judgement is about it: all of it, or to its turn.
+    """Return the messages that a judgement is about: all of them, or those up to the end of its turn.
 
-    Turn k ends with the k-th message of the target. A target that says nothing in the conversation stands beside it:
-    then turn k ends with the k-th message of whoever spoke first.
+    Turn k ends with the k-th message of the target. If the target says nothing in the conversation, turn k ends with
+    the k-th message of the first speaker.
     """
     messages = outcome.messages
     if judgement.turn is None or not messages:
@@ -104,7 +105,7 @@ def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
 
 
 def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
-    """Whether a thing is judged already by one of these judgements, which are plain values as a state has them."""
+    """Return whether one of these judgements (plain values) already covers a metric, target and turn."""
     return any(
         (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
         and each.get("status") != "unparsed"

@@ -1,4 +1,4 @@
-"""The conversation as LangGraph state: langchain-core messages with ids of our own, and their reducer."""
+"""Conversations as LangGraph state: langchain-core messages with deterministic ids, and their reducer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dialoom.roles import AgentReply
 from .outcome import Line
 
 TOOL = "tool"
-"""Who says what tools say."""
+"""The speaker of tool results."""
 
 _FINISH_REASON = "finish_reason"
 _CALLS = "called"
@@ -30,15 +30,15 @@ def said(
     tool_calls: Sequence[FunctionCall] = (),
     carried: Mapping[str, Any] | None = None,
 ) -> BaseMessage:
-    """A message by a speaker (`user`, `assistant`, ...); its id follows from its place in the conversation.
+    """Return a message by a speaker (`user`, `assistant`, ...); its id follows from its position in the conversation.
 
     Args:
-        speaker: Who says it.
-        content: What is said.
-        position: How many messages there are before it.
-        finish_reason: Why it breaks off, if it does; see `Scene.finish_reason`.
-        tool_calls: What it calls besides; only a message of whoever is asked as `assistant` does.
-        carried: What its provider wants back with the calls.
+        speaker: The speaker.
+        content: The text.
+        position: The number of messages before it.
+        finish_reason: Why the message was cut off, if it was; see `Scene.finish_reason`.
+        tool_calls: The message's tool calls; only the role that plays `assistant` makes any.
+        carried: The provider's own data that it wants back with the calls.
     """
     about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
     more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
@@ -49,14 +49,14 @@ def said(
 
 
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
-    """What a model with tools did, as messages: one with its words and calls, for the tools to answer.
+    """Return a tool-using model's reply as messages: one with its text and calls, for the tools to answer.
 
-    Of a player that has run its calls by itself, a message for each, what the tool said to it, and its last words.
+    If the player has run its calls itself, return one message per call, one per result, and one with its final text.
 
     Args:
-        reply: What it did.
-        position: How many messages there are before it.
-        speaker: Who it is.
+        reply: The reply.
+        position: The number of messages before it.
+        speaker: The speaker.
     """
     calls, why, carried = reply.tool_calls, reply.finish_reason, reply.carried
     if not any(reply.outputs):
@@ -69,18 +69,18 @@ def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[
 
 
 def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
-    """What a tool said to a call, as a message.
+    """Return the result of a tool call as a message.
 
     Args:
         call: The call.
-        content: What it said, such as JSON.
-        position: How many messages there are before it.
+        content: The result, such as JSON.
+        position: The number of messages before it.
     """
     return ToolMessage(content=content, tool_call_id=call["id"], name=call["name"], id=f"{position}-{TOOL}")
 
 
 def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
-    """What a message calls, as the model wrote it; of one that was made elsewhere, as LangChain has it."""
+    """Return a message's tool calls as the model wrote them, or as LangChain parsed them if it was made elsewhere."""
     if not isinstance(message, AIMessage):
         return ()
     if (kept := message.additional_kwargs.get(_CALLS)) is not None:
@@ -93,7 +93,7 @@ def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
 
 
 def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
-    """Calls as LangChain's own nodes look for them: those whose arguments are an object, and the others."""
+    """Return calls in the form of LangChain's own nodes: those whose arguments are an object, and invalid ones."""
     whole: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for call in calls:
@@ -109,12 +109,12 @@ def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
 
 
 def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
-    """The reducer of a conversation: new messages go to the end, one whose id is known takes that one's place.
+    """Reduce a conversation: append new messages; a message with a known id replaces the old one.
 
-    Messages may also be plain values, as a server gets them from whoever edits a state.
+    Messages may also be plain values, as a server gets them from a client that edits a state.
 
     Raises:
-        ValueError: If a message has no id: a random one would make runs differ.
+        ValueError: If a message has no id: a random id would make runs differ.
     """
     merged = list(left)
     places = {message.id: index for index, message in enumerate(merged)}
@@ -131,12 +131,12 @@ def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str
 
 
 def joined(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
-    """The reducer of a list of plain values that only grows."""
+    """Reduce a list of plain values that only grows."""
     return [*left, *right]
 
 
 def utterances(messages: Sequence[BaseMessage]) -> list[Utterance]:
-    """The conversation as prompts take it."""
+    """Return a conversation in the form that prompts take."""
     return [_utterance(message) for message in messages]
 
 
@@ -152,12 +152,12 @@ def _utterance(message: BaseMessage) -> Utterance:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Who says a message; what a tool says is said by `tool`."""
+    """Return a message's speaker; that of a tool's result is `tool`."""
     return TOOL if isinstance(message, ToolMessage) else message.name or "user"
 
 
 def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
-    """The conversation as outcomes keep it."""
+    """Return a conversation in the form that outcomes keep."""
     return tuple(
         Line(
             role=speaker_of(message),
@@ -171,7 +171,7 @@ def lines(messages: Sequence[BaseMessage]) -> tuple[Line, ...]:
 
 
 def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
-    """The state's messages of a finished conversation."""
+    """Return a finished conversation in the form that the state keeps."""
     called = {call["id"]: call for line in lines_ for call in line.tool_calls}
     return [
         tool_said(called[line.tool_call_id], line.content, index)

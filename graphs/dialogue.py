@@ -24,7 +24,7 @@ from .recipe import Graph, Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
-"""How a dialogue ends: somebody writes the marker, or all turns are used up."""
+"""The reasons for which a dialogue ends: a role wrote the marker, or all turns are used up."""
 
 ASSISTANT = "assistant"
 _WARMTH = 0.7
@@ -39,7 +39,7 @@ class DialogueState(TypedDict, total=False):
     Attributes:
         messages: The conversation so far.
         judgements: Judgements as plain values.
-        ended_by: Why the conversation ended; empty while it goes on.
+        ended_by: The reason for which the conversation ended; empty while it goes on.
         marked_opening: Whether the first message held the end marker, which was removed.
     """
 
@@ -51,18 +51,18 @@ class DialogueState(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Who speaks when, and when the conversation ends.
+    """The order of the speakers, and the conditions on which the conversation ends.
 
     Attributes:
         order: The roles in the order in which they speak; one turn is one message of each.
-        max_turns: The most turns, or the name of the scenario's field that says it.
+        max_turns: The most turns, or the name of the scenario's field that holds the number.
         end_marker: A word by which `ended_by` ends the conversation; it is removed from the message. Empty for none.
         ended_by: The role that may end the conversation; by default the first.
         until: Ends the conversation after any message: `until(scenario, messages)` returns the reason
             or an empty text.
-        unit: What a turn is called where turns are counted.
-        limit_reason: The reason of an ending by `max_turns`.
-        end_reason: The reason of an ending by the end marker.
+        unit: The name of a turn in counts.
+        limit_reason: The reason recorded when `max_turns` is reached.
+        end_reason: The reason recorded when the end marker is written.
         last_word: The role that still answers a message with the end marker; empty for none.
     """
 
@@ -92,12 +92,12 @@ class Turns:
         return self.ended_by or self.order[0]
 
     def reason(self, scenario: Any, role: str, messages: list[BaseMessage], is_marked: bool) -> str:
-        """Return why the conversation is over after a message, an empty text if it is not.
+        """Return the reason for which the conversation is over after a message, or an empty text.
 
         Args:
-            scenario: What is played.
-            role: Who has just spoken.
-            messages: The conversation, with that message.
+            scenario: The scenario.
+            role: The role that has just spoken.
+            messages: The conversation, including that message.
             is_marked: Whether the message held the end marker.
         """
         if is_marked and role == self.ender:
@@ -111,7 +111,7 @@ class Turns:
 class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
-    A subclass gives a name, prompts, turns and scenarios; judges and checks as wanted. `prompts` maps each role to
+    A subclass has a name, prompts, turns and scenarios, and optionally judges and checks. `prompts` maps each role to
     the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file.
     A recipe with an order of its own overrides `graph` and keeps the rest.
 
@@ -125,14 +125,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         ...     judges = [Judge("resolved", rubric="The goal was reached: {{ goal }}")]
 
     Attributes:
-        turns: Who speaks when.
+        turns: The order of the speakers, and the end of the conversation.
     """
 
     turns: ClassVar[Turns] = Turns()
     _declares_roles: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
-        """Derive the roles and the evaluated one from prompts and judges, where a class does not declare them."""
+        """Derive the roles and the evaluated role from prompts and judges, where a class does not declare them."""
         super().__init_subclass__()
         own = vars(cls)
         cls._declares_roles = cls._declares_roles or "roles" in own
@@ -159,26 +159,26 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         return [*own, *(judge.prompt_of(self.name) for judge in self.judges)]
 
     def prompt_of(self, scenario: Any, role: str) -> str:  # noqa: ARG002
-        """Return the id of the prompt that a role speaks by."""
+        """Return the id of a role's prompt."""
         if isinstance(self.prompts, Mapping):
             text = self.prompts[role]
             return text if _PROMPT_ID.fullmatch(text) else f"{self.name}/{role}"
         return next(id_ for id_ in self.prompts if id_.rpartition("/")[2] == role)
 
     def inputs(self, scenario: Any, role: str) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what a role's prompt is given besides the history: by default every field of the scenario."""
+        """Return the inputs of a role's prompt besides the history: by default every field of the scenario."""
         return {name: getattr(scenario, name) for name in type(scenario).model_fields}
 
     def check_inputs(self, library: Mapping[str, Prompt]) -> None:
-        """Check, before anything is played, that scenarios have what the roles' prompts ask for.
+        """Check, before a run starts, that scenarios have every input that the roles' prompts declare.
 
-        A recipe that overrides `inputs` or `prompt_of` knows more than can be checked here.
+        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here.
 
         Args:
             library: The recipe's prompts by id.
 
         Raises:
-            RecipeError: Naming the prompt and the input that there is not.
+            RecipeError: If an input is missing; it names the prompt and the input.
         """
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
@@ -211,11 +211,11 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         return builder
 
     def initial(self, scenario: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Return the state before anybody has spoken."""
+        """Return the state before the first message."""
         return {"messages": [], "judgements": [], "ended_by": ""}
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
-        """Return the conversation, why it ended, how many turns it had, and the judgements in their order."""
+        """Return the conversation, the reason of its end, its number of turns, and the judgements in order."""
         messages = state.get("messages", [])
         last = self.turns.order[-1]
         return Outcome(
@@ -226,12 +226,12 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how many turns have begun, for the step debugger."""
+        """Return the number of turns that have begun, for the step debugger."""
         first = self.turns.order[0]
         return {self.turns.unit: sum(message.name == first for message in state.get("messages", ()))}
 
     def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
-        """Return what the gate's rules know of a conversation."""
+        """Return the facts about a conversation for the gate's rules."""
         marker = self.turns.end_marker
         return Facts(
             languages=self.languages,
@@ -251,7 +251,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         """Return the node function of a role: it asks the role for its next message and adds it.
 
         Raises (when it runs):
-            UnparsedReplyError: If nothing of the reply is left to be said.
+            UnparsedReplyError: If the reply is empty without its end marker.
         """
 
         async def speak(state: DialogueState, scene: Scene) -> Update:
@@ -280,22 +280,22 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
 def without_marker(text: str, marker: str) -> tuple[str, bool]:
     """Return a text without an end marker, and whether it held one.
 
-    What only sets the marker off (spaces, emphasis, quotes or brackets around it) is removed with it.
+    Characters that only set the marker off (spaces, emphasis, quotes or brackets around it) are removed with it.
 
     Args:
-        text: What was said.
+        text: The message.
         marker: A word; empty for none.
     """
     if not marker:
         return text.strip(), False
     *parts, rest = _marker(marker).split(text)
-    # From the end of each part, not as a part of the expression: that would take the square of a million spaces.
+    # Trimmed per part instead of by the expression, whose time would be quadratic in the number of spaces.
     kept = [part[: len(part) - len(_ending(part))] for part in parts]
     return " ".join([*kept, rest]).strip(), bool(parts)
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""What a line may end with before the marker: anything but spaces, emphasis, and what opens a quote or a bracket."""
+"""A last character of a line before the marker: no space, no emphasis, no opening quote or bracket."""
 
 
 @cache
@@ -304,7 +304,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 
 def _ending(part: str) -> str:
-    """Return what at the end of a text stands there only to set the marker off."""
+    """Return the end of a text that only sets the marker off."""
     end = len(part)
     while end and not _BEFORE.match(part[end - 1]):
         end -= 1

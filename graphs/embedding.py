@@ -1,4 +1,4 @@
-"""The vectors of texts: from an embedder that runs here, or from the role `embedder`, which asks a model for them."""
+"""Embeddings of texts: from a local embedder, or from the role `embedder`, which a model plays."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PROMPT = "pools/embedder"
 REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
-"""Texts in one call; providers take from some hundred to some thousand."""
+"""The most texts in one call; providers take between some hundred and some thousand."""
 _embedding = threading.Lock()
 _DIGITS = 6
-"""Of a similarity: another machine's last bit decides nothing."""
+"""The decimals to which similarities are rounded, so that floating-point differences between machines do not matter."""
 
 
 class Embeddings(BaseModel):
@@ -37,16 +37,16 @@ class Embeddings(BaseModel):
 
 
 def embedding_model(embedder: str) -> str | None:
-    """The model that plays the role `embedder`; `None` for an embedder that runs here."""
+    """Return the model that plays the role `embedder`, or `None` for a local embedder."""
     kind, _, model = embedder.partition(":")
     return f"embed:{model}" if kind == "litellm" else None
 
 
 def embedder_here(embedder: str) -> Embedder | None:
-    """What embeds without asking a model; `None` if the role `embedder` does.
+    """Return the local embedder, or `None` if the role `embedder` makes the embeddings.
 
     Raises:
-        RecipeError: If it cannot be had here.
+        RecipeError: If the embedder is not available here.
     """
     if embedding_model(embedder):
         return None
@@ -57,10 +57,10 @@ def embedder_here(embedder: str) -> Embedder | None:
 
 
 class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
-    """A recipe that compares texts by what its option `embedder` names, and whose role `embedder` a model may play."""
+    """A recipe that compares texts with the embedder that its option `embedder` names; a model may play that role."""
 
     def embeds(self, options: Any) -> bool:  # noqa: ARG002
-        """Return whether a run with these options compares any texts; by default it does."""
+        """Return whether a run with these options compares any texts; true by default."""
         return True
 
     def models_named(self, options: Any) -> Mapping[str, str]:
@@ -69,7 +69,7 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         return {"embedder": model} if model and self.embeds(options) else {}
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
-        """Return the roles that a run needs: an embedder only where a model is one."""
+        """Return the roles that a run needs; the embedder is one only if a model plays it."""
         wanted, used = "embedder" in self.models_named(options), super().roles_used(options)
         return {role: value for role, value in used.items() if role != "embedder" or wanted}
 
@@ -79,29 +79,29 @@ class EmbeddedScenario(Scenario):
 
     @property
     def loads(self) -> tuple[str, ...]:
-        """An embedder that runs here, unless it only counts words."""
+        """The local embedder's model, unless the embedder only counts words."""
         embedder: str = getattr(self, "embedder", "")
         return (embedder,) if embedder.startswith("st:") else ()
 
 
 def highest(scores: NDArray[Any], count: int) -> list[int]:
-    """Return the places of so many of the highest similarities, the best first; of equals the first."""
+    """Return the indices of the `count` highest similarities, the best first; ties keep their order."""
     return [int(place) for place in np.argsort(-np.round(scores, _DIGITS), kind="stable")[:count]]
 
 
 async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common: bool = False) -> list[Vector]:
-    """A unit vector for each text.
+    """Return a unit vector for each text.
 
     Args:
         texts: The texts.
-        scene: The node's, for calls to a model.
+        scene: The node's scene, for calls to a model.
         embedder: `lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`.
         common: Whether calls belong to no scenario: equal lists of texts are embedded once.
 
     Raises:
-        RecipeError: If the embedder cannot be had here.
-        PermanentProviderError: If a model's answer is not one vector for each text.
-        RoleError: If the model cannot be had.
+        RecipeError: If the embedder is not available here.
+        PermanentProviderError: If a model's reply does not hold one vector per text.
+        RoleError: If the model's reply cannot be obtained.
     """
     if not texts:
         return []
@@ -116,14 +116,14 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
 
 
 async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
-    """Return a row for each text, to be compared in many scenarios: what they share is embedded once.
+    """Return a row for each text, for comparisons in many scenarios: shared texts are embedded once.
 
-    A model's vectors are common calls; those that are made here are held for whoever needs them next.
+    A model's vectors come from common calls; those of a local embedder are cached.
 
     Args:
         texts: The texts.
-        scene: The node's, for calls to a model.
-        embedder: As for `embedded`, which says what is raised.
+        scene: The node's scene, for calls to a model.
+        embedder: As for `embedded`, which lists the errors.
     """
     if embedding_model(embedder):
         return np.array(await embedded(texts, scene, embedder, common=True), dtype=np.float32)
@@ -131,7 +131,7 @@ async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> ND
 
 
 def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    with _embedding:  # else several scenarios would embed the same hundreds of texts beside each other
+    with _embedding:  # otherwise concurrent scenarios would embed the same hundreds of texts
         return _held(embedder, texts)
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a conversation, and whose it is."""
+"""Faults of conversations, and the roles at fault."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ KINDS: Mapping[str, str] = {
     "no_end": "goodbyes go on to the limit",
     "copied_form": "a judge gives back the blank form instead of an explanation",
 }
-"""The kinds of faults that the rules find, and what they mean."""
+"""The kinds of faults that the rules detect, and their meanings."""
 
 
 BY_JUDGES = "copied_form"
-"""The kind that is no fault of a dialogue, but of a judge's word on it."""
+"""The kind that is a fault of a judge's explanation, not of a dialogue."""
 
 USER = "user"
-"""The role of simulated users: a dialogue in which theirs was not sound says little about anybody else."""
+"""The role of simulated users: a dialogue in which the user is at fault says little about any other role."""
 
 
 REVIEWER = "reviewer"
-"""The role of whoever looks for what rules cannot see."""
+"""The role that looks for faults that rules cannot detect."""
 
 
 class DialogueFault(BaseModel):
-    """Something that is wrong with a conversation.
+    """A fault in a conversation.
 
     Attributes:
-        who: Whose fault it is: the role, such as `user` or `assistant`.
-        kind: One of `KINDS`, of the recipe's own, or of a reviewer's.
-        message: Which of the outcome's messages, from 0; `None` for the whole, or what is none of them.
-        where: A place of the recipe's own, such as the path of a tree; else empty.
-        words: The words that show it.
-        sureness: How sure it is, above 0 and at most 1.
+        who: The role at fault, such as `user` or `assistant`.
+        kind: One of `KINDS`, of the recipe's own kinds, or of a reviewer's.
+        message: The index of the outcome's message, from 0; `None` for the whole, or for a line outside its messages.
+        where: A location defined by the recipe, such as the path of a tree; otherwise empty.
+        words: The words that show the fault.
+        sureness: The confidence, above 0 and at most 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,10 +58,10 @@ class DialogueFault(BaseModel):
 
 
 def dialogue_faults(faults: Iterable[DialogueFault]) -> int:
-    """How many are faults of those who take part in the dialogue; judges do not."""
+    """Return the number of faults of the dialogue's own roles; judges' faults do not count."""
     return sum(each.kind != BY_JUDGES for each in faults)
 
 
 def is_sound(faults: Iterable[DialogueFault]) -> bool:
-    """Whether nobody who takes part in the dialogue has a fault."""
+    """Return whether no role of the dialogue has a fault."""
     return not dialogue_faults(faults)

@@ -1,4 +1,4 @@
-"""What comes of a recipe's graph: outcomes with the judgements of its checks, and which of them can be judged."""
+"""Outcomes of a recipe's graph with the judgements of its checks, and the choice of outcomes to judge."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-    """Return what came of a scenario, with the judgements of the recipe's checks unless it failed.
+    """Return a scenario's outcome, with the judgements of the recipe's checks unless it failed.
 
     Args:
         recipe: The recipe.
-        scenario: What was played.
+        scenario: The scenario that was played.
         state: The graph's state.
-        failed: Whether the graph did not come to its end.
+        failed: Whether the graph did not reach its end.
     """
     return completed(recipe, scenario, recipe.outcome(scenario, state, failed), is_checked=not failed)
 
 
 def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
-    """Return an outcome with the judgements of the recipe's checks, all in the order of reports and exports.
+    """Return an outcome with the judgements of the recipe's checks added, all in the order of reports and exports.
 
     Args:
         recipe: The recipe.
-        scenario: What was played.
-        outcome: What came of it, with the judgements of judges in any order.
-        is_checked: Whether the checks are made.
+        scenario: The scenario that was played.
+        outcome: Its outcome, with the judges' judgements in any order.
+        is_checked: Whether to run the checks.
     """
     made = checked(recipe.checks, scenario, outcome) if is_checked else []
     judgements = in_order(WithJudging.of(recipe).metrics, [*outcome.judgements, *made])
@@ -41,6 +41,6 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
 
 
 def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
-    """Return whether any judge has something to judge: of such outcomes a sample is drawn."""
+    """Return whether any judge has something to judge; samples of outcomes are drawn from these."""
     bare = outcome.model_copy(update={"judgements": ()})
     return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
 Result = Literal["passed", "rejected", "dropped", "unparsed"]
-"""`rejected`: to be rewritten. `dropped`: for good. `unparsed`: a check could not be made, and the draft stays."""
+"""`rejected`: to be rewritten. `dropped`: discarded. `unparsed`: a check failed to run, and the draft is kept."""
 
 UNPARSED = "unparsed: the writer's reply could not be parsed"
 
 
 class Problem(TypedDict):
-    """What a check has found wrong with a draft.
+    """A problem that a check found in a draft.
 
     Attributes:
         check: The name of the check.
-        reason: What is wrong, in words for the writer.
-        written: The draft as the writer is shown it again.
-        result: `rejected`; `dropped` if no other draft would help; `unparsed` if the check could not be made.
+        reason: The problem, in words for the writer.
+        written: The draft in the form in which the writer sees it again.
+        result: `rejected`; `dropped` if no other draft would help; `unparsed` if the check could not run.
     """
 
     check: str
@@ -56,15 +56,15 @@ class Problem(TypedDict):
 
 
 class Note(TypedDict):
-    """What became of a draft in an attempt.
+    """The result of a draft in an attempt.
 
     Attributes:
         kind: The kind of draft, in the plural, e.g. `summaries`.
-        id: The draft.
-        check: The check that has not passed; empty if all have.
+        id: The draft's id.
+        check: The check that did not pass; empty if all passed.
         round: The attempt, from 1.
-        result: What became of the draft.
-        reason: What is wrong; empty if nothing is.
+        result: The draft's result.
+        reason: The problem; empty if there is none.
     """
 
     kind: str
@@ -86,10 +86,10 @@ class GenerationState(TypedDict, total=False):
     """The part of a graph's state that a generation loop writes.
 
     Attributes:
-        round: How many attempts of the loop under way have been reviewed.
-        problems: What is already known to be wrong with drafts that have not been reviewed.
-        rejected: The problems of the drafts that are to be rewritten.
-        notes: What became of each draft in each attempt.
+        round: The number of reviewed attempts of the current loop.
+        problems: Known problems of drafts that have not been reviewed.
+        rejected: The problems of the drafts to be rewritten.
+        notes: The results of each draft in each attempt.
     """
 
     round: int
@@ -109,12 +109,12 @@ def problem(check: str, reason: str, written: str = "", result: Result = "reject
 
 
 def due(state: Mapping[str, Any], planned: Iterable[str]) -> list[str]:
-    """Return the ids of the drafts to write now: at first all that are planned, then those that were rejected."""
+    """Return the ids of the drafts to write now: all planned ones in the first attempt, then the rejected ones."""
     return list(state["rejected"] or planned)
 
 
 def earlier(state: Mapping[str, Any], id_: str) -> dict[str, str]:
-    """Return what a prompt is shown of an earlier attempt: inputs `written` and `wrong`, empty in the first attempt."""
+    """Return the prompt inputs `written` and `wrong` about the previous attempt, empty in the first attempt."""
     found = state["rejected"].get(id_)
     return {"written": found["written"] if found else "", "wrong": found["reason"] if found else ""}
 
@@ -126,11 +126,11 @@ async def written(
     *,
     common: bool = False,
 ) -> tuple[dict[str, Any], Problems]:
-    """Ask for several drafts at once.
+    """Request several drafts at once.
 
     Args:
-        scene: The node's.
-        prompt: The prompt of all drafts, or of each.
+        scene: The node's scene.
+        prompt: The prompt of all drafts, or a function that returns the prompt of an id.
         inputs: The inputs of the prompt, by the id of the draft.
         common: Whether the calls belong to no scenario (see `ask_each`).
 
@@ -143,7 +143,7 @@ async def written(
 
 
 def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
-    """Return a check by a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
+    """Return a check made of a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
 
     async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
         return await asyncio.to_thread(lambda: {id_: function(draft) for id_, draft in drafts.items()})
@@ -154,15 +154,15 @@ def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
 async def reviewed(
     drafts: Mapping[str, Draft], *checks: DraftCheck[Draft], problems: Mapping[str, Problem]
 ) -> Problems:
-    """Run checks one after the other, each on the drafts that all earlier ones have passed: rules first, then models.
+    """Run checks in order, each on the drafts that passed all earlier ones: put rules first, then models.
 
     Args:
         drafts: The drafts by id.
         *checks: The checks.
-        problems: Problems that are already known; these drafts are not checked.
+        problems: Known problems; these drafts are not checked.
 
     Returns:
-        The problems by id, with those that were known.
+        The problems by id, including the known ones.
     """
     found = dict(problems)
     for check in checks:
@@ -180,17 +180,17 @@ def settled(
     rewrites: int,
     by_hand: Collection[str] = (),
 ) -> Update:
-    """Return the update of the state that ends an attempt: what is to be rewritten, and the notes.
+    """Return the state update that ends an attempt: the drafts to be rewritten, and the notes.
 
-    A rejected draft is dropped if it has been rewritten often enough, or if a person has written it.
+    A rejected draft is dropped if its rewrites are used up, or if a person has written it.
 
     Args:
         state: The state, a `GenerationState`.
         kind: The kind of draft, in the plural.
         drafts: The ids of the drafts that were reviewed.
-        problems: What is wrong with them.
-        rewrites: How often a draft may be rewritten.
-        by_hand: Drafts that people have written or edited: nobody overwrites them.
+        problems: Their problems by id.
+        rewrites: The most rewrites of a draft.
+        by_hand: Drafts that people have written or edited; these are never overwritten.
     """
     attempt, rejected, notes = state["round"] + 1, Problems(), list[Note]()
     for id_ in dict.fromkeys([*drafts, *problems]):
@@ -207,13 +207,13 @@ def settled(
 
 
 class Loop:
-    """Nodes that are run in turn, and again while drafts are rejected.
+    """Nodes that run in order, repeatedly while drafts are rejected.
 
     Args:
-        *nodes: The nodes, named as their functions; the last one reviews.
-        again: Whether the loop begins anew; by default while there are rejected drafts.
-        needed: Whether there is anything to do after the loop; otherwise the graph ends.
-        inner: For nodes that are not followed by the next one: returns the name of the following node.
+        *nodes: The nodes, named after their functions; the last one reviews.
+        again: Returns whether the loop repeats; by default while there are rejected drafts.
+        needed: Returns whether the graph continues after the loop; otherwise it ends.
+        inner: For nodes that the next one does not follow: returns the name of the following node.
     """
 
     def __init__(
@@ -230,12 +230,12 @@ class Loop:
 
 
 def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = ()) -> StateGraph[Any, Any, Any, Any]:
-    """Return the uncompiled graph of loops that follow each other.
+    """Return the uncompiled graph of loops that run one after the other.
 
     Args:
-        state: The type of the state, a `GenerationState` with keys of the recipe's own.
+        state: The type of the state, a `GenerationState` with the recipe's own keys.
         *loops: The loops.
-        last: Nodes that are run side by side after the last loop.
+        last: Nodes that run in parallel after the last loop.
     """
     from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
@@ -274,10 +274,10 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
 
 
 class NoteTally:
-    """Counts of notes, and the two tables that they make.
+    """Counts of notes, and the two tables made of them.
 
     Args:
-        meanings: What checks mean, in the order of the rows; the table then shows it.
+        meanings: The meanings of checks, in the order of the rows; the table then shows them.
     """
 
     def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
@@ -296,7 +296,7 @@ class NoteTally:
                 checks.setdefault(note["check"], Counter()).update([result, *(["first"] if is_first else [])])
 
     def tables(self) -> list[Table]:
-        """Return `drafts`, in which attempt drafts passed, and `rejected`, which checks they did not pass."""
+        """Return `drafts` (the attempt in which drafts passed) and `rejected` (the checks that they failed)."""
         attempts = range(1, max((attempt for *_, attempt in self._results), default=0) + 1)
         again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(

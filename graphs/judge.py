@@ -1,7 +1,7 @@
-"""Judges: frozen values that say what is scored, by whom, and from what; the same for a first and a second judging.
+"""Judges: frozen values that define a metric, the role that scores it and its inputs, for first and later judging.
 
-A judge reads an `Outcome` and its scenario, never a graph's state. While a scenario is played, the outcome is made of
-the state at that moment; when a finished scenario is judged again, it is the stored one. So the same value serves both.
+A judge reads an `Outcome` and its scenario, never a graph's state. While a scenario is played, the outcome is made from
+the current state; when a finished scenario is judged again, it is the stored one. So the same value serves both.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 Scores: TypeAlias = "tuple[bool | int | float | str, str]"
-"""A score, or a label, and its explanation."""
+"""A score or a label, and its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
-"""Inputs that a judge's prompt gets besides what it sees of the scenario."""
+"""Inputs that a judge's prompt gets besides fields of the scenario."""
 
 
 class Judged(Protocol):
-    """What judges need of a recipe."""
+    """The part of a recipe that judges use."""
 
     @property
     def name(self) -> str:
-        """The beginning of the ids of prompts that rubrics make."""
+        """The prefix of the ids of prompts made from rubrics."""
         ...
 
     @property
@@ -52,24 +52,25 @@ class Judged(Protocol):
         ...
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return what came of a scenario so far."""
+        """Return a scenario's outcome so far."""
         ...
 
 
 class JudgeError(DialoomError):
-    """A judge that cannot work as declared: names the judge and what would be right."""
+    """A judge that cannot work as declared; the message names the judge and the correct form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One thing that a judge is asked about.
+    """One item that a judge scores.
 
     Attributes:
         turn: The turn that is judged, counted from 1; `None` for the whole outcome.
         inputs: Inputs of the judge's prompt besides those that the judge itself provides; or a function that returns
             them, called only if the case is still open.
-        missing: Why there is nothing to judge: nobody is asked, and the judgement is `unparsed` with this explanation.
-        label: What tells the case from others of its turn, such as a branch of a tree; its explanation begins with it.
+        missing: Why there is nothing to judge: no request is made, and the judgement is `unparsed` with this
+            explanation.
+        label: A prefix of the explanation that distinguishes cases of the same turn, such as a branch of a tree.
     """
 
     turn: int | None = None
@@ -78,11 +79,11 @@ class Case:
     label: str = ""
 
     def is_of(self, judgement: Judgement) -> bool:
-        """Return whether a judgement, of the right metric and target, is of this case."""
+        """Return whether a judgement, of the right metric and target, belongs to this case."""
         return judgement.turn == self.turn and judgement.explanation.startswith(self.explained(""))
 
     def explained(self, explanation: str) -> str:
-        """Return an explanation with the label before it."""
+        """Return an explanation with the label as its prefix."""
         return f"{self.label}: {explanation}" if self.label else explanation
 
 
@@ -94,33 +95,34 @@ class JudgedState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Judge:
-    """A metric, and how a model scores it.
+    """A metric, and the way in which a model scores it.
 
     Example:
         >>> Judge("resolved", rubric="The caller's goal was reached: {{ goal }}")  # a verdict
         >>> Judge("tone", rubric={1: "rude", 3: "polite", 5: "warm"}, scale=(1, 5), target="assistant")
 
     Attributes:
-        metric: The name of what is scored.
+        metric: The name of the metric.
         rubric: The criterion: a statement that is true or false, a description of a scale, or a text for some of the
             scale's levels. A Jinja2 template over the fields of the scenario.
-        prompt: The id of a prompt file, in place of a rubric. Its reply is a verdict or a score, unless `read` says
-            otherwise.
+        prompt: The id of a prompt file, in place of a rubric. Its reply is a verdict or a score, unless `read` is
+            given.
         scale: The lowest and the highest score, whole numbers; `None` for a verdict.
-        target: Whose part is judged.
+        target: The role whose messages are judged.
         role: The role that judges.
         per_turn: Judge after each message of the target rather than once at the end.
-        when: Whether there is anything to judge: `when(scenario, outcome)`; by default always.
+        when: Returns whether there is anything to judge: `when(scenario, outcome)`; by default always.
         sees: The only fields of the scenario that the judge may be shown; by default those that its rubric or prompt
             names.
-        cases: What is asked about, where it is neither the conversation nor its turns: `cases(scenario, outcome)`.
+        cases: Returns the cases, if they are neither the conversation nor its turns: `cases(scenario, outcome)`.
         node: The name of the judge's node in the graph; derived from metric and target by default.
-        after: The node of another judge whose judgements this one needs; by default judges work side by side.
+        after: The node of another judge whose judgements this one needs; by default judges run in parallel.
         read: Takes the score from a reply and its explanation: `read(reply)` returns both; by default `verdict` or
             `score`, and `explanation`.
-        both_orders: The names of two inputs, such as two replies, that the judge reads in both orders, against a
-            preference for a place: it is asked twice, and `read(reply, swapped)` is given both replies.
-        labels: The verdicts of a judge that picks one of several labels: each label is a metric, true of the one that
+        both_orders: The names of two inputs, such as two replies, that the judge reads in both orders, to cancel
+            position
+            bias: the judge gets two requests, and `read(reply, swapped)` gets both replies.
+        labels: The metrics of a judge that picks one of several labels: each label is a metric, true for the one that
             `read` returns. `metric` then only names the judge.
     """
 
@@ -160,7 +162,7 @@ class Judge:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the judgements: one, or the labels."""
+        """The metrics of the judgements: one, or one per label."""
         return tuple(self.labels) or (self.metric,)
 
     @property
@@ -169,13 +171,13 @@ class Judge:
         return "verdict" if self.scale is None else f"score-{self.scale[0]}-{self.scale[1]}"
 
     def prompt_of(self, recipe: str) -> str | Prompt:
-        """Return the id of the judge's prompt, or the prompt itself where a rubric makes it.
+        """Return the id of the judge's prompt, or the prompt itself if it is made from a rubric.
 
         Args:
-            recipe: The recipe's name, the beginning of a made prompt's id.
+            recipe: The recipe's name, the prefix of a made prompt's id.
 
         Raises:
-            PromptError: If the rubric is not a template.
+            PromptError: If the rubric is not a valid template.
         """
         if self.prompt:
             return self.prompt
@@ -194,11 +196,11 @@ class Judge:
         return "\n".join(f"{level} - {text}" for level, text in sorted(self.rubric.items()))
 
     def open_cases(self, scenario: Any, outcome: Outcome) -> list[Case]:
-        """Return what is still to be judged: the judge's cases without those that the outcome has judgements of.
+        """Return the judge's cases without those that the outcome already has judgements of.
 
         Args:
-            scenario: What was played.
-            outcome: What came of it so far, with the judgements that stand.
+            scenario: The scenario that was played.
+            outcome: Its outcome so far, with the current judgements.
         """
         if self.when is not None and not self.when(scenario, outcome):
             return []
@@ -223,12 +225,12 @@ class Judge:
                 yield Case(turn, {"history": _history(outcome.messages[:end])})
 
     async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
-        """Ask about every open case, all at once; a reply that cannot be parsed is an `unparsed` judgement.
+        """Judge every open case concurrently; a reply that cannot be parsed gives an `unparsed` judgement.
 
         Args:
-            scene: The node's.
+            scene: The node's scene.
             prompt: The id of the judge's prompt.
-            outcome: What is judged.
+            outcome: The outcome to judge.
 
         Returns:
             The judgements, in the order of the cases.
@@ -266,21 +268,21 @@ class Judge:
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case) -> dict[str, Any]:
-        """Return the inputs that the prompt declares: from the case, from the judge itself, and from the scenario."""
+        """Return the inputs that the prompt declares: from the case, the judge itself, and the scenario."""
         inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
         given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         wanted = scene.inputs_of(prompt)
         return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
 
     def check_inputs(self, prompt: Prompt, kind: type[Scenario]) -> None:
-        """Check, before anything is played, that the judge can be shown all that its prompt asks for.
+        """Check, before a run starts, that the judge may see every input that its prompt declares.
 
         Args:
             prompt: The judge's prompt.
             kind: The type of the scenarios.
 
         Raises:
-            JudgeError: Naming the input that it may not see, or that there is not.
+            JudgeError: If an input is unknown, or the judge may not see it; it names the input.
         """
         for name in prompt.front.inputs:
             if name in _GIVEN or self.cases is not None:
@@ -296,14 +298,14 @@ class Judge:
 
 
 def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
-    """Check, before anything is played, that a recipe's judges can be shown all that their prompts ask for.
+    """Check, before a run starts, that a recipe's judges may see every input that their prompts declare.
 
     Args:
         recipe: The recipe.
         library: Its prompts by id, with the user's overrides.
 
     Raises:
-        JudgeError: Naming the judge and the input.
+        JudgeError: If they may not; it names the judge and the input.
     """
     for judge in recipe.judges:
         prompt = judge.prompt_of(recipe.name)
@@ -314,7 +316,7 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
     """Return judgements in the order of reports and exports: whole outcomes before turns, then by metric and target.
 
     Args:
-        metrics: The metrics in their order; others come last.
+        metrics: The metrics in order; other metrics come last.
         judgements: The judgements in any order, such as the order of completion.
     """
     ranks = {metric: rank for rank, metric in enumerate(metrics)}
@@ -327,16 +329,16 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
 
 
 def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
-    """Add a node per judge to a graph; a judge that needs another one's judgements follows it.
+    """Add a node per judge to a graph; a judge that needs another's judgements follows it.
 
     Args:
         builder: The graph under construction; its state has `judgements` (see `JudgedState`).
-        recipe: Makes an outcome of the state, and is named in the ids of prompts that rubrics make.
+        recipe: Makes the outcome from the state; its name is the prefix of the ids of prompts made from rubrics.
         judges: The judges.
-        then: The node that follows the last of them; by default the graph ends.
+        then: The node that follows the last judges; by default the graph ends.
 
     Returns:
-        The nodes with which judging begins; empty without judges.
+        The nodes where judging begins; empty without judges.
     """
     from langgraph.graph import END  # slow to import, and looking at a run needs no graph
 
@@ -349,7 +351,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
 
 
 def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
-    """Return an uncompiled graph that only judges a finished outcome; a judge with no open case asks nobody.
+    """Return an uncompiled graph that only judges a finished outcome; a judge without open cases makes no request.
 
     Args:
         recipe: As for `add_judges`.
@@ -385,5 +387,5 @@ def _history(lines: Sequence[Line]) -> list[Utterance]:
 
 @cache
 def _wrapper(kind: str) -> str:
-    """Return the text around a rubric: the body of a prompt with places for the criterion and the scale."""
+    """Return the text around a rubric: a prompt's body with placeholders for the criterion and the scale."""
     return (resources.files("dialoom.prompts") / "dialogue" / f"judge-{kind}.txt").read_text(encoding="utf-8")

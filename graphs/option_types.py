@@ -1,4 +1,4 @@
-"""What options of several recipes have in common: paths, embedders, axes of a table, and names that are chosen."""
+"""Option types shared by several recipes: paths, embedders, axes of a table, and chosen names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .recipe import RecipeError
 T = TypeVar("T")
 
 _MOST = 12
-"""Names that an error lists."""
+"""The most names that an error lists."""
 
 
 def _absolute(path: Path) -> Path:
@@ -45,28 +45,28 @@ FromZero: TypeAlias = Annotated[int, _from(0)]
 FromOne: TypeAlias = Annotated[int, _from(1)]
 
 AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(_absolute)]
-"""A file or folder, found again from wherever the run is resumed."""
+"""A file or folder, made absolute so that the run can be resumed from any working directory."""
 
 EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
 """`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
 
 Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_each_once)]
-"""Values of an axis of a table, `Axis[int]`: each once, in their order."""
+"""Values of an axis of a table, e.g. `Axis[int]`: duplicates are removed, the order is kept."""
 
 FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterValidator(_each_once)]
 """An axis with at least one value."""
 
 
 def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
-    """Return the names that an option chooses, by commas: each once, in their order; all that there are for `all`.
+    """Return the names that an option lists, separated by commas: without duplicates, in order; all names for `all`.
 
     Args:
         option: The option's name, for the error.
         text: Its value.
-        known: What there is to choose from.
+        known: The names to choose from.
 
     Raises:
-        RecipeError: If it names something else, or nothing.
+        RecipeError: If it lists an unknown name, or none.
     """
     there_are = list(known)
     wanted = [part.strip() for part in text.split(",") if part.strip()]

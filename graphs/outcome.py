@@ -1,4 +1,4 @@
-"""What comes out of a scenario, and what reports and exports see of it."""
+"""The result of a scenario, and the view of it that reports and exports read."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dialoom.prompts.messages import call_text
 from .fault import DialogueFault
 
 Status = Literal["ok", "unparsed", "error", "tied"]
-"""`tied`: the verdicts of a panel of judges, of which neither was given by more than half."""
+"""`tied`: a panel of judges gave no verdict a majority."""
 
 
 class Line(BaseModel):
     """One message of a finished conversation.
 
     Attributes:
-        role: Who said it.
-        finish_reason: Why it breaks off, in the provider's word: `length`, `refusal` or `content_filter`; `None` if all
-            was said.
-        tool_calls: The tools that it calls besides.
-        tool_call_id: The call that it answers, if a tool said it.
+        role: The speaker.
+        finish_reason: The reason for which the message was cut off, in the provider's term: `length`, `refusal` or
+            `content_filter`; `None` if it is complete.
+        tool_calls: The message's tool calls.
+        tool_call_id: The call that the message answers, if it is a tool's result.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,22 +37,22 @@ class Line(BaseModel):
 
     @property
     def spoken(self) -> str:
-        """Its words, and in lines of their own what it calls, as people read it."""
+        """The text, and one line for each tool call, as people read it."""
         return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Role and content, and of the rest what there is: most lines have none of it, and their content is hashed."""
+        """Dump role and content, and other fields only if set: most lines have none, and their content is hashed."""
         dumped: dict[str, Any] = dump(self)
         return {name: value for name, value in dumped.items() if name in ("role", "content") or value}
 
 
 class Judgement(BaseModel):
-    """One judge's word on one thing. A score that could not be had is no score: then `status` says why.
+    """One judge's score of one item. A missing score is `None`; `status` then gives the reason.
 
     Attributes:
-        metric: E.g. `personalization`.
-        target: Whose part was judged, e.g. `assistant`.
+        metric: The metric, e.g. `personalization`.
+        target: The role whose messages were judged, e.g. `assistant`.
         turn: The turn that was judged, from 1; `None` for the whole conversation.
         score: A verdict or a number on the metric's scale; `None` unless `status` is `ok`.
     """
@@ -70,11 +70,11 @@ class Outcome(BaseModel):
     """A scenario's result.
 
     Attributes:
-        ended_by: Why the conversation ended; `error` if it could not go on.
-        counts: Figures of the recipe's own, e.g. how many turns.
-        details: What else a recipe keeps, as plain JSON, e.g. a tree of which `messages` is one path.
-        faults: What the gate's rules found, in the order of the messages; `None` if they were not asked.
-        languages: Those of its conversations for which the rules were asked, as ISO 639 codes.
+        ended_by: The reason for which the conversation ended; `error` if it failed.
+        counts: The recipe's own figures, e.g. the number of turns.
+        details: Other data of the recipe, as plain JSON, e.g. a tree of which `messages` is one path.
+        faults: Faults found by the gate's rules, in the order of the messages; `None` if the rules did not run.
+        languages: The languages of its conversations for which the rules ran, as ISO 639 codes.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,12 +93,13 @@ class Episode:
 
     Attributes:
         id: The scenario's id.
-        facets: What the scenario shows of itself.
+        facets: The scenario's facets.
         state: `done` or `failed`.
-        outcome: Its result, with the judgements of one judging.
+        outcome: Its result, with the judgements of one set.
         output_tokens: Tokens written per role; `None` where a provider did not say.
-        error: Why it failed.
-        at_fault: Whose fault that is, in a word or two, e.g. `context`: its request was longer than the model reads.
+        error: The error, if it failed.
+        at_fault: The cause of the failure in a word or two, e.g. `context`: a request exceeded the model's context
+            window.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The contract between a system and everything that runs, keeps, shows and exports it."""
+"""The interface between a system and all code that runs, stores, shows and exports it."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ __all__ = ["Graph", "Recipe", "RecipeError", "RecipeOptions"]
 
 
 class RecipeError(DialoomError):
-    """An option's value that a recipe cannot use: names the value and what would be right."""
+    """An option's value that a recipe cannot use; the message names the value and valid ones."""
 
 
 class RecipeOptions(BaseModel):
-    """A recipe's own options, by the names of the fields; a field's description is its help.
+    """A recipe's own options; each field's name is the option's, its description the help.
 
-    On the command line each field is a flag: one of a tuple type can be repeated, and a field's alias is the flag's
-    name where that differs.
+    On the command line each field is a flag: a flag of a tuple type can be repeated, and a field's alias replaces its
+    name as the flag's name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
 
 class Recipe(ABC):
-    """A system: its roles, its scenarios, its graph, and how its results are scored.
+    """A system: its roles, its scenarios, its graph, and the scoring of its results.
 
     A recipe is an instance of a subclass, in a folder of `graphs/` or any file of the user's. Entry points
-    (`dialoom.recipes`) or `path/to/file.py:NAME` lead to it. What only some recipes need is in
-    `dialoom.graphs.capabilities`, and what follows from a recipe in `dialoom.graphs.finishing`.
+    (`dialoom.recipes`) or `path/to/file.py:NAME` refer to it. Optional capabilities are in
+    `dialoom.graphs.capabilities`; functions of a recipe and an outcome are in `dialoom.graphs.finishing`.
 
     Attributes:
         name: The name on the command line.
         summary: One line for the help; by default the first line of the docstring.
         roles: The default sampling temperature of each role.
-        prompts: The ids of the prompts, besides those of the judges.
+        prompts: The ids of the prompts other than those of the judges.
         options_type: The recipe's options.
         scenario_type: The type of its scenarios.
-        judges: What models score.
-        checks: What functions score.
+        judges: The metrics that models score.
+        checks: The metrics that functions score.
         pivots: The tables of the report.
-        facets: Facets of the scenarios that mean more than a group: by which exports are split, over which intervals
-            are made, or which tell the length of a conversation.
+        facets: Facets of the scenarios with a special meaning: the unit by which exports are split, the unit over which
+            confidence intervals are computed, or the length of a conversation.
     """
 
     name: ClassVar[str]
@@ -69,7 +69,7 @@ class Recipe(ABC):
     facets: ClassVar[Sequence[Facet]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Take the summary from the docstring of a class that has none."""
+        """Take the summary from the docstring of a class that declares none."""
         super().__init_subclass__()
         if "summary" not in vars(cls) and cls.__doc__:
             cls.summary = cls.__doc__.strip().splitlines()[0]
@@ -81,16 +81,16 @@ class Recipe(ABC):
         Args:
             options: An instance of `options_type`.
             draw: The random stream of planning.
-            note: Takes a line that the user should read, e.g. what was repaired in the source.
+            note: Takes a message for the user, e.g. about repairs in the source.
 
         Raises:
             RecipeError: If an option's value is wrong.
-            DataError: If a source file is.
+            DataError: If a source file is wrong.
         """
 
     @abstractmethod
     def graph(self, options: Any) -> Graph:
-        """Return the uncompiled state machine; its nodes are made with `node` and get a `Stage` as context."""
+        """Return the uncompiled state graph; its nodes are made with `node` and get a `Stage` as context."""
 
     @abstractmethod
     def initial(self, scenario: Any) -> dict[str, Any]:
@@ -98,12 +98,12 @@ class Recipe(ABC):
 
     @abstractmethod
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return what came of a scenario, from its final state; or from the last one, if it failed."""
+        """Return a scenario's outcome from its final state, or from the last state if it failed."""
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the report's tables, from finished scenarios read one at a time.
 
-        By default those of the recipe's `pivots`; without any, every metric over all and by each facet of few values.
+        By default those of the recipe's `pivots`; without any, each metric overall and by each facet with few values.
         """
         unit, units = unit_facet(self.facets), units_of(self.facets)
         if self.pivots:

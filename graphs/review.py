@@ -1,4 +1,4 @@
-"""A reviewer of simulated users: verdicts on faults that rules cannot find, kept beside a run's judgements."""
+"""A reviewer of simulated users: verdicts on faults that rules cannot detect, kept beside a run's judgements."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ REVIEWED: Mapping[str, str] = {
     "content_too_soon": "the user is content although it is not done",
     "reveals": "the user gives away what only their instructions say",
 }
-"""What a reviewer looks for, one verdict each; true says that the fault is there."""
+"""The faults that a reviewer looks for, with one verdict each; true means that the fault is present."""
 
 
 class Review(Recipe):
-    """The reviewing of another recipe's conversations; only that can be done with it.
+    """A recipe that only reviews another recipe's conversations.
 
     Args:
-        recipe: Whose conversations they are.
+        recipe: The recipe of the conversations.
     """
 
     name = "review"
@@ -45,24 +45,24 @@ class Review(Recipe):
         ]
 
     def _case(self, scenario: Any, outcome: Outcome, kind: str) -> Iterator[Case]:
-        """Yield the conversation and what its user went by; nothing of a scenario without a conversation."""
+        """Yield the conversation and its user's instructions; nothing for a scenario without a conversation."""
         if outcome.messages:
             history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
             about = dict(WithGate.of(self._recipe).played_by(scenario))
             yield Case(None, {"user": USER, "about": about, "history": history, "fault": kind})
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
-        """Return those of the recipe."""
+        """Return the reviewed recipe's scenarios."""
         return self._recipe.scenarios(options, draw, note)
 
     def graph(self, options: Any) -> Graph:
-        """Return that of the recipe."""
+        """Return the reviewed recipe's graph."""
         return self._recipe.graph(options)
 
     def initial(self, scenario: Any) -> dict[str, Any]:
-        """Return that of the recipe."""
+        """Return the reviewed recipe's initial state."""
         return self._recipe.initial(scenario)
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return that of the recipe."""
+        """Return the reviewed recipe's outcome."""
         return self._recipe.outcome(scenario, state, failed)

@@ -1,4 +1,4 @@
-"""What many scenarios have in common, such as hundreds of fixed turns: held once, stored once, told by its hash."""
+"""Values shared by many scenarios, such as hundreds of fixed turns: held once, stored once, referenced by hash."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HELD = 64
 
 
 class Shared(Generic[T]):
-    """A field of scenarios whose value is one object for all that have it: `turns: Shared[tuple[Line, ...]]`.
+    """A field of scenarios whose value is one object for all of them: `turns: Shared[tuple[Line, ...]]`.
 
-    A recipe makes it once, `turns = Shared(lines)`, and gives it to any number of scenarios. Each of them counts with a
-    hash of it in its id and in its row of the plan, and the value is stored once. Nobody may change it.
+    A recipe makes it once, `turns = Shared(lines)`, and passes it to any number of scenarios. Each scenario's id and
+    row in the plan contain only the value's hash, and the value is stored once. It must not be changed.
 
     Args:
-        value: The value; it is not checked again.
+        value: The value; it is not validated again.
     """
 
     __slots__ = ("_text", "value")
@@ -37,16 +37,16 @@ class Shared(Generic[T]):
         return self is other or (isinstance(other, Shared) and self.value == other.value)
 
     def __hash__(self) -> int:
-        return hash(Shared)  # of what can change nothing is known but that it is shared
+        return hash(Shared)  # the value may be unhashable, and equal values need equal hashes
 
     def __repr__(self) -> str:
         return f"Shared({self.value!r})"
 
     def text(self, plain: Callable[[T], Any]) -> tuple[str, str]:
-        """The value's JSON, made once, and before it its hash: the first 32 hex digits of SHA-256.
+        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and that JSON, which is made once.
 
         Args:
-            plain: Makes plain values of it.
+            plain: Converts the value to plain values.
         """
         if self._text is None:
             text = json.dumps(plain(self.value), ensure_ascii=False, separators=(",", ":"))
@@ -81,10 +81,10 @@ class Shared(Generic[T]):
 
 
 class ByHash:
-    """The context in which a scenario is dumped with references to what it shares; otherwise it holds the values.
+    """A serialization context in which shared values are dumped as references; without it they are dumped in full.
 
     Args:
-        keep: Takes the hash and the JSON of each of them.
+        keep: Takes the hash and the JSON of each shared value.
     """
 
     def __init__(self, keep: Callable[[str, str], object] = lambda _hash, _text: None) -> None:
@@ -92,10 +92,10 @@ class ByHash:
 
 
 class SharedValues:
-    """The context in which a scenario that was dumped by hash is read; a value that was read lately is the same object.
+    """A validation context for scenarios dumped by hash; recently read values are cached as the same object.
 
     Args:
-        fetch: Gives the plain value of a hash.
+        fetch: Returns the plain value of a hash.
     """
 
     def __init__(self, fetch: Callable[[str], Any]) -> None:
@@ -103,12 +103,12 @@ class SharedValues:
         self._held: OrderedDict[tuple[Any, str], Shared[Any]] = OrderedDict()
 
     def get(self, kind: Any, hash_: str, check: Callable[[Any], Any]) -> Shared[Any]:
-        """The shared value of a hash.
+        """Return the shared value of a hash.
 
         Args:
             kind: Its type.
             hash_: The hash.
-            check: Makes the value of that type out of a plain one.
+            check: Validates a plain value as that type.
         """
         name = (kind, hash_)
         if name not in self._held:

@@ -1,4 +1,4 @@
-"""Simulated users made of rows: a dialogue recipe whose people, tasks, judges and checks are given as values."""
+"""Simulated users made from rows: a dialogue recipe whose people, tasks, judges and checks are given as values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .reporting.pivot import Facet
 from .scenario import Scenario
 
 END_MARKER = "DONE"
-"""The word by which the shipped prompt of the user ends a conversation."""
+"""The word by which the user of the shipped prompt ends a conversation."""
 
 
 class SimulatedTalk(Scenario):
@@ -29,17 +29,17 @@ class SimulatedTalk(Scenario):
 
     Attributes:
         person: The fields of the person's row.
-        task: The fields of the task's row; none where people have no tasks.
+        task: The fields of the task's row; empty if people have no tasks.
     """
 
     person: dict[str, Any]
     task: dict[str, Any]
 
     def facets(self) -> dict[str, Any]:
-        """Return who the person is, and the fields of both rows that are text or numbers.
+        """Return the person's name, and the fields of both rows that are text or numbers.
 
         A person is named by the field `id` or `name`, or else by a hash of the row. A field of the task that the person
-        has, too, is called `task_FIELD`.
+        also has is renamed to `task_FIELD`.
         """
         task = {f"task_{name}" if name in self.person else name: value for name, value in self.task.items()}
         both = {**self.person, **task}
@@ -52,10 +52,10 @@ class SimulatedTalk(Scenario):
 
 
 class SimulationOptions(RecipeOptions):
-    """What identifies a simulation: continuing one with other rows, prompts or judges is refused.
+    """A simulation's identity: resuming one with other rows, prompts or judges is refused.
 
     Attributes:
-        content: A hash of all that the recipe was given.
+        content: A hash of everything that the recipe was made from.
     """
 
     content: str = Field("", description="Hash of the rows, prompts, judges and checks.")
@@ -81,7 +81,7 @@ class Simulation(DialogueRecipe):
         yield from self.talks_planned
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
-        """Return what the gate's rules know: the task and the end marker."""
+        """Return the facts for the gate's rules: the task and the end marker."""
         task = " ".join(str(value) for value in scenario.task.values())
         return Facts(
             languages=self.languages, task=task, end_marker=self.turns.end_marker or None, user_ends="end_marker"
@@ -89,7 +89,7 @@ class Simulation(DialogueRecipe):
 
     @property
     def content(self) -> str:
-        """A hash of all that the recipe was given: the first 16 hex digits of SHA-256."""
+        """A hash of everything that the recipe was made from: the first 16 hex digits of SHA-256."""
         plain = [
             [talk.id for talk in self.talks_planned],
             dict(self.prompts),
@@ -115,8 +115,8 @@ def simulation(
 
     Args:
         people: Rows: mappings, texts (taken as `description`), or a data frame. Every field reaches the user's prompt.
-        tasks: Rows likewise (a text is taken as `goal`); each person gets each task. Without tasks, each person has
-            one conversation.
+        tasks: Rows in the same forms (a text is taken as `goal`); each person gets each task. Without tasks, each
+            person has one conversation.
         judges: The judges; their rubrics may name `person` and `task`, e.g. `{{ task.goal }}`.
         checks: Checks, or functions of a `Conversation`, whose metric is the function's name.
         brief: The system prompt of the simulated user, a template over `person` and `task`; by default a shipped one.

@@ -1,4 +1,4 @@
-"""What a node is given besides the state: the scenario, the cast, and private random streams."""
+"""The context of a node besides the state: the scenario, the cast, and private random streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their nam
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
-    """A random stream that nothing else draws from (LangGraph itself draws from the global one)."""
+    """Return a random stream of its own for a purpose (LangGraph itself draws from the global one)."""
     return random.Random(_digest(seed, scenario_id, purpose))
 
 
@@ -37,15 +37,15 @@ def _digest(*parts: object) -> int:
 
 
 class LineGate(Protocol):
-    """The part of the gate that a node asks before a line is said."""
+    """The part of the gate that a node uses before a line is added."""
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
-        """Return the faults of a line after those before it."""
+        """Return the faults of a line that follows the given history."""
         ...
 
 
 class Asking:
-    """The requests of one graph run that are under way at the same time, in one node or in several."""
+    """The concurrent requests of one graph run, in one node or in several."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -53,10 +53,10 @@ class Asking:
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Count a request. If it fails, that is known only when no other one is under way.
+        """Count a request; if it fails, raise only when no other request is under way.
 
-        The failure ends the graph run, and what was asked beside it would be cut off: sent, and perhaps paid for, but
-        not in the ledger, or there only after the scenario's results were handed over.
+        The failure ends the graph run and would cancel concurrent requests: sent, and perhaps paid for, but missing
+        from the ledger, or added to it only after the scenario's results were handed over.
         """
         self._count += 1
         is_counted = True
@@ -84,15 +84,15 @@ class Stage:
     """The context of one graph run.
 
     Attributes:
-        thread: The checkpoints' thread; the scenario's id, or another one's for a second judging.
+        thread: The checkpoints' thread: the scenario's id, or another for a second judging.
         seed: The run's seed.
-        sample: 0; a fork or a deliberate re-sample takes another number, and so gets replies of its own instead of
-            those that the ledger holds.
-        step: The superstep, where it is not LangGraph's own count: that one goes up at an edit of the state, too, and
-            then the calls after an edit would have other places than before it.
-        tell: Takes what nodes have to say to whoever watches the run.
-        gate: Looks at lines that are about to be said.
-        retries: How often a line in which it finds a fault is asked for again.
+        sample: 0; a fork or a deliberate re-sample has another number, and so gets new replies instead of those in the
+            ledger.
+        step: The superstep, where it differs from LangGraph's count: that count also grows when the state is edited,
+            which would change the places of all later calls.
+        tell: Takes messages of nodes for the run's observer.
+        gate: Checks lines before they are added.
+        retries: The number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
         asking: The requests under way.
     """
@@ -111,18 +111,19 @@ class Stage:
 
 
 class StageFactory(Protocol):
-    """A context that is no stage yet but makes one, as where it comes over a network in plain values."""
+    """A context that makes the stage on demand, such as one that arrives over a network as plain values."""
 
     async def stage(self, step: int) -> Stage:
-        """The stage for a node at a superstep of LangGraph's count."""
+        """Return the stage of a node at a superstep of LangGraph's count."""
         ...
 
 
 class Scene:
-    """One execution of one node: asks roles, and numbers its calls so that each has a place of its own.
+    """One execution of one node: it calls roles, and numbers its calls so that each has a place of its own.
 
     Attributes:
-        finish_reason: Why the last reply broke off (`length`, `refusal`, `content_filter`); `None` if it did not.
+        finish_reason: The reason for which the last reply was cut off (`length`, `refusal`, `content_filter`), or
+            `None`.
     """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
@@ -143,19 +144,20 @@ class Scene:
         return self._stage.cast[prompt_id].prompt.front.inputs
 
     async def ask(self, prompt_id: str, **inputs: Any) -> Any:
-        """What the role of a prompt answers: text, or an instance of the prompt's reply type.
+        """Return the reply of a prompt's role: text, or an instance of the prompt's reply type.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
-            RoleError: If the model cannot be had or its reply cannot be parsed.
+            RoleError: If the reply cannot be obtained or parsed.
         """
         async with self._stage.asking.together():
             return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
-        """As `ask`, of another role than the prompt's own: where several models play one part, each has a role.
+        """Ask as `ask` does, but another role than the prompt's own: models that share a part have one role each.
 
-        Such a role is called as the first with a number behind it, e.g. `answerer-2`. Its understudy is the first's.
+        Such a role's name is the first role's with a number appended, e.g. `answerer-2`. It shares the first's
+        understudy.
 
         Raises:
             PromptError, RoleError: As `ask`.
@@ -171,32 +173,33 @@ class Scene:
         /,
         **inputs: Any,
     ) -> AgentReply:
-        """What the role of a prompt does that may call tools: words and calls as they come, and it is asked once.
+        """Return the reply of a prompt's role that may call tools: its text and calls. It is asked once.
 
         Args:
             prompt_id: The prompt.
             tools: The tools, as OpenAI functions.
-            run_tool: Runs a call and gives what the tool says, for a player that has a loop of its own (a graph). Its
-                reply brings the `outputs`; of all others, running the calls is the node's.
-            **inputs: The prompt's inputs; its `history` may hold calls and what tools said (see `utterances`).
+            run_tool: Runs a call and returns its result, for a player with its own loop (a graph). Its reply holds the
+                `outputs`; for all other players, the node runs the calls.
+            **inputs: The prompt's inputs; its `history` may hold calls and tool results (see `utterances`).
 
         Raises:
             PromptError: If the prompt cannot be rendered.
-            ProviderError: If the model cannot be had.
+            ProviderError: If the reply cannot be obtained.
         """
         async with self._stage.asking.together():
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
     async def takes_tools(self, prompt_id: str) -> bool:
-        """Return whether the player of a prompt's role is known to take tools.
+        """Return whether the player of a prompt's role is known to accept tools.
 
-        Of models, LiteLLM's table says it. Graphs take tools, functions with a parameter `tools`, and LangChain chat
-        models that can bind them. The answer may change with LiteLLM's version: ask once, and keep it in the state.
+        For models, LiteLLM's table decides. Graphs accept tools, and so do functions with a parameter `tools` and
+        LangChain chat models that can bind them. The answer may change with LiteLLM's version: ask once, and keep it in
+        the state.
         """
         return await self._stage.cast[prompt_id].takes_tools()
 
     def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
-        """What `ask` would send; nobody is asked.
+        """Return the messages that `ask` would send, without a request.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
@@ -204,14 +207,14 @@ class Scene:
         return self._stage.cast[prompt_id].prompt.render(inputs)
 
     async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
-        """A simulated user's next line. If the run wants that, one with a fault is asked for again before it is heard.
+        """Return a simulated user's next line; with retries, a line with a fault is requested again before it is used.
 
-        The line that was rejected stays in the ledger; the last one is taken as it is.
+        Rejected lines stay in the ledger; the last attempt is used as it is.
 
         Args:
             prompt_id: The prompt.
             said: The conversation so far.
-            spoken: What of a reply is said, without its end marker and so on.
+            spoken: Returns the part of a reply that is said, without its end marker and so on.
             **inputs: The prompt's inputs.
 
         Raises:
@@ -230,15 +233,15 @@ class Scene:
         return reply
 
     async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
-        """As `ask`, of what belongs to no scenario, such as a model's own reply to something that many begin with.
+        """Ask as `ask` does, in a call that belongs to no scenario, such as a model's own reply to a shared opening.
 
-        It is asked once however many scenarios want it, at the same time or later, and all of them get the same answer,
-        or the same failure. What follows from chance follows from what is asked, and from the run's seed. A scenario
-        that is tried again after a reply that could not be read asks anew, once for all that do.
+        The request is made once for all scenarios that want it, concurrently or later, and all get the same reply or
+        the same failure. Its random seed follows from the request and the run's seed. Scenarios that are retried after
+        a reply that could not be parsed make one new request together.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
-            RoleError: If the model cannot be had or its reply cannot be parsed.
+            RoleError: If the reply cannot be obtained or parsed.
         """
         role, ordinal = self._stage.cast[prompt_id], next(self._ordinals)
         async with self._stage.asking.together():
@@ -248,19 +251,19 @@ class Scene:
             return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
 
     def tell(self, text: str) -> None:
-        """Say something to whoever watches the run, e.g. how far a long piece of work is. Nothing of it is kept."""
+        """Send a message to the run's observer, e.g. about progress. It is not stored."""
         self._stage.tell(text)
 
     def draw(self, purpose: str) -> random.Random:
-        """A private random stream of this scenario for a purpose."""
+        """Return a private random stream of this scenario for a purpose."""
         return stream(self._stage.seed, self._stage.scenario.id, purpose)
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
-        """The place of the next call, whatever it asks."""
+        """Return the place of the next call, regardless of its messages."""
         return self.place_again(next(self._ordinals), 0)
 
     def place_again(self, ordinal: int, times: int) -> CallPlace:
-        """The place of a call after so many rejected lines; the asks of each time have numbers of their own."""
+        """Return the place of a call after `times` rejected lines; each attempt's requests have their own numbers."""
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         varied = [stage.sample] if stage.sample or times else []
@@ -269,18 +272,18 @@ class Scene:
         return CallPlace(stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample)
 
     def heard(self, completion: Completion) -> None:
-        """Keep why the reply broke off, if it did."""
+        """Keep the reason for which the reply was cut off, if it was."""
         self.finish_reason = completion.broken_off
 
     def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
-        """The place of a common call: seen from here one like any other, but its seed follows from what is asked."""
+        """Return the place of a common call: an ordinary place, but with a seed derived from its messages."""
         asked = json.dumps([identity(message) for message in messages])
         seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 
 
 class _Common:
-    """Where a common call is made from."""
+    """The call site of a common call."""
 
     def __init__(self, scene: Scene, prompt_id: str, ordinal: int, sample: int) -> None:
         self._scene = scene
@@ -297,7 +300,7 @@ class _Common:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A place that is known before it is asked for."""
+    """A call site whose place is known in advance."""
 
     scene: Scene
     known: CallPlace
@@ -314,7 +317,7 @@ NodeFunction = Callable[[Any, Scene], Awaitable[Update]]
 
 
 def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
-    """A LangGraph node out of `async (state, scene) -> update`."""
+    """Return a LangGraph node made from `async (state, scene) -> update`."""
 
     async def run(state: Any, config: RunnableConfig, runtime: Runtime[Any]) -> Update:
         context: Stage | StageFactory = runtime.context

@@ -1,4 +1,4 @@
-"""The people: profiles, tasks and situations, and the readers of the files that hold them."""
+"""Profiles, tasks and situations of simulated people, and the readers of their files."""
 
 from dialoom.inputs import DataError
 

@@ -1,7 +1,7 @@
-"""What is in a release: its people, tasks and preferences, counted as tables 1 and 6 to 9 of PersonaLens count them.
+"""A census of a release: its people, tasks and preferences, counted as in tables 1 and 6 to 9 of PersonaLens.
 
-The values are the files' own, before anything is mended: exact texts, masked domains included, `N/A` a value like any
-other.
+Values are taken from the files before any repair: exact texts, masked domains included, `N/A` counted as a value like
+any other.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .similarity import DrawnTexts
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
 
 MOST_TEXTS = 20_000
-"""Texts of a kind that are kept; of more, so many are drawn."""
+"""The most texts of a kind that are kept; of more, this many are sampled."""
 
 NOT_SAID = "Prefer not to say"
-"""What the paper prints for `N/A` where people may keep a thing to themselves."""
+"""The paper's label for `N/A` in categories that people may decline to answer."""
 
 _MAY_BE_KEPT = ("ethnicity", "religion")
 
 
 @dataclass(slots=True)
 class PreferenceValues:
-    """How often each value of one preference occurs (a row of tables 8 and 9).
+    """Frequencies of the values of one preference (a row of tables 8 and 9).
 
     Attributes:
-        type: What the schema says of it; `None` if it does not know it.
-        counts: Of each raw value; those of a list count one by one.
+        type: The schema's entry; `None` if the schema lacks it.
+        counts: The number of occurrences of each raw value; values of a list count one by one.
     """
 
     type: AffinityType | None
@@ -40,12 +40,12 @@ class PreferenceValues:
 
     @property
     def possible(self) -> int | None:
-        """How many values there could be; `None` of a preference that takes any."""
+        """The number of possible values; `None` for a preference with free values."""
         return len(self.type.possible_values) if self.type is not None and self.type.is_categorical else None
 
     @property
     def generated(self) -> int:
-        """How many different ones occur, of a categorical preference at most as many as could."""
+        """The number of different values that occur; for a categorical preference at most `possible`."""
         return len(self.counts) if self.possible is None else min(len(self.counts), self.possible)
 
     @property
@@ -60,16 +60,16 @@ class PreferenceValues:
 
 @dataclass(slots=True)
 class Census:
-    """A release, counted.
+    """The counts of a release.
 
     Attributes:
-        people: How many there are.
-        demographics: By key, how many people have each value.
+        people: The number of people.
+        demographics: By key, the number of people with each value.
         preferences: By domain and name.
         tasks: By domain, the ids of its tasks.
-        dialogues: By domain, the (person, task) pairs; one of several domains counts in each.
-        pairs: The (person, task) pairs of one domain and of several.
-        texts: By what they are (`summaries`, `intents`), the texts that were written for people, or a sample of them.
+        dialogues: By domain, the number of (person, task) pairs; a pair of several domains counts in each.
+        pairs: The number of (person, task) pairs of one domain and of several.
+        texts: By kind (`summaries`, `intents`), the texts written for people, or a sample of them.
     """
 
     people: int = 0
@@ -87,7 +87,7 @@ class Census:
         """Count a release, one person at a time.
 
         Raises:
-            DataError: If a file of it is broken.
+            DataError: If one of its files is broken.
         """
         census = cls()
         for user in release.user_ids():
@@ -121,6 +121,6 @@ class Census:
             self.tasks.setdefault(domain, set()).add(id_)
 
     def rows(self) -> Iterator[tuple[str, str, PreferenceValues]]:
-        """The preferences by domain and name, as the files have them."""
+        """Yield the preferences by domain and name, in the order of the files."""
         for (domain, name), values in sorted(self.preferences.items(), key=lambda item: item[0][0]):
             yield domain, name, values

@@ -1,9 +1,9 @@
-"""Where people's demographics come from: tables of weights that somebody has written, or rows of a survey or a census.
+"""Sources of people's demographics: tables of weights, or rows of a survey or a census.
 
-A `.toml` file holds a list of tables (`[[draw]]`), which are gone through in the file's order; each gives the weights
-of a key's values, perhaps for those alone who already have other values (`given`). The first table that fits draws a
-key. A `.csv` file holds a person a row, with a column for each key, and perhaps one called `weight`; other columns are
-passed over.
+A `.toml` file holds a list of tables (`[[draw]]`), applied in the file's order; each gives the weights of a key's
+values, optionally only for people with certain other values (`given`). A key is drawn from the first table that
+matches. A `.csv` file holds one person per row, with a column for each key, and optionally a column `weight`; other
+columns are ignored.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from .profile import Demographics
 KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
 _SHIPPED = Path(__file__).parent / "samples" / "demographics.toml"
 _LONGEST = 1_000
-"""Characters of a value; what is longer is a quote that is not closed, or no demographics."""
+"""The most characters of a value; a longer one is an unclosed quote, or no demographics."""
 _WEIGHT = "weight"
 
 
 class DemographicSource(Protocol):
-    """What demographics are drawn from."""
+    """A source of demographics."""
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
-        """The values of person after person, by key, without end; a longer draw begins as a shorter one."""
+        """Yield people's values by key, without end; equal streams yield the same people in the same order."""
         ...
 
 
 def read_demographics(path: Path | None = None) -> DemographicSource:
-    """The source that a file holds; without a file, the shipped one.
+    """Return the source that a file holds, or the shipped one without a file.
 
     Raises:
         DataError: If the file cannot be read, lacks a key, or holds a weight or a value that cannot be used.
@@ -50,7 +50,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
 
 
 class _Draw(BaseModel):
-    """The weights of a key's values, for those who have one of the given values of other keys."""
+    """The weights of a key's values, for people with one of the given values of other keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     key: str
@@ -77,7 +77,7 @@ class _Tables(BaseModel):
 
 
 class _Rows(BaseModel):
-    """People as they are; without weights, nobody comes again before all have come."""
+    """The rows of a survey; without weights, no row is repeated before all have been used."""
 
     model_config = ConfigDict(frozen=True)
     rows: tuple[dict[str, str], ...]
@@ -138,7 +138,7 @@ def _rows(path: Path) -> _Rows:
 
 
 def _person(path: Path, row: Mapping[str | None, Any], line: int) -> dict[str, str]:
-    """The values of a row; an unquoted comma in one would shift all that follow, so there may be none too many."""
+    """Return the values of a row; reject rows with too many columns: an unquoted comma would shift all that follow."""
     if more := row.get(None):
         raise DataError(path, f"{more[0]!r} is beyond the last column; put a value with a comma in quotes", line)
     values = {key: (row[key] or "").strip() for key in KEYS}

@@ -1,4 +1,4 @@
-"""What a reader of real files put up with: counted by kind, told in one line, never passed over in silence."""
+"""Repairs that readers of real files make: counted by kind and summarised in one line, never silent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.s
 _NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
 
 _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
-"""What is kept as it is and needs nothing to be done: it is said because somebody may not expect it."""
+"""Kinds that are kept unchanged and need no action; they are listed because users may not expect them."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
 _BLOT = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
@@ -35,10 +35,10 @@ _DEVICES = {"smartphone", "laptop", "tablet", "desktop", "desktop computer", "sm
 
 
 class Mendings(Counter[str]):
-    """How often each kind of trouble was met."""
+    """The number of repairs by kind."""
 
     def summary(self) -> str:
-        """One line, or an empty text when nothing was met."""
+        """Return one line, or an empty text without repairs."""
         met = {kind: f"{self[kind]:,} {_one(kind) if self[kind] == 1 else kind}" for kind in sorted(self) if self[kind]}
         parts = [text for kind, text in met.items() if kind not in _FINE]
         if fine := [text for kind, text in met.items() if kind in _FINE]:
@@ -47,12 +47,12 @@ class Mendings(Counter[str]):
 
 
 def _one(kind: str) -> str:
-    """A kind of trouble that was met once."""
+    """Return the singular form of a kind of repair."""
     return _NOUNS.sub(lambda found: re.sub(r"\w{3,}", lambda noun: _ONE[noun[0]], found[0]), kind, count=1)
 
 
 def domain_name(key: str, known: Iterable[str]) -> str:
-    """The domain that a key means: itself, or the known name left when stray characters are taken off."""
+    """Return the domain that a key names: itself, or the known name that remains without stray characters."""
     if key in known:
         return key
     bare = re.sub(r"[^A-Za-z ]", "", key).strip().casefold()
@@ -60,17 +60,17 @@ def domain_name(key: str, known: Iterable[str]) -> str:
 
 
 def is_withheld(value: str) -> bool:
-    """Whether a value stands for 'not told'."""
+    """Return whether a value stands for an answer that was withheld."""
     return bool(_WITHHELD.match(value))
 
 
 def is_untold(value: str) -> bool:
-    """Whether a value of demographics or a situation is not told, or holds a place that was blotted out."""
+    """Return whether a value of demographics or a situation is withheld, or contains a redacted part."""
     return is_withheld(value) or bool(_BLOT.search(value))
 
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
-    """The known affinity that a task means by a name, and the kind of mending it took (both may be None)."""
+    """Return the known affinity that a task's name refers to, and the kind of repair it took (both may be `None`)."""
     by_spelling = {_spelling(each): each for each in known}
     if name in by_spelling.values():
         return name, None
@@ -83,7 +83,7 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
 
 
 def free_form(device: str, day: str, time: str) -> int:
-    """How many of the three values are none of the usual words."""
+    """Return how many of the three values are none of the usual words."""
     return sum(
         value.strip().casefold() not in usual for value, usual in ((device, _DEVICES), (day, _DAYS), (time, _TIMES))
     )

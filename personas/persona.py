@@ -1,4 +1,4 @@
-"""A persona as free text: a profile and a personality; the files that hold many, and how they are drawn from pools."""
+"""Personas as free text: a profile and a personality; their files, and random combinations of pools."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .writing import write_lines
 
 
 class Persona(BaseModel):
-    """Somebody, in plain English, one sentence a fact or trait.
+    """A person described in plain English, one sentence per fact or trait.
 
     Attributes:
-        id: From the two texts, unless somebody gave another one.
-        profile: The facts of a life.
-        personality: The traits.
+        id: A hash of the two texts, unless the file gives another id.
+        profile: The facts of the person's life.
+        personality: The person's traits.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,19 +33,19 @@ class Persona(BaseModel):
 
     @classmethod
     def of(cls, profile: str, personality: str) -> Persona:
-        """The persona of a profile and a personality."""
+        """Return the persona of a profile and a personality."""
         return cls(id=content_id(profile, personality), profile=profile, personality=personality)
 
 
 def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]:
-    """The personas of a JSONL file, in its order; an object without an `id` gets the one of its content.
+    """Read the personas of a JSONL file, in order; an object without an `id` gets one derived from its content.
 
     Args:
         path: The file.
-        mendings: Counts what was put up with.
+        mendings: Counts the repairs.
 
     Raises:
-        DataError: If the file cannot be read, a line is wrong, an id stands there twice, or there is nobody in it.
+        DataError: If the file cannot be read, a line is invalid, an id occurs twice, or there is no persona.
     """
     lines: dict[str, int] = {}
     personas: list[Persona] = []
@@ -62,12 +62,12 @@ def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]
 
 
 def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Path] = ()) -> int:
-    """Write a personas file, whole or not at all; returns how many there are.
+    """Write a personas file atomically, and return the number of personas.
 
     Args:
         path: The file.
-        personas: What it is to hold.
-        inputs: Files that they are made from, which are not written over.
+        personas: The file's content.
+        inputs: The files that it was made from, which must not be overwritten.
 
     Raises:
         OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
@@ -78,13 +78,13 @@ def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Pat
 def combined(
     profiles: Sequence[PoolEntry], personalities: Sequence[PoolEntry], count: int, seed: int
 ) -> Iterator[Persona]:
-    """Random pairs of a profile and a personality, no pair twice.
+    """Yield random pairs of a profile and a personality, without repeating a pair.
 
     Args:
-        profiles: One pool.
-        personalities: The other.
-        count: How many, at most as many as there are pairs.
-        seed: Of the draw.
+        profiles: The pool of profiles.
+        personalities: The pool of personalities.
+        count: The number of pairs, at most as many as there are.
+        seed: The seed of the draw.
 
     Raises:
         ValueError: If there are not that many pairs.

@@ -1,4 +1,4 @@
-"""The words: prompt templates, one file each, and the library that finds, overrides and renders them."""
+"""Prompt templates, one file each, and the library that finds, overrides and renders them."""
 
 from .errors import PromptError
 from .library import PromptLibrary

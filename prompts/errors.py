@@ -1,4 +1,4 @@
-"""What can go wrong with a prompt; always the fault of a template or of whoever overrides it."""
+"""Errors of prompts, caused by a template or by an override."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from dialoom.errors import DialoomError
 
 
 class PromptError(DialoomError):
-    """A template that cannot be used, with the file it stands in and what would be right."""
+    """A template that cannot be used; the message names its file and the correct form."""
 
     def __init__(self, place: str | Path | None, message: str) -> None:
         super().__init__(message if place is None else f"{place}: {message}")

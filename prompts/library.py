@@ -28,12 +28,12 @@ class PromptLibrary(Mapping[str, Prompt]):
         Args:
             wanted: Ids such as `personalens/user`, or prompts made in code.
             overrides: A folder of the user's; each `*.md` file in it replaces the prompt whose id it names.
-                Files for prompts of other recipes are passed over.
+                Files for prompts of other recipes are ignored.
             shipped: The folder that holds the originals as `<id>.md`; dialoom's own by default.
 
         Raises:
             DataError: If a file cannot be read.
-            PromptError: If one is no prompt, or an override names an id or an input that there is not.
+            PromptError: If a file holds no valid prompt, or an override names an unknown id or input.
         """
         folder = shipped or SHIPPED
         read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in wanted)
@@ -46,7 +46,7 @@ class PromptLibrary(Mapping[str, Prompt]):
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> PromptLibrary:
-        """The prompts whose texts a run kept, by id."""
+        """Return the prompts whose sources a run kept, by id."""
         return cls(Prompt.parse(source, id_) for id_, source in sources.items())
 
     def __getitem__(self, id_: str) -> Prompt:
@@ -64,7 +64,7 @@ def _read(path: Path) -> Prompt:
 
 
 def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
-    """The usable overrides of a folder, by id."""
+    """Return the usable overrides of a folder, by id."""
     paths = sorted(folder.rglob("*.md"))
     if not paths:
         raise PromptError(folder, "holds no prompt; an override is a .md file with the front matter of its original")

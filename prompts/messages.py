@@ -1,4 +1,4 @@
-"""What chat models take and give: messages, among them calls of tools and what the tools said."""
+"""Messages of chat models: requests and replies, including tool calls and tool results."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, NotRequired, TypeAlias
 from typing_extensions import TypedDict  # the standard library's has no fields for pydantic before Python 3.12
 
 ToolDefinition: TypeAlias = Mapping[str, Any]
-"""A tool as chat models are told of it: an OpenAI function, `{"type": "function", "function": {"name": ...,
+"""A tool in the form that chat models take: an OpenAI function, `{"type": "function", "function": {"name": ...,
 "description": ..., "parameters": JSON Schema}}`."""
 
 
 class FunctionCall(TypedDict):
-    """A call of a tool, as a model made it.
+    """A tool call, as a model made it.
 
     Attributes:
-        id: Told apart by it from the other calls of a conversation: nine letters and digits.
-        name: The tool's; the model may have invented it.
-        arguments: Their text as it came: a JSON object, if the model kept to that.
+        id: Distinguishes the call from others of its conversation: nine letters and digits.
+        name: The tool's name; the model may have invented it.
+        arguments: The arguments' text as received: normally a JSON object.
     """
 
     id: str
@@ -31,10 +31,10 @@ class ChatMessage(TypedDict):
     """One message of a request, as chat models take it.
 
     Attributes:
-        role: `system`, `user`, `assistant`, or `tool` for what a tool said.
-        tool_calls: What an assistant's message calls, besides its words.
+        role: `system`, `user`, `assistant`, or `tool` for a tool's result.
+        tool_calls: The tool calls of an assistant's message, besides its text.
         tool_call_id: The call that a tool's message answers.
-        carried: What a provider wants back beside calls, such as signed thoughts; nobody else reads it.
+        carried: Data that a provider wants back with the calls, such as signed thoughts; nothing else reads it.
     """
 
     role: str
@@ -45,7 +45,7 @@ class ChatMessage(TypedDict):
 
 
 class Utterance(TypedDict):
-    """One line of a conversation: who said it, and what; the rest is as in `ChatMessage`."""
+    """One line of a conversation: its speaker and its text; the other keys are as in `ChatMessage`."""
 
     speaker: str
     content: str
@@ -55,7 +55,7 @@ class Utterance(TypedDict):
 
 
 def call_text(call: FunctionCall) -> str:
-    """A call as people read it: `get_weather(city="Vellin")`; arguments that are no JSON object as they came."""
+    """Return a call as people read it: `get_weather(city="Vellin")`; invalid arguments stay unchanged."""
     try:
         given = json.loads(call["arguments"])
     except (ValueError, RecursionError):
@@ -68,19 +68,19 @@ def call_text(call: FunctionCall) -> str:
 
 
 def tool_name(definition: ToolDefinition) -> str:
-    """What a tool is called; a question mark if its definition is none."""
+    """Return a tool's name, or a question mark if its definition is invalid."""
     function = definition.get("function")
     return str(function.get("name", "?")) if isinstance(function, Mapping) else "?"
 
 
 def identity(message: ChatMessage) -> list[Any]:
-    """What tells a message from others, in a stable order: role and content, and what there is besides."""
+    """Return the values that identify a message, in a stable order: role and content, and any other fields."""
     plain = [message["role"], message["content"]]
     return [*plain, rest] if len(message) > 2 and (rest := beyond_words(message)) else plain
 
 
 def beyond_words(message: ChatMessage) -> dict[str, Any]:
-    """What a message is besides its role and content, in a stable order; of most it is nothing."""
+    """Return a message's fields other than role and content, in a stable order; most messages have none."""
     rest: dict[str, Any] = {}
     if calls := message.get("tool_calls"):
         rest["tool_calls"] = [{"id": one["id"], "name": one["name"], "arguments": one["arguments"]} for one in calls]

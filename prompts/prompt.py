@@ -15,11 +15,11 @@ A prompt file is YAML front matter and a body cut into sections by marker lines:
     === user ===
     Answer now.
 
-Each section is a Jinja2 template of its own, so nothing that an input contains can start a new section. Sections keep
-their order: what never changes in a scenario comes first, the conversation next, the instruction of the moment last.
+Each section is a separate Jinja2 template, so no input can start a new section. Sections keep their order: text that
+is constant within a scenario comes first, the conversation next, the current instruction last.
 
-Nor can an input end or begin a part that the prompt marks with tags: in what people and models say, and in all other
-inputs, the `<` of a tag that the prompt itself uses is written `&lt;`. Any other `<` stays as it is.
+No input can open or close a tag of the prompt either: in messages and all other inputs, the `<` of a tag that the
+prompt itself uses is written `&lt;`. Any other `<` is kept.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
 _OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
 _CALL = "tool_call"
 _MOST_CHARACTERS = 20_000_000
-"""Of a rendered section, several times what any model's context window takes."""
+"""The most characters of a rendered section, several times any model's context window."""
 
 
 class Section(BaseModel):
@@ -61,7 +61,7 @@ class Section(BaseModel):
 
 
 class FrontMatter(BaseModel):
-    """What a prompt file says about itself."""
+    """The front matter of a prompt file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     id: str = Field(min_length=1)
@@ -70,21 +70,21 @@ class FrontMatter(BaseModel):
     inputs: tuple[str, ...]
     reply: str = "text"
     more: int = Field(0, ge=0)
-    """So many tokens may a reply to this prompt have beyond the limit of its role, if that has one."""
+    """Tokens that a reply to this prompt may have beyond its role's limit, if there is one."""
     history: Literal["messages", "text"] = "messages"
     """`messages`: the conversation becomes chat messages; `text`: the whole prompt becomes one flat user message."""
 
 
 def transcript(history: Sequence[Utterance]) -> str:
-    """The conversation as tagged text: `<speaker>what was said</speaker>`, a block per utterance.
+    """Return a conversation as tagged text: `<speaker>text</speaker>`, one block per utterance.
 
-    A call of a tool is a `<tool_call>` within the block of whoever made it.
+    A tool call is a `<tool_call>` within the block of its speaker.
     """
     return "\n".join(f"<{line['speaker']}>{_worded(line)}</{line['speaker']}>" for line in history)
 
 
 def _worded(line: Utterance) -> str:
-    """What was said and what was called, in words."""
+    """Return an utterance's text and tool calls as one text."""
     if not (calls := line.get("tool_calls")):
         return line["content"]
     said = [line["content"]] if line["content"] else []
@@ -92,17 +92,17 @@ def _worded(line: Utterance) -> str:
 
 
 def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
-    """An input in which nothing can be taken for one of the prompt's own tags: text, and text within plain values."""
+    """Return an input in which the prompt's own tags are escaped, in text and in text within plain values."""
     if isinstance(value, str):
         return tag.sub("&lt;", value) if "<" in value else value
-    if isinstance(value, dict | Mapping):  # dict first: whether something is a Mapping takes long to tell
+    if isinstance(value, dict | Mapping):  # dict first: isinstance with Mapping is slow
         return {_without_tags(key, tag): _without_tags(each, tag) for key, each in value.items()}
     return [_without_tags(each, tag) for each in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache(maxsize=1024)
 def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
-    """The `<` of each of these tags, opening or closing."""
+    """Return a pattern that matches the `<` of each of these tags, opening or closing."""
     names = "|".join(sorted(map(re.escape, tags)))
     return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
 
@@ -117,12 +117,12 @@ _ENVIRONMENT = _environment()
 
 
 class Prompt(BaseModel):
-    """A parsed prompt. Equal sources give equal hashes; nothing else takes part in them.
+    """A parsed prompt. Its hash depends on its source alone.
 
     Attributes:
         front: The front matter.
-        source: The file's whole text, kept in a run so that the run never needs the file again.
-        place: Where the text came from, for messages.
+        source: The file's whole text, stored in a run so that the run never needs the file again.
+        place: The origin of the text, for error messages.
     """
 
     model_config = ConfigDict(frozen=True, ignored_types=(cached_property,))
@@ -138,12 +138,12 @@ class Prompt(BaseModel):
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the source, the first 16 hex digits."""
+        """The first 16 hex digits of the source's SHA-256."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:16]
 
     @classmethod
     def parse(cls, source: str, place: str) -> Prompt:
-        """Read a prompt file's text.
+        """Parse a prompt file's text.
 
         Raises:
             PromptError: If the front matter, a marker, a template or a variable is wrong.
@@ -152,11 +152,11 @@ class Prompt(BaseModel):
 
     @classmethod
     def compose(cls, id_: str, role: str, body: str, reply: str = "text") -> Prompt:
-        """Return a prompt made in code; its inputs are the variables of its body, and the history.
+        """Return a prompt made in code; its inputs are the variables of its body and the history.
 
         Args:
             id_: The prompt's id, e.g. `support/user`.
-            role: The role that it is for.
+            role: The role that uses it.
             body: Sections with their marker lines, as in a prompt file.
             reply: The name of the reply type.
 
@@ -172,19 +172,19 @@ class Prompt(BaseModel):
         return cls.parse(f"---\n{matter}\n---\n{body}", id_)
 
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
-        """The chat messages of this prompt.
+        """Return the chat messages of this prompt.
 
         Args:
             inputs: A value for each declared input; `history`, if declared, is a sequence of `Utterance`.
 
         Raises:
-            PromptError: If an input is missing or a template meets an undefined name.
+            PromptError: If an input is missing or a template uses an undefined name.
         """
         missing = [name for name in self.front.inputs if name not in inputs]
         if missing:
             wanted = f"input{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
             raise PromptError(
-                None if self.place == self.id else self.place,  # a run's own prompt is in no file
+                None if self.place == self.id else self.place,  # a prompt stored in a run has no file
                 f"prompt {self.id!r} needs the {wanted}; given were {', '.join(sorted(inputs)) or 'none'}",
             )
         history: Sequence[Utterance] = inputs.get("history", ())
@@ -208,12 +208,12 @@ class Prompt(BaseModel):
 
     @cached_property
     def _tags(self) -> frozenset[str]:
-        """The tags that the prompt marks its parts with."""
+        """The tags that the prompt's own text uses."""
         return frozenset(name.lower() for section in self.sections for name in _TAG.findall(section.text))
 
     @cached_property
     def _told(self) -> frozenset[str]:
-        """The inputs that become text of the prompt's own, among which its tags stand."""
+        """The inputs that are rendered into the prompt's own text, next to its tags."""
         text = "".join(section.text for section in self.sections)
         flat = {"history"} if self.front.history == "text" else set()
         return frozenset(name for name in self.front.inputs if name in text) | flat
@@ -223,10 +223,10 @@ class Prompt(BaseModel):
         return _any_of(self._tags)
 
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
-        """The conversation from this role's side: its own lines are the assistant's, all others the user's.
+        """Return the conversation from this role's side: its own lines are the assistant's, all others the user's.
 
-        A chat message is one utterance whatever it holds, but an instruction may be joined to the last one: so the
-        prompt's own tags are harmless here, too, and no others.
+        A chat message holds one utterance, but an instruction may be appended to the last one; so the prompt's own
+        tags, and only these, are escaped here too.
         """
         if self.front.history == "text":
             return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
@@ -236,7 +236,7 @@ class Prompt(BaseModel):
         return [self._message(line, own_calls) for line in history]
 
     def _message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
-        """One utterance: what this role has called stays a call, and what a tool said to it a tool's message."""
+        """Return the chat message of an utterance: this role's tool calls and their results keep their types."""
         content = _without_tags(line["content"], self._own_tag)
         if line["speaker"] == self.front.role:
             message: ChatMessage = {"role": "assistant", "content": content}
@@ -282,7 +282,7 @@ class Prompt(BaseModel):
 
 @lru_cache(maxsize=256)
 def _parsed(source: str, place: str) -> Prompt:
-    """Kept, as are its templates: a process opens one run after the other, and they have the same prompts."""
+    """Parse a prompt. Cached with its templates: a process opens many runs, which have the same prompts."""
     match = _FRONT_MATTER.match(source)
     if match is None:
         raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
@@ -313,7 +313,7 @@ def _front_matter(text: str, place: str) -> FrontMatter:
 
 
 def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
-    """Cut the body, which begins at offset `start` of `source`, at its marker lines."""
+    """Split the body, which begins at offset `start` of `source`, at its marker lines."""
     body = source[start:]
     markers = list(_MARKER.finditer(body))
     if not markers or body[: markers[0].start()].strip():

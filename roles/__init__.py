@@ -1,4 +1,4 @@
-"""The parts in a conversation: prompt + model + type of the reply, and the gateway, the only way to a model."""
+"""Roles (prompt, model and reply type), and the gateway through which every model call is made."""
 
 from .binding import ModelBinding
 from .cast import Cast

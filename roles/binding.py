@@ -1,4 +1,4 @@
-"""Who plays a role: a model by its name, or code of the user's own; and how it samples."""
+"""Model bindings: the model or user code that plays each role, and its sampling settings."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from .players import OwnPlayer, check_player, name_of, named_player, takes_tools
 OFFLINE = "offline/"
 ATTENTIVE = "offline/attentive"
 PLACEHOLDER = "offline/placeholder"
-"""Plays any role, in valid form and without meaning."""
-"""Begins the name of a model that understudies stand in for."""
+"""`PLACEHOLDER`: the model that plays any role with replies that are valid in form and carry no meaning."""
+"""`OFFLINE`: the prefix of the names of models that are played by understudies."""
 
 OBJECT = "object:"
-"""Begins the name of a model that was given as an object: only the process that was given it knows it."""
+"""Prefix of the name of a model that was given as an object, which only the process that received it can resolve."""
 
 Value = TypeVar("Value")
 
 Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
-"""How a model is held to the form of a reply: to a JSON schema, to JSON, or by the prompt's words alone; `auto` takes
-the strictest that it knows or does not refuse."""
+"""How a reply is constrained to its type: by a JSON schema, by JSON mode, or by the prompt alone; `auto` picks the
+strictest one that the model is known to support or does not reject.
+"""
 
 Temperature: TypeAlias = float | Literal["none"]
 """A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
@@ -45,17 +46,18 @@ class Model:
     """A player with options of its own.
 
     Attributes:
-        player: Who it is.
-        temperature: Sampling temperature, from 0 to 2; `"none"` to send none, `None` for the role's own. Functions and
-            graphs do not use it.
-        api_base: Where the model is served, if not at its provider's own address.
-        max_reply: The most tokens of a reply, 0 for no limit; `None` for the role's own. What a reasoning model thinks
-            counts.
-        params: Parameters of sampling by name: `top_p`, `stop`, `reasoning_effort`, ..., `extra_body` for what only the
-            provider knows. Functions, graphs and understudies use neither of the two.
-        structured: How it is held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
-        name: What a function, graph or LangChain model that is given as an object is called in the run's file and in
-            reports; by default its own name.
+        player: The player.
+        temperature: Sampling temperature, from 0 to 2; `"none"` to send none, `None` for the role's own. Ignored by
+            functions and graphs.
+        api_base: The address at which the model is served, if not the provider's own.
+        max_reply: Maximum number of tokens in a reply, 0 for no limit; `None` for the role's own. Reasoning tokens
+            count.
+        params: Further sampling parameters by name: `top_p`, `stop`, `reasoning_effort`, ..., and `extra_body` for
+            parameters that only the provider knows. `max_reply` and `params` are ignored by functions, graphs and
+            understudies.
+        structured: How a reply is constrained to its type: `auto`, `schema`, `json` or `prompt`.
+        name: The name in the run file and in reports of a function, graph or LangChain model that is given as an
+            object; by default its own name.
     """
 
     player: Player
@@ -71,18 +73,18 @@ ModelLike: TypeAlias = "Player | Model"
 
 
 class ModelBinding(BaseModel):
-    """A role's model, as a run's file keeps it.
+    """A role's model, as stored in a run file.
 
     Attributes:
         model: A LiteLLM model (`openai/gpt-5`), `offline/attentive`, `python:package.module:function`,
             `graph:path/to/file.py:name`, or `object:NAME` for one that was given as an object.
-        temperature: Sampling temperature; `None` if none is sent. Unused by functions and graphs.
-        api_base: Where the model is served, if not at its provider's own address.
-        max_reply: The most tokens of a reply; `None` for no limit.
-        params: Further parameters of sampling by name.
-        structured: How it is held to the form of a reply.
-        takes_tools: Whether a player of the user's own takes the tools that a request offers; of models, LiteLLM's
-            table says it.
+        temperature: Sampling temperature; `None` if none is sent. Ignored by functions and graphs.
+        api_base: The address at which the model is served, if not the provider's own.
+        max_reply: Maximum number of tokens in a reply; `None` for no limit.
+        params: Further sampling parameters by name.
+        structured: How a reply is constrained to its type.
+        takes_tools: Whether a user's own player accepts the tools offered by a request; for models, LiteLLM's table
+            decides.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -106,11 +108,11 @@ class ModelBinding(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Every role's model.
+    """The models of all roles.
 
     Attributes:
-        by_role: As a run's file keeps them.
-        objects: The functions and graphs among them, by the names under which the file keeps them.
+        by_role: The bindings by role, as stored in the run file.
+        objects: The functions and graphs among them, by the names stored in the file.
     """
 
     by_role: Mapping[str, ModelBinding]
@@ -118,21 +120,21 @@ class Bindings:
 
 
 Players: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
-"""Who plays a role: one, or several where judges may be several."""
+"""The player of a role, or several players where several judges are allowed."""
 
 
 class PlayerSettings(TypedDict, total=False):
-    """Who plays and how they sample. What is said of one role wins over what is said of all.
+    """Players and their sampling settings. A setting for one role overrides the setting for all roles.
 
     Attributes:
-        models: Who plays which role; several judges, in a list, judge one after the other, each into judgements of
-            its own.
-        temperature: Of every role, or by role, where `None` sends none as `"none"` does; the one that a `Model` has
-            itself wins.
-        api_base: Where every role's model is served that has an address at all, or by role.
-        structured: How every role's model is held to the form of a reply, or by role.
-        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit.
-        params: Parameters of sampling by name, by role; under the empty name, of every role.
+        models: The players by role; several judges, given as a list, judge one after the other, each into separate
+            judgements.
+        temperature: For all roles, or by role, where `None` sends none like `"none"`; a `Model`'s own temperature
+            overrides it.
+        api_base: The address of the models that have one, for all roles or by role.
+        structured: How replies are constrained to their types, for all roles or by role.
+        max_reply: Maximum number of tokens in a reply, for all roles or by role; 0 for no limit.
+        params: Sampling parameters by role and name; under the empty role, for all roles.
     """
 
     models: Mapping[str, Players] | None
@@ -149,18 +151,18 @@ def bind(
     reply_limits: Mapping[str, int] | None = None,
     **settings: Unpack[PlayerSettings],
 ) -> Bindings:
-    """Bind every role of a recipe.
+    """Bind every role of a recipe to a model.
 
     Args:
         roles: The roles with their default temperatures.
         model: Plays every role that `models` does not name.
-        reply_limits: The roles' own limits, where they have some.
-        **settings: Who plays, and how; see `PlayerSettings`.
+        reply_limits: The roles' own reply limits, where they have any.
+        **settings: The players and their settings; see `PlayerSettings`.
 
     Raises:
-        BindingError: If a role is unknown or left without a model, a temperature is no number from 0 to 2, an address
-            is none, may hold a secret, or is given to a model that has none, a parameter is unknown, or a player is of
-            no kind that there is.
+        BindingError: If a role is unknown or has no model, a temperature is not a number from 0 to 2, an address is
+            invalid, may hold a secret, or is given for a model without one, a parameter is unknown, or a player is of
+            an unsupported kind.
     """
     told = _Told(
         models=settings.get("models") or {},
@@ -188,7 +190,7 @@ def bind(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What was said of roles, each by the role's name; what is for all of them stands under the empty name."""
+    """The settings as given, each by role; a setting for all roles is stored under the empty name."""
 
     models: Mapping[str, Players]
     temperature: Mapping[str, Temperature | None]
@@ -198,7 +200,7 @@ class _Told:
     params: Mapping[str, Mapping[str, Any]]
 
     def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
-        """What a role's file entry says: its model's own word first, then the role's, all roles', and the recipe's."""
+        """Return a role's binding; the model's own settings override the role's, all roles', and the recipe's."""
         shapes = self.structured
         limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
         return ModelBinding(
@@ -213,7 +215,7 @@ class _Told:
 
 
 def does_take_tools(name: str, player: Player | None = None) -> bool:
-    """Return whether a player of the user's own takes the tools that a request offers; `False` of models.
+    """Return whether a user's own player accepts the tools offered by a request; `False` for models.
 
     Args:
         name: The model's name.
@@ -227,7 +229,7 @@ def does_take_tools(name: str, player: Player | None = None) -> bool:
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
-    """The models that a run's file keeps, with the objects among them, which are to be given again.
+    """Return the models stored in a run file together with the objects among them, which must be given again.
 
     Raises:
         BindingError: If an object is missing, or a role is given that another model plays by its name.
@@ -261,7 +263,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
 
 
 def _is_kept(player: Player, name: str) -> bool:
-    """Whether a player is the very one that a run's file keeps by a name."""
+    """Return whether a player is the one that a run file stores under this name."""
     return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
 
 
@@ -272,14 +274,14 @@ def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any
 
 
 def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
-    """By role; what is for all stands under the empty name."""
+    """Return a setting by role; a value for all roles is stored under the empty name."""
     if given is None:
         return {}
     return given if isinstance(given, Mapping) else {"": given}
 
 
 def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
-    """A player's name; an object is put under one of its own, or under the path that leads to it from any process."""
+    """Return a player's name; an object gets a name of its own, or the import path by which any process can find it."""
     player, given = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
@@ -305,7 +307,7 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
 
 
 def _import_path(player: object) -> str | None:
-    """`module:name` of a function that can be imported again; `None` of a notebook's or a local one."""
+    """Return `module:name` of a function that can be imported; `None` for one that is local or from a notebook."""
     module, name = getattr(player, "__module__", None), getattr(player, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or not name.isidentifier():
         return None
@@ -313,14 +315,14 @@ def _import_path(player: object) -> str | None:
 
 
 def _temperature_of(role: str, chosen: Model, given: Mapping[str, Temperature | None], usual: float) -> float | None:
-    """Return a role's temperature: its model's, else its own, else every role's, else the recipe's; `None` for none."""
+    """Return a role's temperature: its model's, else its own, else all roles', else the recipe's; `None` for none."""
     named = {"": usual, **given}
     value = named.get(role, named[""]) if chosen.temperature is None else chosen.temperature
     return checked_temperature(value)
 
 
 def checked_temperature(value: Temperature | None) -> float | None:
-    """Return a temperature as it is sent; `None` if none is.
+    """Return a temperature as sent to the provider; `None` if none is sent.
 
     Raises:
         BindingError: If it is neither a number from 0 to 2 nor `"none"`.
@@ -336,10 +338,10 @@ def checked_temperature(value: Temperature | None) -> float | None:
 
 
 def checked_structured(value: str | None) -> Structured:
-    """The way in which a model is held to a form, `auto` if nothing was said.
+    """Return how replies are constrained to their type, `auto` by default.
 
     Raises:
-        BindingError: If there is no such way.
+        BindingError: If the value is unknown.
     """
     if value is None:
         return "auto"
@@ -349,7 +351,7 @@ def checked_structured(value: str | None) -> Structured:
 
 
 def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """A role's parameters: those of every role, its own, and its model's, each of which wins over those before it."""
+    """Return a role's parameters: all roles', its own and its model's merged; later ones override earlier ones."""
     merged: dict[str, Any] = {}
     for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
         if not isinstance(each, Mapping):
@@ -374,7 +376,7 @@ def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str
 
 
 def _address(url: str) -> str:
-    """An address is kept in a run's file and shown: it must hold no secret, and no message may either."""
+    """Return an address after checking that it holds no secret: it is stored in the run file and shown in messages."""
     try:
         parts = urlsplit(url)
         host, is_web = parts.hostname, parts.scheme in ("http", "https")

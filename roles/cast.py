@@ -18,11 +18,11 @@ from .role import Role
 
 
 class NoUnderstudiesError(BindingError):
-    """A role is left to an understudy, and none plays it.
+    """No understudy is registered for a role that is assigned to an offline model.
 
     Args:
         role: The role.
-        model: Who was to play it.
+        model: The offline model.
     """
 
     def __init__(self, role: str, model: str) -> None:
@@ -35,7 +35,7 @@ class NoUnderstudiesError(BindingError):
 
 
 class Cast:
-    """Who plays what: a `Role` for each prompt, played by the model of the prompt's role.
+    """The roles of a run: a `Role` for each prompt, played by the model of the prompt's role.
 
     Args:
         library: The run's prompts.
@@ -62,7 +62,7 @@ class Cast:
         }
 
     def __getitem__(self, prompt_id: str) -> Role:
-        """The role that plays a prompt.
+        """Return the role that plays a prompt.
 
         Raises:
             BindingError: If the recipe has no such prompt, or names no role to play it.
@@ -77,7 +77,7 @@ class Cast:
             ) from None
 
     def played_by(self, role: str, prompt_id: str) -> Role:
-        """The role that plays a prompt in place of the prompt's own.
+        """Return another role that plays a prompt in place of the prompt's own.
 
         Raises:
             BindingError: If it has no model, or the prompt cannot be played.
@@ -109,7 +109,7 @@ def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
 
 
 def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
-    """Make sure that every role that is left to an understudy has one.
+    """Check that every role assigned to an understudy has one.
 
     Raises:
         NoUnderstudiesError: Naming the role, and what would be right.
@@ -126,7 +126,7 @@ def check_cast(
     models: Mapping[str, ModelBinding],
     reply_types: Mapping[str, type[BaseModel]] | None = None,
 ) -> None:
-    """Make sure that every prompt can be played.
+    """Check that every prompt's role has a model and that its reply type is known.
 
     Raises:
         BindingError: If a prompt's role has no model or its reply type is unknown.

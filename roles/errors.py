@@ -1,4 +1,4 @@
-"""What can go wrong between a role and its model, by whose fault it is."""
+"""Errors between a role and its model, by cause."""
 
 from enum import IntEnum
 
@@ -10,19 +10,20 @@ class RoleError(DialoomError):
 
 
 class BindingError(RoleError):
-    """A role, model or callable was named that there is not: the configuration's fault."""
+    """A role, model or callable that does not exist was named: a configuration error."""
 
 
 class ProviderError(RoleError):
-    """A model could not be reached or refused: the provider's fault."""
+    """A model could not be reached, or refused the request: an error of the provider."""
 
 
 class TransientProviderError(ProviderError):
-    """It may work later: rate limit, overload, time-out, lost connection. Retried before it is raised.
+    """A transient error (rate limit, overload, time-out, lost connection); calls are retried before it is raised.
 
     Attributes:
-        is_overload: The provider has more than it can bear, or than it grants: it should be asked less.
-        retry_after: Seconds that it asks to wait; `None` if it does not say.
+        is_overload: Whether the provider is overloaded or its rate limit is exceeded, so that the request rate should
+            fall.
+        retry_after: Seconds that the provider asks to wait; `None` if it does not say.
     """
 
     def __init__(self, message: str, is_overload: bool = False, retry_after: float | None = None) -> None:
@@ -32,23 +33,23 @@ class TransientProviderError(ProviderError):
 
 
 class Absence(IntEnum):
-    """What a request without an answer says of whether anybody is there."""
+    """The evidence that an unanswered request gives of the provider's absence."""
 
     UNKNOWN = 0
-    """Nothing: it took too long."""
+    """No evidence: the request timed out."""
     POSSIBLE = 1
-    """Something was there: a connection that was lost, a gateway with nobody behind it (502, 503, 504)."""
+    """Something responded: the connection was lost, or a gateway had no server behind it (502, 503, 504)."""
     CERTAIN = 2
-    """No connection could be made."""
+    """No connection could be established."""
 
 
 class UnansweredError(TransientProviderError):
-    """The provider's server did not answer, or could not even be connected with.
+    """The provider's server did not answer, or no connection to it could be established.
 
     Attributes:
-        absence: What that says of whether it is there at all.
-        reason: What happened, in a few words.
-        raw: What was said of it by those who sent the request.
+        absence: The evidence that the provider is absent.
+        reason: The cause, in a few words.
+        raw: The message of the client library.
     """
 
     def __init__(
@@ -68,35 +69,35 @@ class UnansweredError(TransientProviderError):
 
 
 class PermanentProviderError(ProviderError):
-    """It will not work like this: authentication, unknown model, bad request."""
+    """A provider error that a retry cannot fix: authentication, unknown model, bad request."""
 
 
 class PolicyError(PermanentProviderError):
-    """The provider's content policy stands against this request; others may pass."""
+    """The provider's content policy rejects this request; other requests may pass."""
 
 
 class ContextError(PermanentProviderError):
-    """The request is longer than the model reads: no attempt at it can succeed."""
+    """The request exceeds the model's context window: no retry can succeed."""
 
 
 class BudgetError(RoleError):
-    """The run may take no more: it stops, and can go on with a higher budget."""
+    """The run's budget is used up: the run stops, and can be resumed with a higher budget."""
 
 
 class DrainedError(RoleError):
-    """A call was not made, or not tried again, because it had to wait and the work is to stop; it is made later."""
+    """A call was not made or not retried because it had to wait while the run is stopping; it is made on resume."""
 
 
 class NotRecordedError(RoleError):
-    """A call was made that neither the ledger nor the cache holds, in a run that may only replay."""
+    """A replay-only run made a call that neither the ledger nor the cache holds."""
 
 
 class CacheError(RoleError):
-    """The file of shared replies cannot be used."""
+    """The shared reply cache cannot be used."""
 
 
 class UnparsedReplyError(RoleError):
-    """A reply was not of the role's type, nor was the second one, which was asked for with the error shown.
+    """A reply did not parse as the role's type, nor did the second one, which was requested with the error shown.
 
     Attributes:
         reply: The last reply's text.

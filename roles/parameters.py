@@ -1,7 +1,7 @@
-"""What a model is told of its sampling besides the temperature: the names that there are, and what their values may be.
+"""Sampling parameters besides the temperature: the supported names, and checks of their values.
 
-A run's file keeps them, and a file may come from anywhere. So only names that are known to shape a reply are let
-through: none that would send a call, or the key that goes with it, elsewhere.
+They are stored in a run file, which may come from anywhere. Therefore only names that are known to shape a reply are
+accepted: none that could redirect a call, or the key sent with it, to another server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from .errors import BindingError
 
 MOST_TOKENS = 10_000_000
-"""No reply is as long; more is a slip of the hand."""
+"""Upper bound of `max_reply`: no reply is longer, so a larger value is a typing error."""
 
 _NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
 _MAPPING = ((dict,), "a mapping")
@@ -31,7 +31,8 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
     "top_p": _NUMBER,
     "verbosity": _TEXT,
 }
-"""What LiteLLM translates for each provider, and leaves out where it knows that there is no such thing."""
+"""Parameters that LiteLLM translates for each provider, and drops where it knows that the provider has no equivalent.
+"""
 
 _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
     "extra_body": _MAPPING,
@@ -40,7 +41,7 @@ _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
     "repetition_penalty": _NUMBER,
     "top_k": _WHOLE,
 }
-"""What goes to the provider as it stands."""
+"""Parameters that are passed to the provider unchanged."""
 
 _KNOWN = {**TRANSLATED, **_PASSED_ON}
 _OWN_OPTION = "it is an option of its own, {}"
@@ -59,14 +60,14 @@ _RESERVED: Mapping[str, str] = {
 
 
 def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, Any]:
-    """Parameters that may be sent, by name and in its order.
+    """Return the parameters that may be sent, sorted by name.
 
     Args:
         given: Values by name.
-        role: Whose they are, for the message; empty for every role's.
+        role: The role they belong to, for the message; empty for all roles.
 
     Raises:
-        BindingError: If a name is unknown or not to be given so, or a value is not of its kind.
+        BindingError: If a name is unknown or reserved, or a value has the wrong type.
     """
     where = f"{role}." if role else ""
     for name, value in given.items():
@@ -85,10 +86,10 @@ def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, An
 
 
 def checked_limit(value: Any, role: str = "") -> int | None:
-    """The most tokens of a reply; 0 and `None` are no limit.
+    """Return the maximum number of tokens in a reply; `None` for 0 and `None`, which mean no limit.
 
     Raises:
-        BindingError: If it is no such number.
+        BindingError: If the value is not a whole number within the bounds.
     """
     if value is None or (value == 0 and not isinstance(value, bool)):
         return None
@@ -102,7 +103,7 @@ def checked_limit(value: Any, role: str = "") -> int | None:
 
 
 def _is_json(value: Any) -> bool:
-    """Whether a value is the same after it was kept in a file."""
+    """Return whether a value survives a round trip through JSON."""
     try:
         return bool(json.loads(json.dumps(value, allow_nan=False)) == value)
     except (TypeError, ValueError):

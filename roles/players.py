@@ -15,9 +15,10 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from .errors import BindingError
 
 Reply: TypeAlias = Callable[..., Awaitable[Any]]
-"""An async function from the chat messages that a model would get to its reply: a text, a chat message as a dictionary,
-or an `AIMessage`. One with a parameter `tools` gets the tools that the request offers, and may reply with a message
-that has `tool_calls`."""
+"""An async function from the chat messages that a model would receive to a reply: a text, a chat message as a
+dictionary, or an `AIMessage`. A function with a parameter `tools` receives the tools offered by the request, and may
+reply with a message that has `tool_calls`.
+"""
 
 
 @runtime_checkable
@@ -38,7 +39,7 @@ class CompiledGraph(Protocol):
         ...
 
     async def aget_state(self, config: Any) -> Any:
-        """Return the state of a thread; only graphs have this, and it is never called."""
+        """Return the state of a thread; never called, it only distinguishes graphs from other objects."""
         ...
 
 
@@ -61,14 +62,14 @@ class PlayerError(Exception):
 def check_player(name: str, player: object) -> None:
     """Check that an object can play a role.
 
-    A function that makes graphs is called once without tools, to look at the graph that it returns.
+    A function that makes graphs is called once without tools, to inspect the graph that it returns.
 
     Args:
-        name: What messages call it.
+        name: The name used in messages.
         player: The object.
 
     Raises:
-        BindingError: If it is of no kind that can play, or a graph that keeps state between calls.
+        BindingError: If the object is of an unsupported kind, or a graph that keeps state between calls.
     """
     try:
         if isinstance(player, CompiledGraph):
@@ -103,7 +104,7 @@ def _probe(maker: GraphMaker) -> None:
     except PlayerError:
         raise
     except Exception:
-        return  # it may need the tools of its recipe; whatever it makes of them is checked at each call
+        return  # it may need the recipe's tools; the graph it makes of them is checked at each call
 
 
 def _ensure_stateless(graph: CompiledGraph) -> None:
@@ -125,7 +126,7 @@ def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
 
 
 def takes_tools(player: OwnPlayer) -> bool:
-    """Return whether a player takes the tools that a request offers.
+    """Return whether a player accepts the tools offered by a request.
 
     Graphs and what makes them do, functions with a parameter `tools`, and chat models whose class binds tools.
     """
@@ -140,18 +141,18 @@ def takes_tools(player: OwnPlayer) -> bool:
 
 
 def is_async(player: object) -> bool:
-    """Return whether it is an async function, or an object that is called like one."""
+    """Return whether an object is an async function, or is called like one."""
     return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
 
 
 def makes_graph(player: object) -> bool:
-    """Return whether it is a plain function whose first parameter is `tools`, which makes a graph."""
+    """Return whether an object is a plain function whose first parameter is `tools`: one that makes a graph."""
     is_plain = callable(player) and not isinstance(player, LangChainModel) and not is_async(player)
     return is_plain and parameters_of(player)[:1] == ["tools"]
 
 
 def parameters_of(function: object) -> list[str]:
-    """Return the names of a function's parameters; none where Python does not know them."""
+    """Return the names of a function's parameters; an empty list if they cannot be inspected."""
     try:
         return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
     except (TypeError, ValueError):
@@ -159,20 +160,20 @@ def parameters_of(function: object) -> list[str]:
 
 
 def name_of(player: object) -> str:
-    """Return a player's own name: a function's, a graph's, that of a chat model's model, or else its type's."""
+    """Return a player's own name: that of the function, the graph or the chat model's model, else its type's."""
     names = (getattr(player, name, None) for name in ("__name__", "name", "model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(player).__name__)
 
 
 PYTHON, GRAPH = "python:", "graph:"
-"""How the names begin."""
+"""Prefixes of the names of players in modules and files."""
 
 
 def named_player(model: str) -> OwnPlayer | None:
-    """Return the player that a model's name leads to; `None` if it is no such name.
+    """Return the player that a model name refers to; `None` if the name has no such prefix.
 
     Raises:
-        BindingError: If the module, file or name is unknown, or what is found there cannot play.
+        BindingError: If the module, file or name is unknown, or the object found cannot play a role.
     """
     for prefix, load in ((PYTHON, _in_module), (GRAPH, _in_file)):
         spec = model.removeprefix(prefix)
@@ -184,14 +185,14 @@ def named_player(model: str) -> OwnPlayer | None:
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:
-    """Import a Python file that is in no package.
+    """Import a Python file that belongs to no package.
 
     Args:
         path: The file.
-        wanted_by: The name that leads to it, for messages.
+        wanted_by: The model name that refers to it, for messages.
 
     Raises:
-        BindingError: If there is none or it fails.
+        BindingError: If the file does not exist or cannot be imported.
     """
     if not path.is_file():
         raise BindingError(f"'{wanted_by}': there is no file {str(path)!r}")

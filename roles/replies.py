@@ -1,4 +1,4 @@
-"""Types of replies: what a prompt's `reply` names, and how a model's text becomes one of them."""
+"""Reply types: the types named by a prompt's `reply`, and parsing a model's text into them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def score_type(low: int, high: int) -> type[Score]:
 
 
 def reply_type(name: str, own: Mapping[str, type[BaseModel]] | None = None) -> type[BaseModel] | None:
-    """Return the type that a prompt's `reply` names; `None` for plain text.
+    """Return the type named by a prompt's `reply`; `None` for plain text.
 
     Args:
         name: `text`, `verdict`, `score-LOW-HIGH`, or one of the recipe's own.
         own: The recipe's reply types by name.
 
     Raises:
-        KeyError: If there is no such type.
+        KeyError: If the type is unknown.
     """
     if own and name in own:
         return own[name]
@@ -69,7 +69,7 @@ def reply_type(name: str, own: Mapping[str, type[BaseModel]] | None = None) -> t
 
 
 def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
-    """The reply as its type; JSON that is slightly broken is mended, and only that.
+    """Parse a reply into its type; JSON that is slightly malformed is repaired.
 
     Raises:
         ValueError: If the text holds no JSON object, or not one of that type; the message can be shown to the model.
@@ -89,7 +89,7 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
 
 
 def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Objects that may be the answer, the likeliest first: what is proper JSON, unless it stands in a broken object."""
+    """Yield the objects that may be the answer, likeliest first: valid JSON, unless it is within a malformed object."""
     proper, at = _first_proper_object(text)
     beginning = _BEGINNING.search(text)
     is_within = beginning is not None and beginning.start() < at and "}" not in text[beginning.start() : at]
@@ -100,7 +100,7 @@ def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_truth(values: Mapping[str, Any], type_: type[BaseModel]) -> None:
-    """`true` is no number, although Python and pydantic take it for 1."""
+    """Raise `ValueError` for a boolean in a numeric field: Python and pydantic would accept `true` as 1."""
     for name, field in type_.model_fields.items():
         for key in (name, field.alias):
             kinds = set(get_args(field.annotation) or [field.annotation])
@@ -115,7 +115,7 @@ def _problem(error: ValidationError) -> str:
 
 
 def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
-    """The first JSON object in a text, whatever stands around it (a sentence, a code fence), and where it begins."""
+    """Return the first JSON object in a text, ignoring surrounding text and code fences, and its position."""
     decoder = json.JSONDecoder()
     for begins in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
@@ -128,23 +128,26 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")
 _MOST_OPENINGS = 64
-"""So many objects are tried: each may go on to the end of the text, and the time must not grow with its square."""
+"""Maximum number of objects tried: each attempt may scan to the end of the text, so an unbounded number would take
+quadratic time.
+"""
 
 _BEGINNING = re.compile(r"""\{\s*["'`“”‘’]?\w[\w -]{0,60}["'`“”‘’]?\s*:""")
 _CUT_VALUE = re.compile(r"""[:\[,]\s*[^\s"'{}\[\],:]+$""")
 _LONGEST = 20_000
-"""Letters of a text that is mended: some broken ones take a time that grows with the square of that."""
+"""Maximum length, in characters, of a text that is repaired: some malformed texts take quadratic time."""
 
 
 def _mended_object(text: str, type_: type[BaseModel]) -> dict[str, Any] | None:
-    """The object that a text begins with, with its quotes, commas, line breaks and braces put right.
+    """Repair and return the object at the start of a text: quotes, commas, line breaks and braces.
 
-    Nothing is made of one that has none of the type's keys, or that breaks off within a number or a word: `{"score": 1`
-    may have been going to be 10.
+    Return `None` for an object that has none of the type's keys, or that is cut off within a number or a word:
+    `{"score": 1`
+    may have been the beginning of 10.
     """
     if len(text) > _LONGEST or _CUT_VALUE.search(text.rstrip()):
         return None
-    import json_repair  # needed for few replies
+    import json_repair  # deferred: few replies need it
 
     try:
         found = json_repair.loads(text, skip_json_loads=True)

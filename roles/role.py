@@ -1,4 +1,4 @@
-"""A role: one part in a conversation. Rendering, calling and parsing; no order of events, no store."""
+"""A role: a prompt played by a model. Renders, calls and parses; does not order events or store anything."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from .replies import parse_reply
 
 
 class CallSite(Protocol):
-    """Where calls are made from: each gets a place of its own, in the order in which they are made."""
+    """The source of call places: each call gets a place of its own, in the order of the calls."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        """The place of the next call, which asks this."""
+        """Return the place of the next call, which sends these messages."""
         ...
 
     def heard(self, completion: Completion) -> None:
-        """Is told of the reply that the role made something of."""
+        """Record the completion that the role has accepted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReply:
-    """What a model says that was offered tools: words, calls, both, or neither.
+    """A model's reply to a request that offered tools: text, tool calls, both, or neither.
 
     Attributes:
-        content: Its words, stripped.
-        tool_calls: Its calls, as it made them: the tool may not exist, and the arguments be no JSON.
-        outputs: What the tools said, call by call, if the player has a loop of its own and has run them already.
-        carried: What the provider wants back with the calls: give it to `said` together with them.
-        finish_reason: Why it broke off (`length`, `refusal`, `content_filter`); `None` if it did not.
+        content: The text, stripped.
+        tool_calls: The tool calls as the model made them: the tool may not exist, and the arguments may not be JSON.
+        outputs: The tools' outputs, one per call, if the player has run them in a loop of its own.
+        carried: Provider data that must be sent back with the calls: pass it to `said` together with them.
+        finish_reason: Why the reply is incomplete (`length`, `refusal`, `content_filter`); `None` if it is complete.
     """
 
     content: str
@@ -55,11 +55,11 @@ class Role:
     """A prompt played by a model.
 
     Attributes:
-        prompt: What is said to the model.
-        binding: The model and its sampling.
-        reply_type: What its text must become; `None` for plain text.
-        gateway: The way to the model.
-        name: What it is called; by default as the prompt says.
+        prompt: The prompt.
+        binding: The model and its sampling settings.
+        reply_type: The type that a reply is parsed into; `None` for plain text.
+        gateway: The gateway that calls are made through.
+        name: The role's name; by default the one in the prompt.
     """
 
     prompt: Prompt
@@ -69,19 +69,19 @@ class Role:
     name: str = ""
 
     async def __call__(self, inputs: Mapping[str, Any], at: CallSite) -> Any:
-        """Render, call, parse; on an unparsable reply ask once again with the error shown.
+        """Render, call and parse; request an unparsable reply once more with the error shown.
 
         Args:
             inputs: The prompt's inputs.
-            at: Where the call is made from.
+            at: The call site.
 
         Returns:
             The reply's text, stripped, or an instance of `reply_type`.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
-            ProviderError: If the model cannot be had.
-            UnparsedReplyError: If neither reply is of the type.
+            ProviderError: If the model cannot be reached or refuses the request.
+            UnparsedReplyError: If neither reply parses as the type.
         """
         messages = self.prompt.render(inputs)
         place = at.place(messages)
@@ -100,17 +100,17 @@ class Role:
     async def act(
         self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
     ) -> AgentReply:
-        """Render and call with tools; whatever comes back is what the model does, and it is asked once.
+        """Render and call with tools; any reply is accepted, so the model is called once.
 
         Args:
             inputs: The prompt's inputs.
-            tools: What it may call.
-            at: Where the call is made from.
-            run_tool: Runs a call, for players that have a loop of their own.
+            tools: The tools offered.
+            at: The call site.
+            run_tool: Runs a tool call, for players that have a loop of their own.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
-            ProviderError: If the model cannot be had.
+            ProviderError: If the model cannot be reached or refuses the request.
         """
         messages = self.prompt.render(inputs)
         completion = await self._call(messages, at.place(messages), inputs, tuple(tools), run_tool)
@@ -124,7 +124,7 @@ class Role:
         )
 
     async def takes_tools(self) -> bool:
-        """Return whether the player is known to take tools; understudies read them as text."""
+        """Return whether the player is known to accept tools; understudies read them as text."""
         binding = self.binding
         return binding.takes_tools or await asyncio.to_thread(knows_tools, binding.model)
 
@@ -165,7 +165,7 @@ class Role:
 
 
 def _told(error: ValueError, completion: Completion) -> str:
-    """What was wrong with a reply, as its model is told, or whoever reads why there is none."""
+    """Return the error of an unparsable reply, as shown to the model and in the final error."""
     if completion.finish_reason == "length":
         return f"{error}, and it was cut off because it was too long"
     return str(error)

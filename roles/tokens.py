@@ -1,7 +1,6 @@
-"""How many tokens a text has, by the published encoding cl100k_base, whose table comes with LiteLLM.
+"""Token counts by the published encoding cl100k_base, whose table is shipped with LiteLLM.
 
-Lengths in papers are given in it. Few models count like this, so whoever writes such a number down names the counter,
-too.
+Papers report lengths in it. Few models count like this, so a reported count must name its tokenizer.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _PIECES = (
 
 
 def tokens(text: str) -> int:
-    """The tokens of a text."""
+    """Return the number of tokens in a text."""
     return len(_encoding().encode_ordinary(text))
 
 
 @cache
 def _encoding() -> Encoding:
     """The encoding, read from the table: tiktoken's own way would look for it in the network or the environment."""
-    import tiktoken  # slow to import, and few need it
+    import tiktoken  # deferred: slow to import and rarely needed
 
     found = importlib.util.find_spec("litellm")
     assert found is not None and found.submodule_search_locations

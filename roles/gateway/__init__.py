@@ -1,4 +1,4 @@
-"""The only way to a model: ledger replay, then limits, then the backend with retries, then the ledger."""
+"""The gateway for all model calls: ledger replay, then limits, then the backend with retries, then the ledger."""
 
 from .calls import ASKS, Attempt, Caller, CallPlace, CallRecord, Completion, Ledger, Request
 from .gateway import Gateway

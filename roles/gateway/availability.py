@@ -1,4 +1,4 @@
-"""Whether a provider is available: while it is not, calls wait and one at a time probes it."""
+"""Provider availability: while a provider is away, calls wait and one at a time probes it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ProviderAway:
 
     Attributes:
         provider: Its name, and its address if it is not the usual one.
-        reason: What happens to whoever tries.
-        pause: Seconds until it is tried again; further pauses are longer.
-        patience: Seconds in all, after which the work is given up.
+        reason: The error that attempts meet.
+        pause: Seconds until the next attempt; further pauses are longer.
+        patience: Seconds in all after which the run is stopped.
     """
 
     provider: str
@@ -38,7 +38,7 @@ class ProviderAway:
 
 @dataclass(frozen=True, slots=True)
 class ProviderBack:
-    """A provider that was away is there again.
+    """A provider that was away is available again.
 
     Attributes:
         provider: Its name, and its address if it is not the usual one.
@@ -51,11 +51,11 @@ class ProviderBack:
 
 @dataclass(frozen=True, slots=True)
 class ProviderGone:
-    """A provider was away for longer than there is patience: the work is to stop.
+    """A provider has been away for longer than the patience allows: the run is to stop.
 
     Attributes:
         provider: Its name, and its address if it is not the usual one.
-        reason: What happens to whoever tries.
+        reason: The error that attempts meet.
         seconds: How long it has been away.
     """
 
@@ -69,11 +69,11 @@ Tidings: TypeAlias = "ProviderAway | ProviderBack | ProviderGone"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Leave to send a request.
+    """Permission to send a request.
 
     Attributes:
-        slot: Its place in the model's limit.
-        finds_out: Whether it is sent to find out if the provider is back.
+        slot: The request's slot in the model's limit.
+        finds_out: Whether the request probes whether the provider is back.
     """
 
     slot: Slot
@@ -88,13 +88,13 @@ class _Away:
 
 
 class Presence:
-    """Of one provider at one address, for all models there.
+    """The availability of one provider at one address, shared by all models there.
 
     Args:
-        provider: What it is called.
+        provider: The provider's name.
         patience: Seconds that it may be away; 0 to let calls fail instead.
-        pauses: The gateway's, which may be cut short.
-        tell: Is told when it is away, when it is back, and when there is no more patience.
+        pauses: The gateway's pauses, which may be cut short.
+        tell: Called when the provider is away, when it is back, and when the patience is used up.
     """
 
     def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[Tidings], None]) -> None:
@@ -104,7 +104,7 @@ class Presence:
         self._tell = tell
         self._away: _Away | None = None
         self._in_a_row = 0
-        self._missed_at = 0.0  # the first in that row
+        self._missed_at = 0.0  # the first failure in that row
         self._heard_at = -1.0
         self._is_asking = False
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -112,19 +112,19 @@ class Presence:
 
     @property
     def is_away(self) -> bool:
-        """Whether calls wait for it."""
+        """Whether calls wait for the provider."""
         return self._away is not None
 
     @asynccontextmanager
     async def turn(self, limit: AdaptiveLimit, tokens: int) -> AsyncIterator[Turn]:
-        """Leave to send a request: when the provider is there, or to find that out; and a place in the limit.
+        """Wait for a slot in the limit, and until the provider is available or this request may probe it.
 
         Args:
-            limit: The model's.
-            tokens: How many the request will take, as far as can be told.
+            limit: The model's limit.
+            tokens: Estimated number of tokens that the request will take.
 
         Raises:
-            DrainedError: If it would have to wait, and the work is to stop.
+            DrainedError: If the request would have to wait and the run is stopping.
         """
         while True:
             finds_out = await self._admitted()
@@ -133,13 +133,13 @@ class Presence:
                     if finds_out or not self.is_away:
                         yield Turn(slot, finds_out)
                         return
-                    limit.unsent(slot)  # it has gone while there was no place
+                    limit.unsent(slot)  # the provider went away while the request waited for a slot
             finally:
                 if finds_out:
                     self._hand_over()
 
     def answered(self, turn: Turn) -> None:
-        """Somebody was there, whatever was said."""
+        """Record that the provider answered, with whatever status."""
         if self._away is not None and not turn.finds_out:
             return
         self._in_a_row = 0
@@ -150,13 +150,13 @@ class Presence:
             self._wake_all()
 
     def failed(self, turn: Turn, error: ProviderError, begun_at: float, is_last: bool) -> bool:
-        """An attempt failed; returns whether it counts as one of its call's.
+        """Record a failed attempt; return whether it counts towards its call's attempts.
 
         Args:
-            turn: The attempt's.
-            error: What came of it.
+            turn: The attempt's turn.
+            error: The attempt's error.
             begun_at: When the first attempt at the call was sent, by the clock of the pauses.
-            is_last: Whether the call would have no other one.
+            is_last: Whether this is the call's last attempt.
         """
         if not isinstance(error, UnansweredError):
             self.answered(turn)
@@ -192,12 +192,12 @@ class Presence:
             away.next_at = now + min(away.pause, left)
             return
         self._tell(ProviderGone(self._provider, error.reason, now - away.since))
-        if not self._pauses.is_drained:  # nobody stops the work: let the calls fail
+        if not self._pauses.is_drained:  # nobody stops the run: let the calls fail
             self._patience, self._away = 0.0, None
             self._wake_all()
 
     async def _admitted(self) -> bool:
-        """Wait until a request may be sent; returns whether it is to find out if the provider is back."""
+        """Wait until a request may be sent; return whether it probes whether the provider is back."""
         while self._away is not None:
             self._pauses.ensure_open()
             if self._is_asking:
@@ -213,14 +213,14 @@ class Presence:
         return False
 
     async def _handed_over(self) -> None:
-        """Wait behind the others until it is this call's turn to find out, or nobody has to."""
+        """Wait in line until this call may probe the provider, or no probe is needed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self._wake_one()  # it had been this one's turn: let it be another's
+                self._wake_one()  # it was this call's turn: pass it on
             raise
 
     def _hand_over(self) -> None:
@@ -228,7 +228,7 @@ class Presence:
         self._wake_one()
 
     def _wake_one(self) -> None:
-        """Have the next one look again."""
+        """Wake the next waiting call to check again."""
         while self._waiting:
             if not (future := self._waiting.popleft()).done():
                 future.set_result(None)
@@ -241,12 +241,12 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """A call that is under way.
+    """A call in flight.
 
     Attributes:
-        role: Who is asked.
+        role: The role that is called.
         model: The role's model.
-        began: When it was sent first, on the monotonic clock.
+        began: When it was first sent, on the monotonic clock.
     """
 
     role: str
@@ -255,5 +255,5 @@ class UnderWay:
 
     @property
     def age(self) -> float:
-        """Seconds since it was sent first; attempts that failed and the pauses between them count."""
+        """Seconds since the call was first sent, including failed attempts and the pauses between them."""
         return time.monotonic() - self.began

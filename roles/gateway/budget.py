@@ -1,4 +1,4 @@
-"""What a run may take in all: calls, tokens, money. Calls in flight count by what they are expected to take."""
+"""A run's budget of calls, tokens and cost. Calls in flight count with their estimates."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dialoom.roles.errors import BudgetError
 from .calls import Completion
 
 _ROUNDING = 1e-9
-"""Sums of money are binary fractions: three calls for $0.1 are to fit into $0.3."""
+"""Relative tolerance: costs are binary fractions, and three calls of $0.1 must fit into $0.3."""
 
 
 class Budget(BaseModel):
-    """The most that a run may take; `None` for no bound.
+    """Upper bounds of a run's consumption; `None` for no bound.
 
     Attributes:
         max_calls: Answered calls.
@@ -30,20 +30,20 @@ class Budget(BaseModel):
     max_cost: float | None = Field(None, ge=0)
 
     def changed(self, given: Budget | None) -> Budget:
-        """This budget with those bounds that were named in another one; a bound named as `None` is taken away."""
+        """Return this budget with the bounds set in another one applied; a bound set to `None` is removed."""
         if given is None:
             return self
         return self.model_copy(update=given.model_dump(include=given.model_fields_set))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether anything is bounded at all."""
+        """Whether any bound is set."""
         return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
 
 
 @dataclass(slots=True)
 class Taken:
-    """What calls have taken, or are expected to."""
+    """The consumption of calls, actual or estimated."""
 
     calls: int = 0
     tokens: int = 0
@@ -64,12 +64,12 @@ class Taken:
 
 @dataclass(slots=True)
 class Account:
-    """A budget and what is left of it.
+    """A budget and its balance.
 
     Attributes:
         budget: The bounds.
-        spent: What answered calls have taken, those of earlier sittings included.
-        reserved: What the calls in flight are expected to take.
+        spent: The consumption of answered calls, including earlier sessions of the run.
+        reserved: The estimated consumption of calls in flight.
     """
 
     budget: Budget
@@ -79,11 +79,11 @@ class Account:
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def claim(self, expected: Taken) -> None:
-        """Set aside what a call is expected to take, when calls in flight have left room for it if need be.
+        """Reserve a call's estimated consumption, waiting for calls in flight to leave room if necessary.
 
         Raises:
-            BudgetError: If there is no room although nothing is in flight any more, so nothing is cut off by it. From
-                then on every claim is refused: the run is to stop.
+            BudgetError: If there is no room although no call is in flight, so raising it cuts off none. Every later
+                claim is refused: the run is to stop.
         """
         while True:
             try:
@@ -102,10 +102,10 @@ class Account:
             await self._settled.wait()
 
     def reserve(self, expected: Taken) -> None:
-        """Set aside what a call is expected to take.
+        """Reserve a call's estimated consumption.
 
         Raises:
-            BudgetError: If that is more than is left. Nothing is set aside then.
+            BudgetError: If it exceeds the balance. Nothing is reserved then.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -126,22 +126,22 @@ class Account:
         self.reserved += expected
 
     def settle(self, expected: Taken, taken: Taken) -> None:
-        """Replace what was set aside for a call by what it took."""
+        """Replace a call's reservation by its actual consumption."""
         self.reserved -= expected
         if not self.reserved.calls:
-            self.reserved = Taken()  # nothing is in flight, whatever rounding has left over
+            self.reserved = Taken()  # nothing is in flight: discard rounding residue
         self.spent += taken
-        self._settled.set()  # whoever waits is woken, and waits anew if that was not enough
+        self._settled.set()  # waiting calls check again, and wait on if there is still no room
         self._settled = asyncio.Event()
 
 
 def tokens_taken(completion: Completion) -> int | None:
-    """Tokens of the request and the reply together; `None` if the provider does not say both."""
+    """Return the tokens of the request and the reply together; `None` if the provider does not report both."""
     if completion.input_tokens is None or completion.output_tokens is None:
         return None
     return completion.input_tokens + completion.output_tokens
 
 
 def _figure(value: float) -> str:
-    """Whole numbers whole, dollars to the hundredth of a cent."""
+    """Format a number: integers as they are, dollars to the hundredth of a cent."""
     return str(value) if isinstance(value, int) else f"{value:.4f}".rstrip("0").rstrip(".")

@@ -36,34 +36,35 @@ Result = TypeVar("Result")
 
 
 class Replies(Protocol):
-    """Where replies of other runs are found."""
+    """A store of replies shared between runs."""
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """The reply that this request once got at this place, in this run or another."""
+        """Return the reply to this request at this place from this or another run; `None` if there is none."""
         ...
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         ...
 
 
 class ResponseCache:
-    """The replies of earlier runs.
+    """The cache of earlier runs' replies.
 
-    Only replies of models are kept. What a user's own function or graph says follows from code that may have changed
-    since, and nobody could tell. The offline models are part of dialoom, and what they say depends on the role and the
-    prompt as well as on the messages: version, role and prompt are part of their requests.
+    Only replies of models are cached. The replies of a user's own function or graph depend on code that may have
+    changed
+    since, undetectably. The offline models are part of dialoom, and their replies depend on the role and the prompt as
+    well as on the messages: version, role and prompt are part of their cache keys.
 
     Args:
-        path: The file; it is made if there is none.
+        path: The file; created if it does not exist.
 
     Raises:
-        CacheError: If the file cannot be opened, or is something else.
+        CacheError: If the file cannot be opened, or is not a cache.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # One thread, so that waiting for another process' transaction holds up no conversation.
+        # One thread, so that waiting for another process's transaction does not block the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="dialoom-cache")
         try:
             self._connection = self._thread.submit(self._guarded, lambda: _connect(path)).result()
@@ -78,12 +79,12 @@ class ResponseCache:
         self.close()
 
     def close(self) -> None:
-        """Finish what is under way, and close the file."""
+        """Finish pending work and close the file."""
         self._thread.submit(self._connection.close).result()
         self._thread.shutdown()
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """The reply that this request once got at this place, in this run or another.
+        """Return the reply to this request at this place from this or another run; `None` if there is none.
 
         Raises:
             CacheError: If the file cannot be read.
@@ -93,7 +94,7 @@ class ResponseCache:
         return await self.find_by(cache_key(request, place))
 
     async def find_by(self, key: bytes) -> Completion | None:
-        """The reply of a `cache_key`.
+        """Return the reply stored under a `cache_key`; `None` if there is none.
 
         Raises:
             CacheError: If the file cannot be read.
@@ -101,7 +102,7 @@ class ResponseCache:
         return await self._carry_out(lambda: _find(self._connection, key))
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
-        """Keep a reply; one that another process has kept meanwhile stays, so that all runs to come say the same.
+        """Store a reply unless another process has stored one meanwhile, so that all later runs read the same reply.
 
         Raises:
             CacheError: If the file cannot be written.
@@ -110,7 +111,7 @@ class ResponseCache:
             await self.keep_by(cache_key(request, place), request.model, completion)
 
     async def keep_by(self, key: bytes, model: str, completion: Completion) -> None:
-        """Keep the reply of a `cache_key`.
+        """Store a reply under a `cache_key`.
 
         Raises:
             CacheError: If the file cannot be written.
@@ -128,10 +129,10 @@ class ResponseCache:
 
 
 def check_cache(path: Path) -> None:
-    """Make sure that a file can be a cache, and make none yet.
+    """Check that a path can be used as a cache, without creating the file.
 
     Raises:
-        CacheError: If it is something else, or there is no such folder.
+        CacheError: If the file is not a cache, or its folder does not exist.
     """
     if path.exists():
         ResponseCache(path).close()
@@ -140,7 +141,7 @@ def check_cache(path: Path) -> None:
 
 
 def cache_key(request: Request, place: CallPlace) -> bytes:
-    """What a reply is found by (SHA-256): what shaped it, and which of the samples it is."""
+    """Return a reply's cache key (SHA-256 of all that shapes the reply, and of the sample number)."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
     own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
     content = [
@@ -158,13 +159,13 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 def is_kept(request: Request) -> bool:
-    """Whether the reply to a request may be shared: not what somebody's own code says, which may have changed."""
+    """Return whether the reply to a request may be cached: not that of the user's own code, which may have changed."""
     return not request.model.startswith(_OWN_CODE)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     _check_folder(path)
-    # Used by the cache's thread alone, and closed there.
+    # Used and closed in the cache's thread only.
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         _make(connection, path)
@@ -186,7 +187,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _make(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the table in an empty file, once, whoever of several processes comes first."""
+    """Create the table in an empty file, exactly once even if several processes try."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -206,7 +207,7 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
         raise
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
-    # What a power cut takes from a cache is asked for again; the file stays whole.
+    # Entries lost in a power cut are requested again; the file stays consistent.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
@@ -245,7 +246,7 @@ _HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta"
 
 @functools.cache
 def wants_markers(litellm: ModuleType, model: str) -> bool:
-    """Whether the model's provider caches only what is marked: Anthropic, at its own address or at another's.
+    """Return whether the model's provider caches only marked prefixes: Anthropic, directly or through another host.
 
     The others cache prefixes by themselves, or not at all.
     """
@@ -256,15 +257,16 @@ def wants_markers(litellm: ModuleType, model: str) -> bool:
 
 
 def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False) -> list[dict[str, Any]]:
-    """The messages in parts, with neighbours of the same role joined, and the ends of the stable prefix marked.
+    """Return the messages in parts, same-role neighbours joined, with cache markers at the ends of stable prefixes.
 
-    There are two: the instructions, which a whole scenario shares, and all but the last message, which this role's next
-    request will begin with. Calls and what tools said are not marked, but what stands before them.
+    There are two markers: after the instructions, which a whole scenario shares, and after all but the last message,
+    which
+    is the prefix of this role's next request. Tool calls and tool outputs are not marked; the message before them is.
 
     Args:
         messages: The messages.
-        model: Who is asked.
-        is_growing: Whether the next request will begin with all of this one, as that of an agent with tools does.
+        model: The model that is called.
+        is_growing: Whether the next request will begin with all of this one, like that of an agent with tools.
     """
     system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
     whole = messages if is_growing else messages[:-1]

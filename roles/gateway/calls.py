@@ -1,4 +1,4 @@
-"""What a call is: where it is made, what is asked, what came back, and the ledger's side of the bargain."""
+"""The data of a call: its place, request, completion and record, and the ledger's interface."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from dialoom.roles.binding import Structured
 from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2
-"""How many asks there may be before a reply can be read: the second one shows the error."""
+"""Maximum number of asks for a reply that parses: the second one shows the error."""
 
 BROKEN_OFF: Mapping[str, str] = {
     "length": "cut off, as it was too long",
     "refusal": "refused",
     "content_filter": "filtered",
 }
-"""Reasons for which a reply ends before all is said, in the provider's words (as LiteLLM unifies them) and in ours."""
+"""Reasons for which a reply is incomplete: the provider's term (as unified by LiteLLM) and ours."""
 
 RunTool: TypeAlias = Callable[[FunctionCall], Awaitable[str]]
-"""What runs a call of a tool, and gives what the tool says, for players that go on by themselves."""
+"""A function that runs a tool call and returns the tool's output, for players with a loop of their own."""
 
 _LETTERS = string.ascii_letters + string.digits
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
 _MOST_DOLLARS = 1_000_000.0
-"""No call takes as much; a provider that says so is wrong, and the sums over a run must not break on it."""
+"""Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPlace:
-    """Where in a run a call is made.
+    """The place of a call in a run.
 
     Attributes:
         scenario: The scenario's id (or another thread's).
         node: The graph's node.
         step: LangGraph's superstep.
         ordinal: The call's number within that node's execution, from 0.
-        seed: For the model's sampling: from the run's seed and this place, so equal places draw alike.
-        ask: 1, or 2 when an unparsable reply is asked for again; from 3 on when a reply that could be read was not
-            wanted as it was, each time in pairs like these.
-        sample: Set apart by forks and deliberate re-samples.
-        is_common: Whether the call belongs to no scenario: whoever asks the same shares one reply, and the seed follows
-            from what is asked.
+        seed: The seed for sampling, derived from the run's seed and this place, so that equal places sample alike.
+        ask: 1, or 2 for the second ask after an unparsable reply; from 3 on when a reply that parses was rejected by
+            the recipe, again in pairs.
+        sample: Number that distinguishes forks and deliberate re-samples.
+        is_common: Whether the call belongs to no scenario: equal requests share one reply, and the seed is derived from
+            the request.
     """
 
     scenario: str
@@ -64,25 +64,26 @@ class CallPlace:
     is_common: bool = False
 
     def again(self) -> CallPlace:
-        """The place of the second ask."""
+        """Return the place of the second ask."""
         return replace(self, ask=self.ask + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a model, and for whom.
+    """A request to a model.
 
     Attributes:
-        reply_type: What the reply must become, for models that can be held to a shape; no part of the call's identity.
-        api_base: Where the model is served, if not at its provider's own address; no part of it either.
+        reply_type: The type that the reply is parsed into, for models that support structured output; not part of the
+            call's identity.
+        api_base: The address at which the model is served, if not the provider's own; not part of the identity.
         temperature: Sampling temperature; `None` if none is sent.
-        max_reply: The most tokens of the reply; `None` for no limit.
-        params: Further parameters of sampling by name.
-        timeout: Seconds that an attempt may take, if that is said; no part of it either.
-        structured: How the model is held to the reply's type; part of the identity where it was chosen.
+        max_reply: Maximum number of tokens in the reply; `None` for no limit.
+        params: Further sampling parameters by name.
+        timeout: Seconds that an attempt may take, if set; not part of the identity.
+        structured: How the reply is constrained to its type; part of the identity unless it is `auto`.
         tools: The tools that the model may call.
-        run_tool: Runs calls for a player with a loop of its own; no part of the identity.
-        inputs: What the prompt was rendered with, for the offline models; never sent, and no part of the identity.
+        run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
+        inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
     """
 
     role: str
@@ -104,25 +105,25 @@ class Request:
 
     @property
     def shaping(self) -> list[Any]:
-        """What shapes the reply besides model, temperature and seed; empty if nothing does."""
+        """All that shapes the reply besides model, temperature and seed; empty by default."""
         sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
         shaped = sampled if self.structured == "auto" else [*sampled, self.structured]
         return [*shaped, {"tools": list(self.tools)}] if self.tools else shaped
 
     @property
     def letters(self) -> int:
-        """How long it is, tools and calls included."""
+        """The request's length in characters, including tools and tool calls."""
         rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
         words = sum(len(message["content"]) for message in self.messages)
         return words + sum(len(json.dumps(each, ensure_ascii=False)) for each in rest)
 
     @property
     def expected_tokens(self) -> int:
-        """Roughly how many tokens the request will take: one for four letters, and a reply of usual length."""
+        """The estimated number of tokens: one per four characters, plus a reply of usual length."""
         return expected_tokens(self.letters)
 
     def key(self, place: CallPlace) -> str:
-        """The call's identity (SHA-256): equal only for the same request at the same place; a common call has none."""
+        """Return the call's identity (SHA-256): request and place; for a common call, the request alone."""
         at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
             [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
@@ -133,7 +134,7 @@ class Request:
 
 
 def expected_tokens(letters: int, requests: int = 1) -> int:
-    """Roughly how many tokens requests of so many letters in all will take, each with a reply of usual length."""
+    """Return the estimated number of tokens of requests with this total length, each with a reply of usual length."""
     return letters // 4 + requests * _USUAL_REPLY
 
 
@@ -142,9 +143,9 @@ class Attempt:
     """One failed attempt at a call.
 
     Attributes:
-        number: From 1.
-        latency: Seconds until it had failed.
-        error: How.
+        number: The attempt's number, from 1.
+        latency: Seconds until it failed.
+        error: The error message.
         retry_after: Seconds that the provider asked to wait.
     """
 
@@ -156,19 +157,19 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back, from whomever: its texts are well formed, and a figure that cannot be true is unknown.
+    """A model's reply: its texts are well formed, and implausible figures are replaced by `None`.
 
     Attributes:
         text: The reply.
-        input_tokens: Tokens of the request, cached ones included; `None` if the provider does not say.
+        input_tokens: Tokens of the request, including cached ones; `None` if the provider does not report them.
         output_tokens: Tokens of the reply.
-        cached_tokens: Those of the request that were read from a cache.
+        cached_tokens: Tokens of the request that were read from a prompt cache.
         cost: US dollars; `None` if the price is unknown.
-        finish_reason: The provider's word for why it ended.
-        reasoning: What the model thought aloud before its reply; kept in the ledger, shown to nobody.
-        tool_calls: The tools that it calls, besides its words.
-        outputs: What these tools have said, call by call, where a player's own loop has run them.
-        carried: What the provider wants back with the calls.
+        finish_reason: The provider's reason for the end of the reply.
+        reasoning: The model's visible reasoning before the reply; stored in the ledger, not shown to other roles.
+        tool_calls: The tool calls besides the text.
+        outputs: The tools' outputs, one per call, where a player has run them in a loop of its own.
+        carried: Provider data that must be sent back with the calls.
     """
 
     text: str
@@ -197,10 +198,10 @@ class Completion:
             object.__setattr__(self, "cost", None)
 
     def with_ids(self, key: str) -> Completion:
-        """The same, its calls with ids of our own: providers' are random, and some take back no other's.
+        """Return the completion with deterministic tool call ids: some providers accept no ids of another provider's.
 
         Args:
-            key: The identity of the call of the model, from which those of its calls follow.
+            key: The identity of the model call, from which the ids are derived.
         """
         if not self.tool_calls:
             return self
@@ -212,18 +213,18 @@ class Completion:
 
     @property
     def broken_off(self) -> str | None:
-        """The provider's word for why it ended, if that is not that all was said."""
+        """The finish reason if the reply is incomplete, else `None`."""
         return self.finish_reason if self.finish_reason in BROKEN_OFF else None
 
 
 def _call_id(key: str, number: int) -> str:
-    """Nine letters and digits: Mistral takes no other ids."""
+    """Return an id of nine letters and digits, the only form that Mistral accepts."""
     number = int.from_bytes(hashlib.sha256(f"{key} {number}".encode()).digest()[:8], "big")
     return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(9))
 
 
 def is_count(value: object) -> bool:
-    """Whether a call can have taken so many tokens."""
+    """Return whether a value is a plausible token count."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
 
 
@@ -235,11 +236,11 @@ def _is_cost(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What came of a call: a reply or an error, never both.
+    """The result of a call: a reply or an error, never both.
 
     Attributes:
-        attempts: How often the request was sent.
-        latency: Seconds, waiting between attempts included.
+        attempts: Number of attempts.
+        latency: Seconds, including pauses between attempts.
     """
 
     completion: Completion | None
@@ -249,35 +250,35 @@ class CallRecord:
 
 
 class Caller(Protocol):
-    """The way to a model."""
+    """An object that calls models."""
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """What the model replies.
+        """Return the model's reply.
 
         Raises:
-            ProviderError: If it cannot be had.
+            ProviderError: If the model cannot be reached or refuses the request.
         """
         ...
 
 
 class Ledger(Protocol):
-    """Where calls are kept: written ahead, and a reply is durable before the gateway hands it on."""
+    """The store of calls: each is logged before it is sent, and its reply is durable before the gateway returns it."""
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Write down that a call is about to be sent; returns its id once that is durable.
+        """Record that a call is about to be sent; return its id once that is durable.
 
-        If an earlier call of this identity got a reply, nothing is to be sent, and that reply is returned instead.
+        If an earlier call with this identity got a reply, that reply is returned and nothing is sent.
         """
         ...
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """The reply that an earlier call of this identity got, counted as a replay; nothing is begun."""
+        """Return the reply to an earlier call with this identity, counted as a replay; nothing is begun."""
         ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Write down a failed attempt at a call that is under way."""
+        """Record a failed attempt at a call in flight."""
         ...
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Write down what came of it; returns once that is durable."""
+        """Record a call's result; return once that is durable."""
         ...

@@ -22,10 +22,10 @@ _END = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
 
 
 def without_thinking(text: str) -> tuple[str, str | None]:
-    """A reply's text, and the reasoning that stood in it.
+    """Split a reply into its text and the reasoning embedded in it.
 
-    A block that is never closed goes on to the end: the reply was cut off while the model thought. One that is closed
-    and was never opened began with the reply: some servers put the opening tag into the request.
+    A block that is never closed extends to the end: the reply was cut off during the reasoning. One that is closed but
+    never opened starts at the beginning: some servers put the opening tag into the request.
     """
     if "<" not in text:
         return text, None
@@ -39,11 +39,11 @@ def without_thinking(text: str) -> tuple[str, str | None]:
 
 
 MOST_LETTERS = 1_000_000
-"""The longest reply, in characters: several times what any model writes at once."""
+"""The longest accepted reply, in characters: several times what any model writes at once."""
 
 
 def ensure_short(model: str, *texts: str | None) -> None:
-    """Refuse a reply that is too long.
+    """Reject a reply that is too long.
 
     Raises:
         PermanentProviderError: Naming the model.
@@ -53,7 +53,7 @@ def ensure_short(model: str, *texts: str | None) -> None:
 
 
 def completion_of(response: Any, model: str) -> Completion:
-    """LiteLLM's response as a completion.
+    """Convert LiteLLM's response to a completion.
 
     Raises:
         TransientProviderError: If it holds no choice.
@@ -78,9 +78,9 @@ def completion_of(response: Any, model: str) -> Completion:
 
 
 def salvaged(answer: str | None, model: str) -> Completion | None:
-    """Return the reply in an answer that LiteLLM cannot read, such as one whose usage holds words.
+    """Return the reply in an answer that LiteLLM cannot parse, such as one with text in its usage figures.
 
-    It has been paid for, so it is used; what it took is unknown. Without a reply, return `None`.
+    It has been paid for, so it is used; its token counts are unknown. Return `None` if there is no reply.
 
     Args:
         answer: The answer's body, if one came.
@@ -102,7 +102,7 @@ def _completion(
     ensure_short(model, content, reasoning, refusal)
     text, thoughts = without_thinking(content or "")
     if not text.strip() and refusal:
-        text, finish_reason = refusal, "refusal"  # that is what it said
+        text, finish_reason = refusal, "refusal"  # the refusal is the reply
     if not text.strip() and finish_reason == "content_filter":
         raise PolicyError(
             f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
@@ -113,7 +113,7 @@ def _completion(
 
 
 def _calling(completion: Completion, message: Any, model: str) -> Completion:
-    """With the calls of a reply, and what the provider will want back with them."""
+    """Return the completion with the message's tool calls, and the provider data that must be sent back with them."""
     given = message.get("tool_calls") if isinstance(message, dict) else getattr(message, "tool_calls", None)
     if not (calls := read_calls(given)):
         return completion
@@ -126,7 +126,7 @@ def _calling(completion: Completion, message: Any, model: str) -> Completion:
 
 
 def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
-    """With tokens and cost, where the figures can be true; a provider that says nothing has LiteLLM say 0."""
+    """Return the completion with plausible tokens and cost; LiteLLM reports 0 for a provider that reports nothing."""
     asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if asked == 0:
         asked = None
@@ -145,7 +145,7 @@ def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
 
 
 def _cached(usage: Any) -> int | None:
-    """Tokens read from a prompt cache, as stated; LiteLLM keeps them in the first place, or only in the second."""
+    """Return the reported tokens read from a prompt cache; LiteLLM has them in either of two fields."""
     details = getattr(usage, "prompt_tokens_details", None)
     for value in (getattr(details, "cached_tokens", None), getattr(usage, "cache_read_input_tokens", None)):
         if isinstance(value, int):
@@ -159,7 +159,7 @@ def _count(holder: Any, name: str) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """A text, also one that comes in parts."""
+    """Return a text, also one given in parts; `None` for anything else."""
     if isinstance(value, list):
         return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else None
@@ -179,16 +179,16 @@ _KEPT = TypeAdapter(_Kept)
 
 
 def kept_text(completion: Completion) -> str:
-    """The text that keeps a reply."""
+    """Serialize a reply to the text that is stored."""
     rest = {"outputs": completion.outputs, "carried": completion.carried}
     return _json_text({"content": completion.text, "tool_calls": completion.tool_calls, **_known(rest)})
 
 
 def read_reply(completion: Completion) -> Completion:
-    """The reply of which a kept text was taken for the words.
+    """Restore a reply from its stored text.
 
     Args:
-        completion: All that is kept of a reply, with the text that keeps it in the place of its words.
+        completion: The stored reply, with the stored text in the place of its text.
     """
     if (kept := _read(completion.text)) is None:
         return completion
@@ -202,7 +202,7 @@ def read_reply(completion: Completion) -> Completion:
 
 
 def _read(text: str) -> _Kept | None:
-    """What a text keeps besides words; `None` if it is words. What differs from what would be written is words, too."""
+    """Parse a stored text; `None` if it is plain text, which includes any text that differs from its serialization."""
     if not text.startswith(_BEGINNING):
         return None
     try:

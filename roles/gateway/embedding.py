@@ -24,12 +24,12 @@ from .litellm_backend import TIMEOUT, ensure_known, load_litellm
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingBackend:
-    """Asks LiteLLM for one vector a message; retrying is the gateway's."""
+    """A backend that requests one vector per message from LiteLLM; the gateway retries."""
 
     model: str
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
-        """One attempt.
+        """Make one attempt.
 
         Raises:
             TransientProviderError: Rate limit, overload, time-out, lost connection.
@@ -69,7 +69,7 @@ class EmbeddingBackend:
 
 
 def embedding_backend(spec: str) -> EmbeddingBackend:
-    """The backend of `embed:PROVIDER/MODEL`.
+    """Return the backend of `embed:PROVIDER/MODEL`.
 
     Raises:
         BindingError: If LiteLLM does not know the provider.

@@ -16,10 +16,10 @@ from dialoom.roles.errors import PermanentProviderError
 from .secrets import redacted
 
 MOST_BYTES = 64 * 2**20
-"""The largest body of an answer: room for a batch of embeddings."""
+"""The largest accepted body of an answer: enough for a batch of embeddings."""
 
 MOST_REDIRECTS = 5
-"""How many redirects within its own server one attempt follows."""
+"""Maximum number of redirects within its own server that one attempt follows."""
 
 _COMPRESSIONS = frozenset({"br", "deflate", "gzip", "x-gzip", "zstd"})
 _LONGEST_ADDRESS = 200
@@ -29,11 +29,11 @@ _Send = Callable[[Any, httpx.Request], Awaitable[httpx.Response]]
 
 @dataclass(slots=True)
 class Exchange:
-    """What one attempt sends to a model's server and receives from it.
+    """The data that one attempt sends to a model's server and receives from it.
 
     Attributes:
-        most: The most bytes of an answer's body.
-        refused: Why the answer was refused; `None` if it was not.
+        most: The largest accepted body, in bytes.
+        refused: The reason why the answer was rejected; `None` if it was not.
     """
 
     most: int = field(default_factory=lambda: MOST_BYTES)
@@ -45,12 +45,12 @@ class Exchange:
 
     @property
     def answer(self) -> str | None:
-        """Return the text of a successful answer that arrived whole; `None` if there is none."""
+        """The text of a successful answer that arrived complete; `None` if there is none."""
         is_answer = self._is_whole and self._status is not None and 200 <= self._status < 300
         return self._body.decode(errors="replace") if is_answer else None
 
     def ensure_accepted(self, model: str) -> None:
-        """Report that the answer was refused: LiteLLM takes that for a lost connection.
+        """Raise an error if the answer was rejected, which LiteLLM takes for a lost connection.
 
         Raises:
             PermanentProviderError: With the model and the reason.
@@ -60,7 +60,7 @@ class Exchange:
 
     async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
         """Send a request and check the head of its answer; the body is checked while it is read."""
-        if self.refused is not None:  # an SDK tries again by itself
+        if self.refused is not None:  # an SDK retries by itself
             raise self._refuse(self.refused)
         request.headers["accept-encoding"] = "identity"
         response = await send(transport, request)
@@ -76,7 +76,7 @@ class Exchange:
         return response
 
     async def checked(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield a body up to the most that it may be."""
+        """Yield a body up to the size limit."""
         async for chunk in stream:
             if len(self._body) + len(chunk) > self.most:
                 raise self._refuse(f"the answer is larger than {self.most:,} bytes, and was given up")
@@ -85,7 +85,7 @@ class Exchange:
         self._is_whole = True
 
     def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
-        """Return why an answer is not accepted, by its head; `None` if it is."""
+        """Return the reason to reject an answer, judged by its headers; `None` to accept it."""
         if not response.has_redirect_location:
             compression = _compression(response)
             if response.status_code >= 400 or not compression:
@@ -112,7 +112,7 @@ class Exchange:
 
 
 class _Checked(httpx.AsyncByteStream):
-    """A body that is checked while it is read."""
+    """A body whose size is checked while it is read."""
 
     def __init__(self, stream: Any, exchange: Exchange) -> None:
         self._stream = stream
@@ -135,7 +135,7 @@ def _compression(response: httpx.Response) -> str | None:
 
 
 def _shown(url: httpx.URL) -> str:
-    """Return an address without a login and a query, which may hold secrets."""
+    """Return an address without login and query, which may hold secrets."""
     return redacted(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{url.path}"[:_LONGEST_ADDRESS])
 
 
@@ -144,7 +144,7 @@ _current: ContextVar[Exchange | None] = ContextVar("dialoom_exchange", default=N
 
 @contextlib.contextmanager
 def exchanging(exchange: Exchange) -> Iterator[None]:
-    """Hold what LiteLLM sends and receives within the block to the rules; other users of LiteLLM are left alone."""
+    """Apply the rules to LiteLLM's requests and answers within the block; other users of LiteLLM are unaffected."""
     token = _current.set(exchange)
     try:
         yield
@@ -153,7 +153,7 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
 
 
 def install() -> None:
-    """Have both of LiteLLM's transports keep to the rules of the current exchange. Called once, with its import."""
+    """Make LiteLLM's two transports apply the rules of the current exchange. Called once, when LiteLLM is imported."""
     litellm: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
     kinds: tuple[Any, ...] = (litellm.LiteLLMAiohttpTransport, httpx.AsyncHTTPTransport)
     for kind in kinds:

@@ -33,7 +33,7 @@ _TOO_LONG = re.compile(
 _CERTAIN = re.compile(
     r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
 )
-"""So plain that even a status for trouble of the server's own (500) does not make another attempt worth while."""
+"""Messages so unambiguous that no retry is worthwhile even if the status is the server's own error (500)."""
 
 _NUMBER = r"(\d[\d,]*)"
 _ASKED = (
@@ -52,11 +52,11 @@ _READS = (
 
 
 def is_too_long(status: int | None, told: str) -> bool:
-    """Whether a provider's error says that the request is longer than the model reads.
+    """Return whether a provider's error says that the request exceeds the model's context window.
 
     Args:
         status: The HTTP status.
-        told: All that the error says, its code included.
+        told: The whole error message, including its code.
     """
     if status == 413:
         return True
@@ -64,7 +64,7 @@ def is_too_long(status: int | None, told: str) -> bool:
 
 
 def window_advice(told: str, request: Request | None) -> str:
-    """What to do, with both lengths as far as they are known: the provider's figures, else our own estimate."""
+    """Return advice with both lengths where known: the provider's figures, else our own estimate."""
     asked, reads = _figure(_ASKED, told), _figure(_READS, told)
     if asked is None and request is not None:
         asked = f"about {request.letters // 4:,}"
@@ -72,7 +72,7 @@ def window_advice(told: str, request: Request | None) -> str:
 
 
 def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
-    """What is so, with both lengths as far as they are known, and what to do."""
+    """Return a description of the problem, with both lengths where known, and advice."""
     lengths = [asked] if asked else []
     lengths += [f"it reads {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
@@ -98,7 +98,7 @@ _BY_NUMBER = {
     errno.ETIMEDOUT: "no answer to the connection",
 }
 _UNAVAILABLE = frozenset({502, 503, 504})
-# By name: which HTTP client LiteLLM uses differs by provider and setting, and none is imported for this.
+# By name: the HTTP client that LiteLLM uses depends on the provider and settings, and none is imported here.
 _NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
 _LOST = frozenset(
     {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
@@ -109,12 +109,12 @@ _TLS_CODE = re.compile(r"\[SSL: (\w+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """What is known of it.
+    """An unanswered request.
 
     Attributes:
-        absence: What it says of whether anybody is there.
-        reason: What happened, as in `connection refused`.
-        host: Who was not to be connected with; `None` if there was a connection, or nobody says.
+        absence: The evidence that the provider is absent.
+        reason: The cause, as in `connection refused`.
+        host: The host that could not be connected to; `None` if there was a connection, or the host is unknown.
     """
 
     absence: Absence
@@ -123,11 +123,11 @@ class Unanswered:
 
 
 def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
-    """What happened, if an error is none that the provider's server itself has told of.
+    """Describe an error that the provider's server has not reported itself; `None` for one that it has.
 
     Args:
-        error: What LiteLLM raised.
-        status: The HTTP status that it gives, which may be of its own making.
+        error: The exception that LiteLLM raised.
+        status: Its HTTP status, which LiteLLM may have made up.
     """
     chain = list(_chain(error))
     kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
@@ -153,7 +153,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(chain: list[BaseException]) -> str | None:
-    """In words, from the layer that knows best: the last."""
+    """Return the cause in words, from the innermost exception that has one."""
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):
             return "its name is not known (DNS)"
@@ -174,9 +174,9 @@ _TRACE = "Traceback (most recent call last)"
 _POLICY = re.compile(
     r"content_policy_violation|content management policy|content_filter|responsible_?ai|safety system", re.IGNORECASE
 )
-# Said before anything is sent, by the SDKs; LiteLLM makes a status 500 of it.
+# The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
 _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
-# LiteLLM's proxy says these two with status 400; without a database, it knows no key but its master key.
+# LiteLLM's proxy reports these two with status 400; without a database, it knows no key but its master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
 _NO_TOOLS = re.compile(
@@ -189,13 +189,13 @@ _NOISE = re.compile(r"^(?:litellm\.\w+: |\w+(?:Error|Exception|Timeout): |Timeou
 def classified(
     error: Exception, model: str, request: Request | None = None, answer: str | None = None
 ) -> ProviderError:
-    """Return a provider's exception as one of ours, without any key in its message.
+    """Convert an exception to a `ProviderError`, without any key in its message.
 
     Args:
-        error: What LiteLLM raised.
-        model: The model that was asked.
-        request: What it was asked, for advice.
-        answer: The body of an answer with a status of success that LiteLLM could not read, if one came.
+        error: The exception that LiteLLM raised.
+        model: The model that was called.
+        request: The request, for advice.
+        answer: The body of a successful answer that LiteLLM could not parse, if one came.
     """
     said = str(error)
     status = status_of(error)
@@ -231,7 +231,7 @@ def classified(
 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
-    """What happened below HTTP, without the names of those libraries' objects; `None` where a status says it."""
+    """Describe a failure below HTTP without names of library objects; `None` if there is an HTTP status."""
     at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     if found.absence is Absence.CERTAIN:
         return f"{model}: cannot connect to {at}: {found.reason}"
@@ -239,25 +239,25 @@ def _plain(found: Unanswered, model: str, request: Request | None) -> str | None
 
 
 def status_of(error: Exception) -> int | None:
-    """The HTTP status that LiteLLM has found or chosen for an exception."""
+    """Return the HTTP status that LiteLLM has found or chosen for an exception; `None` if there is none."""
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
 def _shown(said: str) -> str:
-    """Return what was said without LiteLLM's preface and trace; keys go first, or a part of one could be left."""
+    """Return a message without LiteLLM's prefixes and traceback; keys are redacted first, so that none is cut."""
     text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def _headers(error: Exception) -> Mapping[str, str]:
-    """LiteLLM puts the response's headers beside it: the response that it makes up itself has none."""
+    """Return the response's headers; LiteLLM attaches them to the exception, as the response it makes up has none."""
     headers = getattr(error, "litellm_response_headers", None)
     return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
 
 
 def _is_out_of_money(error: Exception, status: int | None, said: str) -> bool:
-    """OpenAI says that with the status of a rate limit, and LiteLLM leaves the code to the exception's cause."""
+    """Return whether the account has no credit; OpenAI reports that with status 429, and the code is in the cause."""
     if status == 402:
         return True
     return status == 429 and ("insufficient_quota" in said or _body_code(error) == "insufficient_quota")
@@ -272,14 +272,14 @@ def _body_code(error: BaseException | None) -> Any:
 
 
 def _too_long(error: Exception, status: int | None) -> str | None:
-    """All that the error says, if that is that the request is too long; LiteLLM knows it for some providers only."""
+    """Return the whole message if the request is too long, else `None`; LiteLLM detects it for some providers only."""
     told = f"{error} {_body_code(error)}"
     is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, told)
     return told if is_so else None
 
 
 def _is_policy(error: Exception, status: int | None) -> bool:
-    """Whether a content policy refuses the request; LiteLLM knows it for some providers only."""
+    """Return whether a content policy rejects the request; LiteLLM detects it for some providers only."""
     if type(error).__name__ == "ContentPolicyViolationError":
         return True
     return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))
@@ -309,7 +309,7 @@ def _advice(error: Exception, status: int, model: str, request: Request | None) 
 
 
 def _key_names(model: str) -> str:
-    """The environment variables that the model's provider reads its key from."""
+    """Return the environment variables from which the model's provider reads its key."""
     import litellm
 
     try:

@@ -1,4 +1,4 @@
-"""The gateway: one door for every call of every role."""
+"""The gateway for every model call of every role."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a run's calls; nothing of it changes what they say.
+    """Limits on a run's calls; none of them changes the replies.
 
     Attributes:
-        concurrency: The most calls in flight, for each model.
+        concurrency: Maximum number of calls in flight for each model.
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
-        budget: What the whole run may take.
-        prices: What tokens cost where LiteLLM does not know.
-        longest_wait: Longest pause of our own choosing between attempts, in seconds.
+        budget: The whole run's budget.
+        prices: Prices of tokens where LiteLLM has none.
+        longest_wait: Longest backoff between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
         patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
-        timeouts: Seconds that an attempt may take, by role; under the empty name, of every role.
-        context: Tokens that models read, request and reply together, where the user has said so.
+        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
+        context: Context windows in tokens, request and reply together, by model, where the user states them.
     """
 
     concurrency: int = 16
@@ -69,17 +69,17 @@ class Limits:
 
 
 class Gateway:
-    """Replays what the ledger holds; else keeps to budget and limits, calls with retries, and books the call.
+    """A gateway that replays calls held by the ledger, and otherwise makes them within budget and limits, with retries.
 
     Args:
-        ledger: Where calls are kept.
-        limits: What bounds them.
-        spent: What earlier sittings of the run have taken.
-        cache: Replies of other runs; asked before anything is sent, and given what comes back.
-        tracing: Is told of every call that was sent.
-        objects: Functions and graphs that were given as they are, by the names of their models.
-        shapes: What is known of the shapes that models can be held to; it learns more.
-        sharing: What it has in common with gateways of other processes, if there are others.
+        ledger: The store of calls.
+        limits: Limits on the calls.
+        spent: The consumption of the run's earlier sessions.
+        cache: Replies shared between runs; read before a request is sent, and updated with its reply.
+        tracing: Notified of every call that was sent.
+        objects: Functions and graphs that were given as objects, by the names of their models.
+        shapes: What is known of the models' support for structured output; the gateway adds to it.
+        sharing: State shared with the gateways of other processes, if there are any.
     """
 
     def __init__(
@@ -117,27 +117,27 @@ class Gateway:
 
     @property
     def under_way(self) -> Sequence[UnderWay]:
-        """The calls that were sent and have no reply yet, the longest first."""
-        return tuple(self._under_way.values())  # as they began
+        """The calls in flight, oldest first."""
+        return tuple(self._under_way.values())  # in insertion order
 
     @property
     def states(self) -> dict[str, LimitState]:
-        """How the limit of each model stands that was called."""
+        """The state of each called model's limit."""
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
 
     def drain(self) -> None:
-        """End every pause: calls that are under way are answered, those that would have to wait are given up."""
+        """End every pause: attempts in flight are completed, calls that would have to wait are given up."""
         self._pauses.drain()
 
     def listen(self, listener: Callable[[Tidings], None]) -> None:
-        """Have it told when a provider is away, when it is back, and when there is no more patience with it.
+        """Register a listener for a provider's going away, its return, and the end of the patience with it.
 
-        Then the listener is to drain the gateway; otherwise the calls fail.
+        In the last case the listener should drain the gateway; otherwise the calls fail.
         """
         self._listener = listener
 
     def prepare(self, models: Iterable[str]) -> None:
-        """Import what models are made of, all at once and before anything is asked of them.
+        """Load the backends of the models before the first call.
 
         Raises:
             BindingError: If a model's module, file or name is unknown.
@@ -146,15 +146,15 @@ class Gateway:
             self._backend(model)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """The reply to a request made at a place.
+        """Return the reply to a request made at a place.
 
         Raises:
-            ContextError: If the request is longer than the model reads.
-            ProviderError: If the model failed for good, or transiently in each of `MAX_ATTEMPTS` attempts.
+            ContextError: If the request exceeds the model's context window.
+            ProviderError: If the model failed permanently, or transiently in each of `MAX_ATTEMPTS` attempts.
             BudgetError: If the budget does not allow the call.
-            DrainedError: If the work is to stop, and the call would have to wait before it is sent.
-            NotRecordedError: If the call must be replayed and is not held.
-            CacheError: If the cache's file cannot be used.
+            DrainedError: If the run is stopping and the call would have to wait before it is sent.
+            NotRecordedError: If the call must be replayed and is not recorded.
+            CacheError: If the cache file cannot be used.
         """
         key = request.key(place)
         if place.is_common:
@@ -162,7 +162,7 @@ class Gateway:
         return await self._complete(key, request, place)
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """A reply that others may want: one of them asks, and its failure is everybody's, a permanent one for good."""
+        """Make a call whose reply and failure are shared by all callers; a permanent failure is remembered."""
         if (known := await self._ledger.find(key, place)) is not None:
             return known
         if (refused := self._refused.get(key)) is not None:
@@ -173,7 +173,7 @@ class Gateway:
                 continue
             if (error := asked.exception()) is not None:
                 raise error
-            return await self._complete(key, request, place)  # the ledger has it now, and notes who used it
+            return await self._complete(key, request, place)  # the ledger has the reply now, and records its use
         asked = self._asked[key] = asyncio.get_running_loop().create_future()
         try:
             completion = await self._made_once(key, request, place)
@@ -184,7 +184,7 @@ class Gateway:
             if isinstance(failure, PermanentProviderError):
                 self._refused[key] = failure
             asked.set_exception(failure)
-            asked.exception()  # seen, though nobody may be waiting
+            asked.exception()  # mark the exception as retrieved: there may be no waiting caller
             raise
         finally:
             del self._asked[key]
@@ -193,7 +193,7 @@ class Gateway:
         return completion
 
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """A common call that nobody else here asks for; somebody elsewhere may."""
+        """Make a common call that no other caller in this process is making; another process may be."""
         sharing = self._sharing
         if sharing is None or await sharing.is_made(key):
             return await self._complete(key, request, place)
@@ -210,7 +210,7 @@ class Gateway:
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
-        await self._backend_for_call(request.model)  # whose table may be asked for the window
+        await self._backend_for_call(request.model)  # its table of models is needed for the window
         try:
             self._windows.check(request)
         except ContextError:
@@ -229,7 +229,7 @@ class Gateway:
             completion, taken = await self._call(request, place, key)
         except DrainedError:
             self._account.settle(expected, taken)
-            await self._account.idle()  # LangGraph would cut off what is asked beside it, and is paid for
+            await self._account.idle()  # LangGraph would cancel concurrent calls, which are paid for
             raise
         except BaseException:
             self._account.settle(expected, taken)
@@ -240,7 +240,7 @@ class Gateway:
         return completion
 
     async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
-        """The reply, and what it took: nothing if it was replayed."""
+        """Return the reply and its consumption, which is zero if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
         if timeouts := self._limits.timeouts:
@@ -295,9 +295,9 @@ class Gateway:
         return completion, self._taken(completion, request)
 
     async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
-        """A reply out of the cache, as a call of this run that took nothing: no attempt, no tokens, no money.
+        """Record a cached reply as a call of this run with no attempt, tokens or cost.
 
-        It needs no place and no budget. If the ledger holds a reply already, that is the run's.
+        It needs no slot and no budget. If the ledger already holds a reply, that one is returned.
         """
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
@@ -322,7 +322,7 @@ class Gateway:
         return Taken(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
 
     def _taken(self, completion: Completion, request: Request) -> Taken:
-        """What a reply took; where it does not say, what was expected."""
+        """Return a reply's consumption; figures that are not reported are replaced by the estimates."""
         expected = self._expected(request)
         tokens, cost = tokens_taken(completion), completion.cost
         return Taken(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
@@ -363,7 +363,7 @@ class Gateway:
         return self._presences[place]
 
     async def _backend_for_call(self, model: str) -> Backend:
-        """The model's backend; what has to be imported for it is, in a thread, so that no event loop is held up."""
+        """Return the model's backend, loaded in a thread because imports would block the event loop."""
         if model not in self._backends:
             async with self._importing:
                 await asyncio.to_thread(self._backend, model)
@@ -376,7 +376,7 @@ class Gateway:
 
 
 def check_model(model: str) -> None:
-    """Make sure that a model can be called at all, before anything is written.
+    """Check that a model can be called, before anything is written.
 
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
@@ -392,10 +392,10 @@ def check_model(model: str) -> None:
 
 
 def check_parameters(models: Mapping[str, ModelBinding]) -> None:
-    """Make sure that what the roles' models are told reaches them.
+    """Check that the parameters of the roles' models are passed on to them.
 
     Raises:
-        BindingError: If a parameter would be left out on the way to a model.
+        BindingError: If LiteLLM would drop a parameter for a model.
     """
     for role, binding in models.items():
         if binding.params and not binding.model.startswith((OBJECT, OFFLINE, PYTHON, GRAPH, _EMBEDDING)):

@@ -1,15 +1,16 @@
-"""How many calls one model may have in flight: it follows what the provider bears, and its stated rates.
+"""The adaptive limit on a model's calls in flight: it follows the provider's capacity, and its stated rates.
 
 Additive increase, multiplicative decrease: calls that succeed while the limit is used up raise it by one in a round (as
 many calls as it allows); an overload cuts it, at most once for all calls that were sent before that cut. A provider's
 Retry-After stops sending altogether until it has passed; then calls go out at the lowered limit.
 
-How far it is cut, and how fast it climbs, follow from what is known. A cut after a round of successes found the edge of
-what the provider bears, so it is a small one, and the limit creeps up to that edge again; a cut without one says only
-"far too much", and halves. After an outage the limit doubles each round until it is half of what it was before.
+The factor of a cut, and the rate of increase, depend on what is known. A cut after a round of successes has found the
+provider's capacity, so it is small, and the limit rises slowly up to that point again; a cut without such a round only
+shows that the limit is far too high, and halves it. After an outage the limit doubles each round until it is half of
+what it was before.
 
-What a call will take of the tokens per minute is a guess when it is sent. Its reply puts that right, to the token, and
-teaches how far such guesses are off.
+The tokens of a call count against the tokens per minute as an estimate when it is sent. Its reply corrects that to the
+token, and updates the ratio of actual to estimated tokens.
 """
 
 from __future__ import annotations
@@ -28,29 +29,31 @@ from dialoom.roles.errors import DrainedError
 from .pauses import Pauses
 
 _FAR, _NEAR = 0.5, 0.85
-"""What an overload leaves of the limit: when nothing is known of where the edge is, and when it has just been found."""
+"""Factors of a cut: when the provider's capacity is unknown, and when it has just been found."""
 
 _CREEP = 0.25
-"""Growth in a round close below the edge; elsewhere it is 1."""
+"""Increase in a round close below the capacity; elsewhere it is 1."""
 
 _MINUTE = 60.0
 
 _LESSON = 0.1
-"""How much one reply changes what is thought of guesses: some ten of them outweigh what was thought before."""
+"""Weight of one reply in the moving average of the ratio of actual to estimated tokens: its memory is about ten
+replies.
+"""
 
 _NAP = 0.001
-"""Shortest wait for a rate, in seconds: what rounding leaves of one may be too short for a clock to notice."""
+"""Shortest wait for a rate, in seconds: a shorter one, left by rounding, may be below the clock's resolution."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitState:
-    """How a model's limit stands.
+    """The state of a model's limit.
 
     Attributes:
-        limit: How many calls may be in flight at present.
-        in_flight: How many are.
-        waiting: How many would like to be.
-        throttled: How many calls the provider has turned away so far.
+        limit: Maximum number of calls in flight at present.
+        in_flight: Number of calls in flight.
+        waiting: Number of calls that wait for a slot.
+        throttled: Number of calls that the provider has rejected so far.
         paused: Seconds until calls are sent again; 0 unless the provider asked for a pause.
     """
 
@@ -63,12 +66,12 @@ class LimitState:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for one call.
+    """A slot for one call.
 
     Attributes:
         sent_at: When the call is sent.
-        guess: How many tokens it was said to take.
-        reserved: How many are set aside for it.
+        guess: The estimated number of tokens.
+        reserved: The number of tokens reserved, which is the estimate corrected by experience.
     """
 
     sent_at: float
@@ -80,13 +83,13 @@ class AdaptiveLimit:
     """The limit of one model, shared by all roles that it plays.
 
     Args:
-        most: Upper bound of calls in flight; where it starts.
+        most: Upper bound of calls in flight, and the initial limit.
         rpm: Requests per minute, if the provider states them.
         tpm: Tokens per minute, if the provider states them.
         clock: Seconds of a monotonic clock.
-        pauses: The gateway's, which may be cut short.
-        rates: The rates of requests and of tokens, where they are not this limit's alone.
-        on_overload: Is told of each call that was turned away: when it was sent, and what pause the provider asks for.
+        pauses: The gateway's pauses, which may be cut short.
+        rates: The rates of requests and of tokens, where they are shared with other limits.
+        on_overload: Called for each rejected call with the time it was sent and the pause that the provider asks for.
     """
 
     def __init__(
@@ -116,25 +119,25 @@ class AdaptiveLimit:
         own = [None if rate is None else PerMinute(rate, clock, self._pauses) for rate in (rpm, tpm)]
         self._requests, self._tokens = own if rates is None else rates
         self._on_overload = on_overload
-        self._truth = 1.0  # what calls take of what they were said to take
+        self._truth = 1.0  # moving average of the ratio of actual to estimated tokens
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
     def state(self) -> LimitState:
-        """As it stands now."""
+        """The current state."""
         paused = max(0.0, self._paused_until - self._clock())
         waiting = sum(not future.done() for future in self._waiting)
         return LimitState(int(self._limit), self._in_flight, waiting, self._throttled, paused)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
-        """A place for one call, to be told of when it is answered, turned away or not sent at all.
+        """Wait for a slot for one call; report to it whether the call succeeded, was rejected or was not sent at all.
 
         Args:
-            tokens: How many the call will take, as far as can be told.
+            tokens: Estimated number of tokens that the call will take.
 
         Raises:
-            DrainedError: If it would have to pause, and the work is to stop.
+            DrainedError: If the call would have to pause and the run is stopping.
         """
         await self._enter()
         try:
@@ -145,11 +148,11 @@ class AdaptiveLimit:
             self._wake()
 
     def succeeded(self, slot: Slot, took: int | None = None) -> None:
-        """A call was answered: if there was no room left, there may be a little more.
+        """Record that a call was answered, which may raise the limit if it was used up.
 
         Args:
-            slot: The call's.
-            took: How many tokens it took; `None` if the provider does not say, then the guess stands.
+            slot: The call's slot.
+            took: The number of tokens it took; `None` if the provider does not report it, then the estimate stands.
         """
         self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
@@ -162,17 +165,17 @@ class AdaptiveLimit:
             self._truth += _LESSON * (took / slot.guess - self._truth)
 
     def unsent(self, slot: Slot) -> None:
-        """Nothing was sent after all, so nothing was taken of the rates."""
+        """Return what the slot reserved of the rates: nothing was sent after all."""
         if self._requests is not None:
             self._requests.give(1)
         if self._tokens is not None:
             self._tokens.give(slot.reserved)
 
     def overloaded(self, slot: Slot, retry_after: float | None) -> None:
-        """The provider turned a call away, or asked for a pause. It counts that call in its rates, and so do we.
+        """Record that the provider rejected a call, or asked for a pause; the call counts against the rates.
 
         Args:
-            slot: The call's: what was sent before the last cut says nothing new.
+            slot: The call's slot: a call sent before the last cut is no new evidence.
             retry_after: Seconds that the provider asks to wait.
         """
         self._throttled += 1
@@ -180,7 +183,7 @@ class AdaptiveLimit:
         self.hear_overload(slot.sent_at, retry_after)
 
     def hear_overload(self, sent_at: float, retry_after: float | None) -> None:
-        """Somebody's call was turned away that was sent at that time."""
+        """Cut the limit for a call, of this or another process, that was sent at that time and rejected."""
         if sent_at >= self._cut_at:
             self._cut()
         if retry_after:
@@ -189,7 +192,7 @@ class AdaptiveLimit:
                 self._wake_all()
 
     def _growth(self) -> float:
-        """How much one success raises the limit."""
+        """Return the increase of the limit for one success."""
         if self._limit < self._edge * _FAR:
             return 1.0
         is_close = self._edge * _NEAR - 1 <= self._limit < self._edge
@@ -214,7 +217,7 @@ class AdaptiveLimit:
                 await future
             except asyncio.CancelledError:
                 if future.done() and not future.cancelled():
-                    self._wake()  # it had been this one's turn: let it be another's
+                    self._wake()  # it was this call's turn: pass it on
                 raise
         self._in_flight += 1
 
@@ -222,7 +225,7 @@ class AdaptiveLimit:
         return self._in_flight < int(self._limit) and self._clock() >= self._paused_until
 
     def _wake(self) -> None:
-        """Wake as many as there is room for; each looks again whether there is."""
+        """Wake as many waiting calls as there are slots; each checks again."""
         if self._clock() < self._paused_until:
             self._set_alarm()
             return
@@ -234,13 +237,13 @@ class AdaptiveLimit:
                 room -= 1
 
     def _wake_all(self) -> None:
-        """Have all look again whether they may wait."""
+        """Wake all waiting calls to check whether they may go on waiting."""
         while self._waiting:
             if not (future := self._waiting.popleft()).done():
                 future.set_result(None)
 
     def _set_alarm(self) -> None:
-        """Be woken when the pause is over."""
+        """Schedule a wake-up for the end of the pause."""
         pause = self._paused_until - self._clock()
         if pause <= 0 or self._alarm is not None:
             return
@@ -252,7 +255,7 @@ class AdaptiveLimit:
         self._alarm = asyncio.get_running_loop().call_later(pause, ring)
 
     async def _keep_to_rates(self, tokens: int) -> int:
-        """Wait until the rates and the provider allow a call; returns how many tokens are set aside for it."""
+        """Wait until the rates and the provider allow a call; return the number of tokens reserved for it."""
         reserved = math.ceil(tokens * self._truth)
         taken: list[tuple[Rate, int]] = []
         try:
@@ -260,7 +263,7 @@ class AdaptiveLimit:
                 if rate is not None:
                     await rate.take(units)
                     taken.append((rate, units))
-            while (pause := self._paused_until - self._clock()) > 0:  # it began during that wait
+            while (pause := self._paused_until - self._clock()) > 0:  # the pause may have begun during that wait
                 await self._pauses.sleep(pause)
         except (asyncio.CancelledError, DrainedError):
             for rate, units in taken:
@@ -270,21 +273,21 @@ class AdaptiveLimit:
 
 
 class Rate(Protocol):
-    """So many units a minute."""
+    """A number of units per minute."""
 
     async def take(self, units: int) -> None:
-        """Wait until the units are there. Who gives up takes nothing."""
+        """Wait until the units are available. A cancelled wait takes nothing."""
         ...
 
     def give(self, units: int) -> None:
-        """Units that were taken were not spent; or, below 0, more of them were."""
+        """Return units that were taken and not spent; a negative number takes more."""
         ...
 
 
 class PerMinute:
-    """Spends so many units a minute: a bucket of a second's worth that fills evenly, and is full at the start.
+    """A token bucket of one second's worth of units that fills evenly, and is full at the start.
 
-    Who wants more than a bucketful waits for a full one; the rest is owed, and those who come next wait for it.
+    A request for more than a bucketful waits for a full bucket; the rest becomes a debt that later requests wait for.
     """
 
     def __init__(self, units: int, clock: Callable[[], float], pauses: Pauses) -> None:
@@ -300,7 +303,7 @@ class PerMinute:
         self._given = asyncio.Event()
 
     async def take(self, units: int) -> None:
-        """Wait until the units are there, in the order in which they are asked for. Who gives up takes nothing."""
+        """Wait until the units are available, in the order of the requests. A cancelled wait takes nothing."""
         self._waiting += 1
         try:
             async with self._turn:
@@ -310,10 +313,10 @@ class PerMinute:
             self._waiting -= 1
 
     def give(self, units: int) -> None:
-        """Units that were taken were not spent; or, below 0, more of them were."""
+        """Return units that were taken and not spent; a negative number takes more."""
         self._level = self._filled() + units
         if self._waiting:
-            self._given.set()  # whoever waits may take from more than a bucketful: it was paid for in waiting
+            self._given.set()  # the level may exceed a bucketful for waiting calls: they have waited for it
         else:
             self._level = min(self._most, self._level)
 
@@ -326,7 +329,7 @@ class PerMinute:
                     await self._given.wait()
 
     def _filled(self) -> float:
-        """How many units are there."""
+        """Return the current level."""
         now = self._clock()
         self._level = max(self._level, min(self._most, self._level + (now - self._at) * self._rate))
         self._at = now

@@ -1,4 +1,4 @@
-"""Models that LiteLLM reaches, the offline ones among them. It takes seconds to import: the first call does that."""
+"""The backend for models reached through LiteLLM, including the offline ones. Its slow import is deferred."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from .structure import Form, Shapes, is_refused, response_format
 from .tool_wire import tool_options, wire_messages
 
 TIMEOUT = 600.0
-"""Seconds after which an attempt that has not been answered is given up, and made again: the slowest models think for
-minutes, and a connection that is dead without saying so must not hold its place for ever."""
+"""Seconds after which an attempt without an answer is given up and retried: the slowest models reason for minutes, and
+a connection that died silently must not occupy its slot for ever.
+"""
 
 _LISTENERS = (
     "callbacks",
@@ -39,26 +40,26 @@ _LISTENERS = (
     "_async_success_callback",
     "_async_failure_callback",
 )
-"""Where LiteLLM keeps those who want to be told of calls."""
+"""Attributes in which LiteLLM keeps its callbacks."""
 
 
 class LiteLLMBackend:
-    """One HTTP request per attempt: retrying is the gateway's, so LiteLLM's and the SDKs' own is off.
+    """A backend that sends one HTTP request per attempt: the gateway retries, and LiteLLM and the SDKs do not.
 
     Args:
-        timeout: Seconds that an attempt may take, if its request does not say.
-        shapes: What is known of the shapes that models can be held to.
+        timeout: Seconds that an attempt may take, unless its request sets them.
+        shapes: What is known of the models' support for structured output.
     """
 
     def __init__(self, timeout: float = TIMEOUT, shapes: Shapes | None = None) -> None:
-        _prepare_calls()  # now, so that no call's latency counts it, and no event loop is held up by it
+        _prepare_calls()  # now, so that it does not add to a call's latency or block the event loop
         self._timeout = timeout
         self._shapes = shapes or Shapes()
         self._unpriced = Unpriced()
         self._admission = AdmissionGate()
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
-        """One attempt.
+        """Make one attempt.
 
         Raises:
             TransientProviderError: Rate limit, overload, time-out, lost connection, an answer that is none.
@@ -67,14 +68,14 @@ class LiteLLMBackend:
         litellm = load_litellm()
         form = Form.NONE if request.model.startswith(OFFLINE) else self._shapes.form(litellm, request)
         options = self._options(litellm, request, form)
-        if request.model.startswith(OFFLINE):  # answers at once, by code of our own
+        if request.model.startswith(OFFLINE):  # answered immediately, in this process
             from .offline_provider import ASKED
 
             token = ASKED.set(request)
             try:
                 with prepared_inline(True):
                     return completion_of(await self._unlogged(litellm, litellm.acompletion(**options)), request.model)
-            except Exception as error:  # LiteLLM takes it for a lost connection
+            except Exception as error:  # LiteLLM reports it as a lost connection
                 if isinstance(error.__context__, offline.UnderstudyError):
                     raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
                 raise
@@ -110,7 +111,9 @@ class LiteLLMBackend:
             return options
         options["timeout"] = request.timeout or self._timeout
         if request.max_reply is not None:
-            options["max_tokens"] = request.max_reply  # LiteLLM's name for it; it knows whose is another
+            options["max_tokens"] = (
+                request.max_reply
+            )  # LiteLLM's name for it; it translates it for providers with another name
         options |= tool_options(litellm, request.model, request.tools)
         options |= request.params
         if wants_markers(litellm, request.model):
@@ -122,9 +125,9 @@ class LiteLLMBackend:
         return options
 
     async def _unlogged(self, litellm: ModuleType, call: Awaitable[Any]) -> Any:
-        """The call's answer, without what LiteLLM does for those who listen to it, unless somebody does.
+        """Return the call's answer, skipping LiteLLM's logging and pricing unless a callback is registered.
 
-        Its log takes a sixth of a call's time, and looking in vain for a price a quarter.
+        Its logging takes a sixth of a call's time, and the lookup of a missing price a quarter.
         """
         is_heard = any(getattr(litellm, name, None) for name in _LISTENERS)
         context = importlib.import_module("litellm._internal_context")
@@ -136,7 +139,7 @@ class LiteLLMBackend:
             context.is_internal_call.reset(token)
 
     def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
-        """What the error is; the refusal of a shape is passing, since the next attempt asks for it in another form."""
+        """Classify an error; a rejected response format is transient, since the next attempt uses another one."""
         failure = classified(error, request.model, request, answer)
         if form is Form.NONE or not is_refused(status_of(error), str(error)):
             return failure
@@ -146,10 +149,10 @@ class LiteLLMBackend:
 
 
 def check_offline(model: str) -> None:
-    """Refuse an offline model that there is not.
+    """Raise an error for an unknown offline model.
 
     Raises:
-        BindingError: Naming the ones that there are.
+        BindingError: With the known ones.
     """
     if model.removeprefix(OFFLINE) not in offline.MODELS:
         names = ", ".join(OFFLINE + name for name in sorted(offline.MODELS))
@@ -157,7 +160,7 @@ def check_offline(model: str) -> None:
 
 
 def ensure_known(model: str) -> None:
-    """Refuse a model whose provider LiteLLM does not know.
+    """Raise an error for a model whose provider LiteLLM does not know.
 
     Raises:
         BindingError: With the form that is needed.
@@ -172,15 +175,15 @@ def ensure_known(model: str) -> None:
 
 
 def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
-    """Refuse parameters that LiteLLM would leave out for a model without a word.
+    """Raise an error for parameters that LiteLLM would silently drop for a model.
 
     Args:
-        role: Whose they are, for the message.
-        model: One that LiteLLM knows.
+        role: The role they belong to, for the message.
+        model: A model that LiteLLM knows.
         params: The parameters.
 
     Raises:
-        BindingError: Naming one, and what the model takes.
+        BindingError: With a dropped one, and those that the model takes.
     """
     litellm = load_litellm()
     name, provider, _, _ = litellm.get_llm_provider(model)
@@ -198,20 +201,20 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
 
 
 _CACHING = ("creation", "read")
-"""What LiteLLM wants a price for besides input and output; it warns where there is none."""
+"""Prices that LiteLLM expects besides input and output; it warns where they are missing."""
 
 _IMPORTING = threading.Lock()
 
 
 def load_litellm() -> ModuleType:
-    """LiteLLM, imported once and made quiet: no price table from the network, no telemetry, no printed advice."""
+    """Import LiteLLM once and quietly: no price table from the network, no telemetry, no printed advice."""
     with _IMPORTING:
         return _imported()
 
 
 @functools.cache
 def _imported() -> ModuleType:
-    # It reads them while it is imported. In its mode DEV it would also load a file `.env` that it finds.
+    # Read at import time. In its mode DEV it would also load a file `.env` that it finds.
     with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
         import litellm
 
@@ -219,7 +222,7 @@ def _imported() -> ModuleType:
     from .litellm_tuning import install_price_lookup
     from .offline_provider import OfflineProvider
 
-    # LiteLLM copies answers as they came, and warns of a `cost` that is a text; here such a figure is unknown.
+    # LiteLLM copies answers unchecked, and warns of a `cost` that is a text; here such a figure is unknown.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     exchange.install()
     install_price_lookup(litellm)
@@ -236,7 +239,7 @@ def _imported() -> ModuleType:
 
 
 def _prepare_calls() -> None:
-    """What LiteLLM's first call would do: it reads a table of tokens, and sets a variable of tiktoken's for it."""
+    """Do the work of LiteLLM's first call: it reads a token table, for which it sets a variable of tiktoken's."""
     load_litellm()
     with _IMPORTING, _variables(TIKTOKEN_CACHE_DIR=None):
         importlib.import_module("litellm.litellm_core_utils.default_encoding")
@@ -246,11 +249,12 @@ _TUNED = threading.Event()
 
 
 def tune_process() -> None:
-    """Make this process fast at calling models. For a process that is dialoom's own; nothing else calls this.
+    """Speed up model calls in this process. Only for a process that dialoom owns.
 
-    LiteLLM's own HTTP handler is chosen for OpenAI-compatible servers, by an environment variable of LiteLLM's (a third
-    less of the processor for each call); and once LiteLLM is imported, what was imported is taken from the garbage
-    collector's rounds, which took a tenth of a run's time.
+    It selects LiteLLM's own HTTP handler for OpenAI-compatible servers, by LiteLLM's environment variable (a third less
+    processor time per call), and once LiteLLM is imported it freezes all imported objects out of garbage collection,
+    which
+    took a tenth of a run's time.
     """
     os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
     if not _TUNED.is_set():
@@ -267,9 +271,9 @@ def _freeze_if_tuned() -> None:
 
 @contextmanager
 def _variables(**values: str | None) -> Iterator[None]:
-    """Environment variables that are set as long as the block lasts, where they are not set already.
+    """Set environment variables within the block, unless they are set already.
 
-    Afterwards they are as they were, whatever the block made of them; `None` only says that.
+    Afterwards they are restored, whatever the block changed; `None` sets nothing and only restores.
     """
     before = {name: os.environ.get(name) for name in values}
     os.environ.update({name: value for name, value in values.items() if value is not None and before[name] is None})
@@ -284,20 +288,20 @@ def _variables(**values: str | None) -> Iterator[None]:
 
 
 def _ensure_key(litellm: ModuleType, request: Request) -> None:
-    """OpenAI's own address takes nothing without a key: LiteLLM's handler would send it all the same.
+    """Require a key for OpenAI's own address: LiteLLM's handler would send the request without one.
 
     Raises:
-        PermanentProviderError: Naming the variable.
+        PermanentProviderError: With the environment variable's name.
     """
     if request.api_base or os.environ.get("OPENAI_API_KEY") or _provider(litellm, request.model) != "openai":
         return
     if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
-        return  # a server of the user's own may want none
+        return  # a user's own server may need no key
     if not (litellm.api_key or litellm.openai_key):
         raise PermanentProviderError(f"{request.model}: there is no key - a key is needed in OPENAI_API_KEY")
 
 
 @functools.cache
 def _provider(litellm: ModuleType, model: str) -> str:
-    """LiteLLM's word for who serves a model."""
+    """Return LiteLLM's name of a model's provider."""
     return str(litellm.get_llm_provider(model)[1])

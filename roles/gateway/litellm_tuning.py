@@ -13,19 +13,23 @@ from contextvars import Context, ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 PATIENCE = 0.05
-"""Seconds after which the next may pass, whatever has become of the one before: a provider of which LiteLLM does not
-say when its request is sent must not have its calls made one by one."""
+"""Seconds after which the next request is admitted in any case: LiteLLM does not report for every provider when a
+request is sent, and such requests must not be serialized.
+"""
 
 
 class AdmissionGate:
-    """Lets so many through at once, in the order in which they came.
+    """A gate that admits a limited number of requests at once, in their order of arrival.
 
-    LiteLLM takes a millisecond or two of a processor to make a request ready. When a hundred replies arrive together,
-    their hundred next requests would share the processor in small turns, and all be late by as much as the last; the
-    provider would then stand idle for that long, and answer all of them together again.
+    LiteLLM takes one or two milliseconds of processor time to prepare a request. When a hundred replies arrive
+    together,
+    the next hundred requests would share the processor in small slices, and all be as late as the last one; the
+    provider
+    would stand idle for that long, and then answer all of them together again.
 
     Args:
-        width: How many may be inside; a few, so that one goes on while another changes threads.
+        width: Number of requests that may be prepared at once; a few, so that one proceeds while another changes
+            threads.
     """
 
     def __init__(self, width: int = 4) -> None:
@@ -33,7 +37,7 @@ class AdmissionGate:
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[Callable[[], None]]:
-        """Inside until the yielded function is called, from any thread; the block goes on after that."""
+        """Hold a place until the yielded function is called, from any thread; the block goes on after that."""
         await self._places.acquire()
         loop = asyncio.get_running_loop()
         is_inside = True
@@ -65,9 +69,9 @@ _wanted: ContextVar[bool] = ContextVar("dialoom_prepared_inline", default=False)
 
 @contextmanager
 def prepared_inline(wanted: bool) -> Iterator[None]:
-    """Have LiteLLM's calls within this block prepared in the current thread, or not.
+    """Choose whether LiteLLM's calls within this block are prepared in the current thread.
 
-    An event loop whose default executor somebody has chosen keeps that one, and its threads.
+    An event loop whose default executor was set explicitly keeps it, and its threads.
     """
     loop = asyncio.get_running_loop()
     if wanted and not _is_chosen(getattr(loop, "_default_executor", None)):
@@ -80,12 +84,12 @@ def prepared_inline(wanted: bool) -> Iterator[None]:
 
 
 def _is_chosen(executor: object) -> bool:
-    """Whether somebody gave it to the event loop; asyncio makes itself one at the first `asyncio.to_thread`."""
+    """Return whether the executor was set explicitly; asyncio creates one at the first `asyncio.to_thread`."""
     return executor is not None and getattr(executor, "_thread_name_prefix", None) != "asyncio"
 
 
 class _Executor(ThreadPoolExecutor):
-    """The default executor, but for what LiteLLM hands to it in a context that wants that inline."""
+    """A default executor that runs LiteLLM's functions inline in contexts that ask for it."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         if not _wanted.get() or not _is_litellms(fn):
@@ -99,7 +103,7 @@ class _Executor(ThreadPoolExecutor):
 
 
 def _is_litellms(fn: Any) -> bool:
-    """Whether this is `context.run(function of LiteLLM's)`; `asyncio.to_thread` hands over other people's so, too."""
+    """Return whether this is `context.run(function of LiteLLM)`; `asyncio.to_thread` submits all functions so."""
     if not isinstance(fn, functools.partial) or not isinstance(getattr(fn.func, "__self__", None), Context):
         return False
     inner = fn.args[0] if fn.args else None
@@ -109,31 +113,31 @@ def _is_litellms(fn: Any) -> bool:
 
 
 Models = tuple[str | None, str | None]
-"""A model as it was asked, and as its answer calls it; LiteLLM goes by either."""
+"""A model's name as requested, and as its answer states it; LiteLLM uses either."""
 
 
 class Unpriced:
-    """What is known of models that have no price."""
+    """The models that are known to have no price."""
 
     def __init__(self) -> None:
         self._costs: dict[Models, float | None] = {}
         self._priced: set[Models] = set()
 
     def holds(self, models: Models) -> bool:
-        """Whether they are known to have none."""
+        """Return whether they are known to have no price."""
         return models in self._costs
 
     def cost(self, models: Models) -> float | None:
-        """What LiteLLM says that their calls cost: nothing, or that it does not know."""
+        """Return the cost that LiteLLM reports for their calls: 0, or `None` for an unknown one."""
         return self._costs[models]
 
     def learn(self, litellm: Any, models: Models, cost: float | None) -> None:
-        """Look the models up, if that was not done yet.
+        """Look up the models' prices, if that was not done yet.
 
         Args:
             litellm: The module.
-            models: Asked and answering.
-            cost: What LiteLLM has said of a call.
+            models: Requested and answering model.
+            cost: The cost that LiteLLM has reported for a call.
         """
         if models in self._costs or models in self._priced:
             return
@@ -146,7 +150,7 @@ class Unpriced:
 def _has_price(litellm: Any, model: str) -> bool:
     try:
         return any(litellm.cost_per_token(model=model, prompt_tokens=1_000_000, completion_tokens=1_000_000))
-    except Exception:  # of several kinds: it is not in the table
+    except Exception:  # of several kinds: the model is not in the table
         return False
 
 
@@ -155,7 +159,7 @@ _known: ContextVar[Unpriced | None] = ContextVar("dialoom_unpriced", default=Non
 
 @contextlib.contextmanager
 def pricing_only(unpriced: Unpriced | None) -> Iterator[None]:
-    """Within it, LiteLLM prices no answer of those models. Whoever else uses LiteLLM is left alone."""
+    """Skip LiteLLM's pricing for these models within the block. Other users of LiteLLM are unaffected."""
     token = _known.set(unpriced)
     try:
         yield
@@ -164,7 +168,7 @@ def pricing_only(unpriced: Unpriced | None) -> Iterator[None]:
 
 
 def install_price_lookup(litellm: Any) -> None:
-    """Have LiteLLM's way of pricing answers look there first. Called once, when LiteLLM is imported."""
+    """Wrap LiteLLM's pricing so that it skips models known to have no price. Called once, when LiteLLM is imported."""
     utils: Any = importlib.import_module("litellm.utils")
     priced = utils.update_response_metadata
 

@@ -1,4 +1,4 @@
-"""The offline model as a LiteLLM custom provider, so that it takes the same way as every other model."""
+"""The offline models as a LiteLLM custom provider, so that their calls take the same path as all others."""
 
 import json
 import re
@@ -15,17 +15,17 @@ from dialoom.roles import offline
 from .calls import Request
 
 ASKED: ContextVar[Request | None] = ContextVar("ASKED", default=None)
-"""The request that is answered, which holds what no message says: role, prompt, inputs and tools."""
+"""The current request, which holds what the messages do not: role, prompt, inputs and tools."""
 
 _NUMBER = re.compile(r"-\d+\Z")
-"""Behind a role that plays the same part as another: `answerer-2`."""
+"""Suffix of a role that plays the same part as another: `answerer-2`."""
 
 
 class OfflineProvider(CustomLLM):
-    """Understudies behind LiteLLM's interface. Tokens are counted as a quarter of the characters."""
+    """Understudies behind LiteLLM's interface. Tokens are estimated as a quarter of the characters."""
 
     def completion(self, *_args: Any, **call: Any) -> ModelResponse:
-        """Refuse synchronous calls, which are never dialoom's own.
+        """Reject synchronous calls, which dialoom never makes.
 
         Raises:
             BadRequestError: Always.
@@ -33,7 +33,7 @@ class OfflineProvider(CustomLLM):
         raise _not_from_dialoom(call["model"])
 
     async def acompletion(self, *_args: Any, **call: Any) -> ModelResponse:
-        """Answer a call; LiteLLM passes everything by name.
+        """Answer a call; LiteLLM passes all arguments by name.
 
         Raises:
             BadRequestError: If the call was not made by dialoom.
@@ -69,7 +69,7 @@ class OfflineProvider(CustomLLM):
 
 
 def _not_from_dialoom(model: str) -> BadRequestError:
-    """Return the error of a call that was made directly; LiteLLM passes on its own errors as they are."""
+    """Return the error for a call that was not made by dialoom; LiteLLM re-raises its own errors unchanged."""
     return BadRequestError(
         f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it to dialoom "
         "as a role's model, or call another model here",
@@ -83,7 +83,7 @@ def _call(name: str, arguments: str) -> ChatCompletionMessageToolCall:
 
 
 def _shown(message: Mapping[str, Any]) -> str:
-    """What is read of a message, as far as it counts."""
+    """Return the text of a message that is counted as tokens."""
     calls = message.get("tool_calls")
     return (message.get("content") or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 

@@ -1,4 +1,4 @@
-"""Waiting that ends when the work is to stop: between attempts, for a Retry-After, for a rate."""
+"""Pauses that end when the run is stopping: between attempts, for a Retry-After, for a rate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Pauses:
     """All pauses of one gateway.
 
     Attributes:
-        is_drained: Whether there are to be no more of them.
+        is_drained: Whether no more pauses are allowed.
     """
 
     def __init__(self) -> None:
@@ -21,34 +21,34 @@ class Pauses:
         self._listeners: list[Callable[[], None]] = []
 
     def now(self) -> float:
-        """Seconds, by the clock of the event loop, which is that of the pauses."""
+        """Return the time in seconds, by the event loop's clock, which times the pauses."""
         return asyncio.get_running_loop().time()
 
     def when_drained(self, listener: Callable[[], None]) -> None:
-        """Have it called when the pauses end."""
+        """Register a function that is called when the pauses end."""
         self._listeners.append(listener)
 
     def drain(self) -> None:
-        """End every pause, those to come included. Called in the event loop's thread."""
+        """End every pause, including future ones. Must be called in the event loop's thread."""
         self.is_drained = True
         self._over.set()
         for listener in self._listeners:
             listener()
 
     def ensure_open(self) -> None:
-        """Look whether one may still wait.
+        """Check that waiting is still allowed.
 
         Raises:
-            DrainedError: If not.
+            DrainedError: If it is not.
         """
         if self.is_drained:
             raise DrainedError("given up while it had to wait, as the work is to stop")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait so long.
+        """Wait for a number of seconds.
 
         Raises:
-            DrainedError: If the work is to stop.
+            DrainedError: If the run is stopping.
         """
         self.ensure_open()
         try:

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 
 def completion_of(said: object, player: str, is_offered: bool) -> Completion:
-    """Return a player's reply as a completion.
+    """Convert a player's reply to a completion.
 
     Args:
-        said: What it returned.
-        player: Its name.
-        is_offered: Whether tools were offered. Without, calls are left out.
+        said: The returned value.
+        player: The player's name.
+        is_offered: Whether tools were offered. Otherwise tool calls are dropped.
 
     Raises:
-        PlayerError: If it is no reply; the message says what it is.
+        PlayerError: If it is not a reply; the message describes it.
         PermanentProviderError: If it is too long.
     """
     message = _as_message(said)
@@ -66,14 +66,14 @@ def completion_of(said: object, player: str, is_offered: bool) -> Completion:
 
 
 def ai_message(message: AIMessage) -> dict[str, Any]:
-    """Return LangChain's message of an assistant as a chat message."""
+    """Convert LangChain's assistant message to a chat message."""
     made = [*message.tool_calls, *message.invalid_tool_calls]
     calls = [{"name": call["name"], "arguments": call["args"]} for call in made]
     return {"content": text_of(message.content), "tool_calls": calls}
 
 
 def text_of(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """Return the text of a message's content, which may come in parts."""
+    """Return the text of a message's content, which may be given in parts."""
     if isinstance(content, str):
         return content
     return "".join(part if isinstance(part, str) else str(part.get("text", "")) for part in content)
@@ -99,24 +99,24 @@ def _no_reply(said: object) -> PlayerError:
 
 
 def _outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
-    """Return what tools have said, call by call, if the player's own loop has run all of them."""
+    """Return the tools' outputs, one per call, if the player's own loop has run all of them."""
     given = message.get("outputs")
     is_whole = isinstance(given, list) and len(given) == calls and all(isinstance(each, str) for each in given)
     return tuple(given) if is_whole and given else ()
 
 
 Called = list[tuple[FunctionCall, str]]
-"""What was called, and what the tool said."""
+"""Tool calls with the tools' outputs."""
 
 
 async def graph_reply(
     player: CompiledGraph | GraphMaker, messages: Sequence[Mapping[str, Any]], request: Request
 ) -> Mapping[str, Any]:
-    """Return a graph's reply to a conversation as a chat message, with the calls that it made and what came of them.
+    """Return a graph's reply to a conversation as a chat message, with its tool calls and their outputs.
 
     Args:
-        player: The graph, whose state has `messages`; it finds the tools in its configuration, under `tools`. Or what
-            makes it for the tools.
+        player: The graph, whose state has `messages`; it finds the tools in its configuration, under `tools`. Or a
+            function that makes the graph for the tools.
         messages: The whole conversation, in the chat-completions form.
         request: The request.
 
@@ -135,7 +135,7 @@ async def graph_reply(
     if not tools:
         return reply
     called = _shown_calls(final[len(messages) :])
-    if len(called) < len(run):  # a graph need not show them
+    if len(called) < len(run):  # a graph need not add them to its messages
         called = run
     return {
         "content": reply["content"],
@@ -157,7 +157,7 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
         return output
 
     def answer_at_once(**given: Any) -> str:
-        return asyncio.run(answer(**given))  # LangGraph runs nodes that are not async in threads of their own
+        return asyncio.run(answer(**given))  # LangGraph runs synchronous nodes in threads of their own
 
     made: Callable[..., BaseTool] = StructuredTool.from_function
     schema = function.get("parameters", {"type": "object", "properties": {}})
@@ -175,9 +175,9 @@ def _messages(state: object) -> list[BaseMessage]:
 
 
 def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `PlayerError` if the last message is the one that the graph was given last.
+    """Raise `PlayerError` if the last message is the last one that the graph was given.
 
-    Neither the length nor ids decide it alone: a graph may shorten the conversation, or hold what it was given twice.
+    Neither the length nor ids are sufficient: a graph may shorten the conversation, or contain its input twice.
     """
     from langchain_core.messages import convert_to_messages
 
@@ -194,7 +194,7 @@ def _as_reply(message: BaseMessage) -> dict[str, Any]:
 
 
 def _shown_calls(added: Sequence[BaseMessage]) -> Called:
-    """Return the calls in the messages that a graph has added, also those that no tool took."""
+    """Return the tool calls in the messages that a graph has added, including those without an output."""
     called: Called = []
     outputs: dict[str, str] = {}
     for message in added:
@@ -214,10 +214,11 @@ _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 
 
 def users_frames(error: BaseException) -> str:
-    """The user's frames, the innermost last, such as `moody.py:4 in reply: raise RuntimeError("no")`; may be empty.
+    """Return the user's stack frames, innermost last, such as `moody.py:4 in reply: raise RuntimeError("no")`, or "".
 
     Args:
-        error: What was raised. Frames of dialoom are left out, and those of libraries where the user has some.
+        error: The exception. Frames of dialoom are omitted, and those of libraries if there are frames of the user's
+            code.
     """
     frames = [
         (frame.f_code, line)
@@ -240,8 +241,8 @@ class CallableBackend:
     """A backend that calls one of the user's own players. Prices and tokens are unknown.
 
     Attributes:
-        name: What messages call the player.
-        takes_tools: Whether it takes the tools that a request offers.
+        name: The player's name in messages.
+        takes_tools: Whether it accepts the tools offered by a request.
         reply: The call, with the messages and the request.
     """
 
@@ -250,11 +251,11 @@ class CallableBackend:
     reply: Callable[[list[dict[str, Any]], Request], Coroutine[Any, Any, object]]
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
-        """Make one call, in a context of its own: a graph called inside a graph must not take it for its parent.
+        """Make one call in a context of its own, so that a graph called inside a graph does not take it for its parent.
 
         Raises:
-            TransientProviderError: If it takes longer than it may.
-            PermanentProviderError: If it raises something, returns no reply, or is offered tools and takes none.
+            TransientProviderError: If it exceeds the request's timeout.
+            PermanentProviderError: If it raises an exception, returns no reply, or is offered tools and accepts none.
         """
         if request.tools and not self.takes_tools:
             raise PermanentProviderError(
@@ -290,8 +291,8 @@ def player_backend(name: str, player: OwnPlayer) -> CallableBackend:
     """Return the backend of a player.
 
     Args:
-        name: What messages call it.
-        player: The player, which has been checked.
+        name: The name used in messages.
+        player: The player, already checked.
     """
     takes = takes_tools(player)
 

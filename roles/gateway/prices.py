@@ -1,4 +1,4 @@
-"""What tokens cost: LiteLLM's own table, and what a user states where it has nothing."""
+"""Prices of tokens: LiteLLM's table, and prices stated by the user."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens.
+    """US dollars per million tokens.
 
     Attributes:
-        cached_input: For input that the provider reads from its prompt cache; like other input unless it is given.
+        cached_input: Price of input that the provider reads from its prompt cache; by default that of other input.
     """
 
     input: float
@@ -28,7 +28,7 @@ class Price:
             raise ValueError("a price is a number of US dollars from 0 for a million tokens")
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """What these tokens cost; cached ones are among the input tokens, and never more, whatever a provider says."""
+        """Return the cost in US dollars; cached tokens are part of the input tokens, and capped at their number."""
         cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = input_tokens - cached_tokens
@@ -37,12 +37,12 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices by model, stated by the user: they win over LiteLLM's."""
+    """Prices by model as stated by the user, which override LiteLLM's."""
 
     stated: Mapping[str, Price] = field(default_factory=dict)
 
     def applied(self, completion: Completion, model: str) -> Completion:
-        """The completion with its cost, if the price is stated and the tokens are known."""
+        """Return the completion with its cost, if the price is stated and the tokens are known."""
         price = self.stated.get(model)
         if price is None or completion.input_tokens is None or completion.output_tokens is None:
             return completion
@@ -50,17 +50,17 @@ class Prices:
         return replace(completion, cost=cost)
 
     def expected(self, model: str, tokens: int) -> float | None:
-        """What so many tokens may cost at most; `None` for an unknown price."""
+        """Return an upper bound of the cost of this many tokens; `None` if the price is unknown."""
         price = self.price(model)
         return None if price is None else max(price.input, price.output) * tokens / _MILLION
 
     def price(self, model: str) -> Price | None:
-        """The model's price, stated or LiteLLM's."""
+        """Return the model's price, stated or LiteLLM's; `None` if it is unknown."""
         return self.stated.get(model) or _listed(model)
 
 
 def _listed(model: str) -> Price | None:
-    """LiteLLM's price; its table is the one in its package."""
+    """Return LiteLLM's price, from the table in its package; `None` if it is unknown."""
     from .litellm_backend import load_litellm
 
     try:

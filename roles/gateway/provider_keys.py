@@ -1,4 +1,4 @@
-"""API keys: which provider a model belongs to, whether its key is set, and reading keys from a file."""
+"""API keys: a model's provider, checks for its key, and reading keys from a file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from .secrets import guard
 
 
 def load_env_file(path: Path) -> list[str]:
-    """Put the file's variables into the environment; those that are there already stay as they are.
+    """Set the file's variables in the environment, except those already set.
 
-    Every value is a secret from then on, whatever its name: no message of ours shows it.
+    Every value is treated as a secret from then on, whatever its name: no message shows it.
 
     Args:
-        path: Lines of `NAME=VALUE`, empty lines and comments (`#`); values may be quoted, lines begin with `export`.
+        path: Lines of `NAME=VALUE`, empty lines and comments (`#`); values may be quoted, lines may begin with
+            `export`.
 
     Returns:
-        The names that the file gives, in its order.
+        The names in the file, in its order.
 
     Raises:
         DataError: If the file cannot be read.
-        BindingError: If a line is of another form, or a name stands there twice. No message holds a value.
+        BindingError: If a line is of another form, or a name occurs twice. No message holds a value.
     """
     text = read_text(path, MOST_YAML_BYTES, streams=True)
     given: dict[str, str] = {}
@@ -51,14 +52,14 @@ def _says_nothing(binding: Binding) -> bool:
 
 
 def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
-    # A statement begins at its first letter; the blank lines before it are counted to it.
+    # A statement begins at its first letter; the parser counts the blank lines before it to it.
     statement = binding.original.string
     line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
     place = f"the key file {str(path)!r}, line {line}"
     if binding.error or not binding.key:
         raise BindingError(f"{place}: not of the form NAME=VALUE")
     if not binding.key.isidentifier():
-        # It may be a key that was pasted alone: only its place is told.
+        # The text may be a key pasted without a name: only its place is reported.
         raise BindingError(f"{place}: what stands before '=' is no name of an environment variable")
     if not binding.value:
         raise BindingError(
@@ -76,7 +77,7 @@ _EMBED = "embed"
 
 @functools.cache
 def provider_of(model: str) -> str:
-    """LiteLLM's name of a model's provider; for one's own code, its kind (`python`, `graph`, `object`)."""
+    """Return LiteLLM's name of a model's provider; for user code, its kind (`python`, `graph`, `object`)."""
     kind, colon, rest = model.partition(":")
     if colon and "/" not in kind:
         return provider_of(rest) if kind == _EMBED else kind
@@ -101,20 +102,21 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
     "fireworks_ai": ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
 }
-"""Variables of which LiteLLM takes any one, for providers that answer nobody without a key and know no other proof than
-that. The others (clouds, servers of one's own) have more ways than can be looked through from here."""
+"""Environment variables of which LiteLLM needs any one, for providers that accept no other form of authentication.
+Other providers (clouds, self-hosted servers) have more ways than can be checked here.
+"""
 
 _OWN_CODE = ("python:", "graph:", OBJECT, OFFLINE)
 
 
 def check_keys(models: Mapping[str, ModelBinding]) -> None:
-    """Refuse models that cannot be called for want of a key. One with an address of its own may want none.
+    """Raise an error for models whose key is missing. A model with its own address may need none.
 
     Args:
-        models: By role.
+        models: The bindings by role.
 
     Raises:
-        BindingError: Naming every such model, who it is to play, and the variable.
+        BindingError: With every such model, its roles, and the variable.
     """
     roles: dict[tuple[str, str], list[str]] = defaultdict(list)
     for role, binding in models.items():
@@ -130,7 +132,7 @@ def check_keys(models: Mapping[str, ModelBinding]) -> None:
 
 
 def _missing(model: str) -> str | None:
-    """The variable that a model's key is missing in."""
+    """Return the environment variable in which a model's key is missing; `None` if none is."""
     if model.startswith(_OWN_CODE):
         return None
     provider = provider_of(model)
@@ -141,7 +143,7 @@ def _missing(model: str) -> str | None:
 
 
 def _is_set_up_otherwise(provider: str) -> bool:
-    """Whether it is LiteLLM that was told the key, where keys are kept, or another address."""
+    """Return whether LiteLLM itself is configured with the key, a secret manager or another address."""
     from .litellm_backend import load_litellm
 
     litellm = load_litellm()

@@ -1,4 +1,4 @@
-"""The attempts at one call: limits, recorded failures, and the waiting times that providers ask for."""
+"""The attempts at one call: limits, recorded failures, and the waits that providers ask for."""
 
 from __future__ import annotations
 
@@ -24,30 +24,33 @@ MAX_ATTEMPTS = 6
 
 
 class Backend(Protocol):
-    """A way to one kind of model."""
+    """A backend for one kind of model."""
 
     async def complete(self, request: Request, key: str) -> Completion:
-        """One attempt. Raises a `ProviderError` if it fails."""
+        """Make one attempt.
+
+        Raises:
+            ProviderError: If it fails.
+        """
         ...
 
 
 class Attempts:
-    """Sends one request until it is answered, refused for good, or was turned away too often.
+    """The attempts at one request: until it is answered, permanently rejected, or has failed too often.
 
     Args:
-        backend: Where it is sent.
-        request: What is sent.
+        backend: The backend that sends the request.
+        request: The request.
         key: The call's identity.
         limit: The model's limit.
-        presence: The provider's: attempts wait while it is away, and those that find it away do not count.
-        longest_wait: Longest pause between attempts of our own choosing, in seconds; a provider's Retry-After may be
-            longer.
-        failed: Is told of each failed attempt.
-        pauses: What is waited between attempts goes through them.
+        presence: The provider's availability: attempts wait while it is away, and those that find it away do not count.
+        longest_wait: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
+        failed: Called for each failed attempt.
+        pauses: The gateway's pauses, used between attempts.
 
     Attributes:
-        made: How many attempts were made, those that do not count included.
-        last_error: The last failed one's.
+        made: Number of attempts, including those that do not count.
+        last_error: The error of the last failed attempt.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class Attempts:
         self.last_error: ProviderError | None = None
 
     async def first(self, turn: Turn) -> Completion | None:
-        """The first attempt, with the leave that the caller has; `None` if it failed and is worth another."""
+        """Make the first attempt, with the caller's turn; return `None` if it failed and is worth a retry."""
         self._begun_at = self._pauses.now()
         try:
             return await self._once(turn)
@@ -85,11 +88,11 @@ class Attempts:
             return None
 
     async def further(self) -> Completion:
-        """The attempts after that.
+        """Make the further attempts.
 
         Raises:
-            ProviderError: The last one's.
-            DrainedError: If the work is to stop, and another attempt would have to wait.
+            ProviderError: The last attempt's error.
+            DrainedError: If the run is stopping and another attempt would have to wait.
         """
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
         retrying = AsyncRetrying(
@@ -102,13 +105,13 @@ class Attempts:
         return await retrying(self._again)
 
     def _pause(self, state: RetryCallState, backoff: float) -> float:
-        """What the provider asks for and a little more, so that not all come back at once; else the backoff's."""
+        """Return the wait: the provider's Retry-After plus a random backoff, so that not all calls return at once."""
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after if isinstance(error, TransientProviderError) else None
         return backoff if asked is None else asked + backoff
 
     async def _again(self) -> Completion:
-        """For tenacity, whose first attempt is the one that has failed already."""
+        """Make an attempt for tenacity, whose first attempt is the one that has already failed."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -136,18 +139,18 @@ class Attempts:
 
 
 LONGEST = 600.0
-"""Seconds: what asks for more is wrong, hostile, or of another day; no run waits for it."""
+"""Longest accepted Retry-After, in seconds: a longer one is wrong, hostile, or meant for another day."""
 
-_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs say it there and in no header
+_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs report it there and in no header
 
 
 def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
-    """Seconds to wait; `None` if nothing readable says so.
+    """Return the seconds that a response asks to wait; `None` if it does not.
 
     Args:
-        headers: The response's: `retry-after-ms` is the most exact, then `Retry-After` in seconds or as an HTTP date
-            (RFC 9110, section 10.2.3). A date is measured by the server's own clock, if it tells the time.
-        body: What the response said.
+        headers: The response's headers: `retry-after-ms` is the most exact, then `Retry-After` in seconds or as an HTTP
+            date (RFC 9110, section 10.2.3). A date is measured by the server's own clock, if it tells the time.
+        body: The response's body.
     """
     said = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}
     if (milliseconds := _number(said.get("retry-after-ms", ""))) is not None:
@@ -163,7 +166,7 @@ def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
 
 
 def capped(seconds: float | None) -> float | None:
-    """The wait that is kept to; a provider that asks for more is asked again after `LONGEST`."""
+    """Return the wait capped at `LONGEST`."""
     return None if seconds is None else min(seconds, LONGEST)
 
 

@@ -1,7 +1,7 @@
-"""Keys never leave the environment: whatever is kept or shown goes through here first.
+"""Redaction of keys: everything that is stored or shown passes through here first.
 
-A key is known again by any eight of its characters in a row, so also where it is cut, escaped, written in base64 or in
-hexadecimal digits, or broken over lines.
+A key is recognized by any eight consecutive characters, so also where it is truncated, escaped, encoded in base64 or
+in hexadecimal digits, or broken over lines.
 """
 
 import base64
@@ -21,29 +21,29 @@ _SHAPES = (
     (re.compile(r"([?&](?:api[-_]?key|key|token)=)[^&\s\"']+", re.IGNORECASE), r"\1[key]"),
     (re.compile(r"://[^/\s@]+@"), "://[login]@"),
 )
-# What may stand within a key that is written down: escapes of a character, and what is nothing of it.
+# Characters that may occur within a key as written: escapes, and separators that are not part of it.
 _WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%](?P<percent>[0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"'\u200b]+")
 _OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
 _RUN = 8
 _LONGEST = 200_000
-"""Letters of a text that are looked at; an error of that length says nothing more behind them."""
+"""Maximum number of characters of a text that are kept; an error of that length says nothing more after them."""
 _guarded: dict[str, str] = {}
 
 
 def guard(name: str, value: str) -> None:
-    """Take a value for a secret from now on, whatever its name says."""
+    """Treat a value as a secret from now on, whatever its name."""
     _guarded[value] = name
 
 
 def redacted(text: str) -> str:
-    """The text without secrets: values of key-like environment variables, guarded ones, and what looks like a key.
+    """Return a text without secrets: values of key-like environment variables, guarded values, and key-like strings.
 
-    Of a text that is longer than any error, the beginning.
+    A text that is longer than any error is truncated.
     """
     named = {value: name for name, value in os.environ.items() if _NAMES.search(name)}
     secrets = {value: name for value, name in {**named, **_guarded}.items() if len(value) >= _RUN}
     text = text[:_LONGEST]
-    for value in sorted(filter(_is_plain, secrets), key=len, reverse=True):  # one may be a part of another
+    for value in sorted(filter(_is_plain, secrets), key=len, reverse=True):  # one secret may be a part of another
         for form in {value, json.dumps(value)[1:-1], quote(value, safe="")}:
             text = text.replace(form, f"[{secrets[value]}]")
     text = _without_runs(text, {value: name for value, name in secrets.items() if not _is_plain(value)})
@@ -53,7 +53,7 @@ def redacted(text: str) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a value is an address or the path of a file: parts of it are no secret, and stand in many messages."""
+    """Return whether a value is an address or a file's path: parts of it are not secret, and occur in many messages."""
     try:
         return "://" in value or Path(value).exists()
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
-    """The text with a name in the place of every run of characters of a secret."""
+    """Return the text with every run of characters of a secret replaced by its name."""
     known = {run: name for value, name in secrets.items() for run in _runs(value)}
     if not known:
         return text
@@ -82,20 +82,20 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
             kept += 1
         while start < len(places) and places[start][0] < kept:
             start += 1
-        # What stands right beside it is of the same word: of a key that is a little longer, or of its coding.
+        # Adjacent word characters are replaced as well: they belong to a longer key, or to its encoding.
         parts += [before.rstrip(_OF_A_WORD), f"[{name}]"]
     return "".join([*parts, text[kept:]])
 
 
 @functools.lru_cache(maxsize=256)
 def _runs(value: str) -> frozenset[str]:
-    """All runs of a secret, however it is written."""
+    """Return all runs of a secret, in every encoding."""
     forms = [_letters(form)[0] for form in (value, *_encoded(value.encode("utf-8", "surrogateescape")))]
     return frozenset(form[start : start + _RUN] for form in forms for start in range(len(form) - _RUN + 1))
 
 
 def _encoded(value: bytes) -> Iterator[str]:
-    """As hexadecimal digits, and in base64 with any number of bytes before and behind it."""
+    """Yield a secret in hexadecimal digits, and in base64 with any number of bytes before and after it."""
     yield value.hex()
     for before, lost in ((0, 0), (1, 2), (2, 3)):
         text = base64.b64encode(b"\0" * before + value).decode()
@@ -105,7 +105,7 @@ def _encoded(value: bytes) -> Iterator[str]:
 
 
 def _letters(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """The characters of a text, escapes resolved, in small letters and without gaps; and where each stands."""
+    """Return the lower-case characters of a text, escapes resolved and separators removed, with their positions."""
     letters: list[str] = []
     places: list[tuple[int, int]] = []
 
