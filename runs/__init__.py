@@ -1,6 +1,6 @@
-"""Many conversations: plan, engine, store, resume, export, report, door and command line, for any recipe.
+"""Runs of many conversations, for any recipe: plan, engine, store, resume, export, report, API and command line.
 
-Names are imported when they are first used, because the command line lives in this package and must start at once.
+Names are imported on first use, because the command line lives in this package and must start at once.
 """
 
 from __future__ import annotations

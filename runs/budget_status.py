@@ -14,13 +14,13 @@ from .store.status import Troubles
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """How a run stands to its bounds.
+    """A run's status against its bounds.
 
     Attributes:
-        limits: Those that were given last.
-        taken: What counts against the budget; `None` without one.
-        troubles: Failed attempts, by model.
-        rejudgings: Scenarios whose judgements in a set are yet to be made again.
+        limits: The latest limits.
+        taken: The spend that counts against the budget; `None` without a budget.
+        troubles: The failed attempts by model.
+        rejudgings: The number of scenarios whose judgements in a set are yet to be repeated, by set.
     """
 
     limits: RunLimits
@@ -30,13 +30,13 @@ class RunBounds:
 
     @classmethod
     def of(cls, run: RunFile) -> RunBounds:
-        """Read from a run's file. What is in flight, only the process that plays it knows."""
+        """Read the status from a run's file, which does not include calls in flight."""
         limits = RunLimits.of(run)
         taken = run.taken(limits.stated_prices) if limits.budget.is_bounded else None
         return cls(limits, taken, run.troubles(), run.rejudgings())
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the status as JSON-compatible data."""
         budget = self.limits.budget.model_dump(exclude_none=True)
         return {
             "limits": {**self.limits.model_dump(mode="json", exclude={"budget"}), **budget},

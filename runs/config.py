@@ -1,4 +1,4 @@
-"""A run's frozen configuration: what is stored in its file, shown, and used again on resume."""
+"""A run's frozen configuration: stored in its file, displayed, and reused on resume."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from dialoom.roles.binding import ATTENTIVE
 
 DEFAULT_CONCURRENCY = 16
 DEFAULT_PATIENCE = 600.0
-"""Seconds that a run waits for a provider that is away."""
+"""Seconds that a run waits for a provider that is unreachable."""
 
 DEFAULT_MODEL = ATTENTIVE
-"""Plays the roles that nobody else is named for: no network, no key."""
+"""The default model of roles without one: no network, no key."""
 
 
 FLAG = "flag"
-"""What is done about a fault of the user's where nothing else was said: it is kept with the outcome."""
+"""The default treatment of a user's fault: it is recorded with the outcome."""
 
 
 class RunConfig(BaseModel):
-    """All that decides what a run does. How many dialogues are under way at once does not, and is given anew.
+    """The configuration that determines a run's results. Its concurrency does not, and is given with each call.
 
     Attributes:
         recipe: A registered name, or `path/to/file.py:NAME`.
         options: The recipe's options, as plain values.
         models: The model of each role.
-        panel: Further judges, who judge once all is played: of each the models of the judging roles.
-        seed: Of every random stream.
-        on_user_fault: `flag`, or `retry N`: so often a simulated user's line in which the gate finds a fault is asked
-            for again before the other side sees it.
-        sample: How many scenarios are drawn from all that the options give; `None` for all.
-        code: The SHA-256 of each file of code that the recipe and the models name, by how they name it.
+        panel: Further judges, which judge after all scenarios are played: for each, the models of the judging roles.
+        seed: The seed of every random stream.
+        on_user_fault: `flag`, or `retry N`: a simulated user's line in which the gate finds a fault is requested again
+            up to N times before the other side sees it.
+        sample: The number of scenarios drawn from all that the options yield; `None` for all.
+        code: The SHA-256 of each file of code that the recipe and the models name, by its name there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,15 +49,15 @@ class RunConfig(BaseModel):
 
     @property
     def user_retries(self) -> int:
-        """How often a faulty line of the user's is asked for again."""
+        """The number of times that a faulty line of the user's is requested again."""
         return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
 
     @property
     def casts(self) -> list[Mapping[str, ModelBinding]]:
-        """The models of each role, and once more with each further judge."""
+        """The models by role, for the run itself and with each further judge."""
         return [self.models, *({**self.models, **judges} for judges in self.panel)]
 
     @property
     def model_names(self) -> dict[str, str]:
-        """The models by role, without their sampling."""
+        """The models by role, without their sampling parameters."""
         return {role: binding.model for role, binding in self.models.items()}

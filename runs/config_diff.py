@@ -13,13 +13,15 @@ from .store import RunFile
 
 
 def told_otherwise(run: RunFile, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
-    """What a run was told otherwise than it is now, as `key: then, now`; the code behind names is not looked at.
+    """Return the differences between a run's configuration and another one, as `key: then, now`.
+
+    The code behind names is not compared.
 
     Args:
-        run: The run that is there.
-        config: What is wanted now.
-        recipe: Its recipe.
-        prompts: A folder of overrides; without one, whatever prompts the run has are fine.
+        run: The existing run.
+        config: The requested configuration.
+        recipe: The recipe.
+        prompts: A folder of overrides; without one, the run's prompts are not compared.
     """
     then, now = (_flat(each) for each in (run.config, config))
     keys = [key for key in now | then if then.get(key) != now.get(key)]

@@ -1,4 +1,4 @@
-"""A handle on work that is under way, for any thread."""
+"""A handle on work in progress, for use from any thread."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class _Stoppable(Protocol):
 
 
 class Calls(Protocol):
-    """What is known of the calls that work makes."""
+    """The calls that work makes."""
 
     @property
     def states(self) -> Mapping[str, LimitState]:
-        """How the limit of each model stands."""
+        """The state of each model's rate limit."""
         ...
 
     @property
     def under_way(self) -> Sequence[UnderWay]:
-        """The calls that are not answered yet, the longest first."""
+        """The calls without a reply so far, the longest first."""
         ...
 
 
 class Control:
-    """Stops work from any thread, at once or gently, and tells how it stands to its models' limits.
+    """A control that stops work from any thread, at once or gracefully, and reports its models' rate limits.
 
-    Given to an operation of the door; of use once, and before the operation begins as well.
+    It is passed to an operation of the API, can be used once, and works before the operation begins as well.
     """
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Control:
 
     @property
     def is_draining(self) -> bool:
-        """Whether the work was asked to stop."""
+        """Return whether the work was asked to stop."""
         return self._is_draining
 
     @property
     def limits(self) -> Mapping[str, LimitState]:
-        """How the limit of each model stands that was called: in flight, throttled, paused."""
+        """The state of each called model's rate limit: in flight, throttled, paused."""
         return {} if self._calls is None else self._calls.states
 
     @property
@@ -66,32 +66,32 @@ class Control:
         self._carry_on()
 
     def stop(self) -> None:
-        """Drop what is in flight. What was committed is kept."""
+        """Cancel the calls in flight. Committed results are kept."""
         with self._lock:
             self._is_draining = self._is_stopped = True
         self._carry_on()
 
     def interrupt(self) -> None:
-        """What Ctrl-C does: the first one drains, the second one stops."""
+        """Handle Ctrl-C: the first one drains, the second one stops."""
         if self.is_draining:
             self.stop()
         else:
             self.drain()
 
     def attach(self, work: _Stoppable, calls: Calls) -> None:
-        """Begin to control work that is carried out by the running event loop."""
+        """Begin to control work that the running event loop carries out."""
         with self._lock:
             self._work, self._loop, self._calls = work, asyncio.get_running_loop(), calls
         if self.is_draining:
             self._carry_on()
 
     def detach(self) -> None:
-        """The work is over."""
+        """End the control, as the work is over."""
         with self._lock:
             self._work = self._loop = None
 
     def _carry_on(self) -> None:
-        """Tell the work, in its own thread."""
+        """Notify the work, in its own thread."""
         with self._lock:
             if self._work is not None and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._work.stop if self._is_stopped else self._work.drain)

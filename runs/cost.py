@@ -1,4 +1,4 @@
-"""What a run's calls took, by role and model: tokens, those that a provider read from its prompt cache, and money."""
+"""The cost table of a run's calls, by role and model: tokens, tokens read from the prompt cache, and dollars."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", 
 
 
 def cost_table(path: Path) -> Table:
-    """The table of a run, from its ledger; the run may be under way.
+    """Return the cost table of a run, from its ledger; the run may be in progress.
 
-    A figure that one of the calls did not tell is unknown as a whole (`None`), and so is its sum over the roles.
+    A value that is missing for one of the calls is unknown as a whole (`None`), and so is its sum over the roles.
 
     Raises:
         StoreError: If it is no run.
@@ -51,7 +51,7 @@ def cost_table(path: Path) -> Table:
 
 
 def seconds_of_calls(path: Path) -> float:
-    """How long the answered calls of a run took, one after the other; the run may be under way.
+    """Return the total duration in seconds of a run's answered calls; the run may be in progress.
 
     Raises:
         StoreError: If it is no run.
@@ -71,7 +71,7 @@ def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:
 
 
 def _sum(rows: list[sqlite3.Row], name: str) -> Any:
-    """Over all rows; of the cache's tokens what is known, of all else everything or nothing."""
+    """Return the sum over all rows: for tokens of the cache of the known values, otherwise `None` if one is unknown."""
     values = [row[name] for row in rows]
     if name in ("read", "readable"):
         told = [value for row, value in zip(rows, values, strict=True) if row["read"] is not None]
@@ -95,8 +95,8 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     return notes
 
 
-# Calls are those that were answered, be it by an error. A reply out of the cache took no attempt and no tokens;
-# neither did one that a person wrote in the step debugger.
+# Calls are those that were answered or ended in an error. A cache hit has no attempts and no tokens; nor has a reply
+# that a person wrote in the step debugger.
 _QUERY = """
 SELECT role, model, judging,
     count(reply) + count(error) AS calls,

@@ -1,4 +1,4 @@
-"""Whether everything is in place: Python, packages, keys, and the models that one means to use."""
+"""Checks of the environment: Python, packages, keys, and the models to use."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
     {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
 )
-"""Nobody who goes by the words alone answers this with an object."""
+"""A request that a model answers with an object only if it is held to the schema."""
 
 
 _EMPTY = (
@@ -77,7 +77,7 @@ _EMPTY = (
 
 
 class State(StrEnum):
-    """What a check found."""
+    """The result of a check."""
 
     OK = "ok"
     MISSING = "missing"
@@ -86,16 +86,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """A single check.
 
     Attributes:
-        about: What it is about: `python`, `package`, `extra`, `keys`, `model`, `context` (what its server says that it
-            reads), `structured output` (the form that is asked for in words) or `shape` (the one that a server holds
-            its model to, whatever the words).
-        name: Which one.
-        state: `missing` is what one may do without; `failed` is what one may not.
-        detail: What was found, for people.
-        latency: Seconds that a call took.
+        about: The subject: `python`, `package`, `extra`, `keys`, `model`, `context` (the context window that its server
+            reports), `structured output` (the format requested in words) or `shape` (the schema that a server enforces,
+            whatever the words).
+        name: The name of the package, model or other item.
+        state: `missing` if the item is optional; `failed` if it is required.
+        detail: The finding, for people.
+        latency: The duration of a call in seconds.
     """
 
     about: str
@@ -107,15 +107,15 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How models are asked, as a run's models would be.
+    """The parameters for calling models, as a run's models would be called.
 
     Attributes:
-        api_base: Where they are served, if not at their providers' own addresses.
+        api_base: The address that serves them, if it is not their provider's own.
         temperature: Their sampling temperature; `None` to send none.
-        max_reply: The most tokens of a reply; `None` for no limit.
-        params: Further parameters of sampling.
-        timeout: Seconds that a try may take.
-        structured: How they are held to the form of a reply: `auto`, `schema`, `json` or `prompt`.
+        max_reply: The maximum number of tokens of a reply; `None` for no limit.
+        params: Further sampling parameters.
+        timeout: The time limit of an attempt in seconds.
+        structured: The method of enforcing a reply's schema: `auto`, `schema`, `json` or `prompt`.
     """
 
     api_base: str | None = None
@@ -126,7 +126,7 @@ class Told:
     structured: Structured = "auto"
 
     def binding(self, model: str) -> ModelBinding:
-        """Return a model as a run would have it."""
+        """Return a model's binding, as in a run."""
         return ModelBinding(
             model=model,
             temperature=self.temperature,
@@ -138,7 +138,7 @@ class Told:
     def request(
         self, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
     ) -> Request:
-        """Return what a model is asked, as an assistant, or as a judge if the reply has a type."""
+        """Return a request to a model as an assistant, or as a judge if the reply has a type."""
         role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
         return Request(
             role,
@@ -157,20 +157,20 @@ class Told:
 
 
 def examine(models: Iterable[str] = (), told: Told | None = None, recipe: str | None = None) -> list[Check]:
-    """Look at everything. Nothing is sent unless models are given: three tiny requests to each at most.
+    """Run all checks. Nothing is sent unless models are given: at most three tiny requests to each.
 
     Args:
         models: Names of models: LiteLLM's, or offline ones.
-        told: How they are asked.
-        recipe: A recipe whose largest requests are compared with what the models' servers say that they read.
+        told: The parameters for calling them.
+        recipe: A recipe whose largest requests are compared with the context windows that the models' servers report.
 
     Raises:
-        BindingError: If they cannot be asked so.
+        BindingError: If the models cannot be called with these parameters.
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
     told = told or Told()
     told = replace(told, max_reply=checked_limit(told.max_reply), params=checked_parameters(told.params))
-    RunLimits().changed(timeout=told.timeout)  # as a wrong one is none of a model's
+    RunLimits().changed(timeout=told.timeout)  # here, because an invalid one is not a model's failure
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(models):
@@ -179,7 +179,7 @@ def examine(models: Iterable[str] = (), told: Told | None = None, recipe: str | 
 
 
 async def _largest(name: str) -> Mapping[str, int]:
-    """Return the tokens of the largest request to each role of a recipe with its usual options."""
+    """Return the tokens of the largest request to each role of a recipe with its default options."""
     _, recipe = find_recipe(name)
     options = parsed_options(recipe, None)
     usual = WithRoles.of(recipe).roles_used(options)
@@ -195,7 +195,7 @@ def _python() -> Check:
 
 
 def _packages() -> list[Check]:
-    """dialoom, each package that it needs, and each extra."""
+    """Check dialoom, each required package, and each extra."""
     try:
         requirements = [Requirement(text) for text in metadata.requires("dialoom") or ()]
     except metadata.PackageNotFoundError:
@@ -241,13 +241,13 @@ def _version(name: str) -> str | None:
 
 
 def _keys() -> Check:
-    """The names of providers' keys in the environment; never a value."""
+    """Return the names of providers' keys in the environment; never a value."""
     names = sorted(name for name, value in os.environ.items() if value and _KEY.search(name))
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
 
 
 async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Check]:
-    """A greeting; where it is answered a question that wants an object, and one that only a shape makes one of."""
+    """Check a model with a greeting and, if it answers, two requests for an object: by words, and by schema alone."""
     try:
         check_model(model)
         binding = told.binding(model)
@@ -255,7 +255,7 @@ async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Che
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if not model.startswith(_OWN_CODE):
-        load_litellm()  # its import takes seconds, which are none of the model's
+        load_litellm()  # its import takes seconds, which must not count as the model's latency
     timeouts = RunLimits().changed(timeout=told.timeout).timeouts
     shapes = Shapes()
     limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
@@ -272,7 +272,7 @@ async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Che
 
 
 async def _answered(gateway: Gateway, request: Request) -> Check:
-    """Whether a request is answered, in the shape that it asks for."""
+    """Check that a request is answered, in the requested schema."""
     about = "model" if request.reply_type is None else "structured output"
     started = time.monotonic()
     try:
@@ -292,7 +292,7 @@ async def _answered(gateway: Gateway, request: Request) -> Check:
 
 
 def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int]) -> Check:
-    """Return what a server says of its context window, and whether a recipe's largest requests fit."""
+    """Check that a recipe's largest requests fit into the context window that a server reports."""
     said = f"reads {window.tokens:,} tokens"
     for role, tokens in largest.items():
         if (reason := misfit(role, binding, tokens, window)) is not None:
@@ -303,9 +303,9 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
 
 
 async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
-    """Whether the shape is kept to against the words: then no reply of the run can be unreadable for its form.
+    """Check that the schema is enforced against the words: then no reply in the run can have the wrong format.
 
-    A form that was asked for and is not kept to is a failure; one that is merely the best there is is none.
+    A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """
     if request.structured == "prompt":
         return Check("shape", request.model, State.MISSING, "not asked for; words alone decide")

@@ -35,27 +35,27 @@ _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
 
 _NOTHING = Outcome(messages=(), ended_by="error")
-"""What is kept of a scenario of which nothing else can be kept."""
+"""The outcome that is stored for a failed scenario if its own cannot be stored."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class Engine:
-    """Carries out work until there is none, it is asked to stop, or going on makes no sense.
+    """The engine, which carries out work until none is left, it is asked to stop, or continuing is pointless.
 
     Args:
         store: The run's file.
-        recipe: Gives initial states and outcomes.
+        recipe: Provides initial states and outcomes.
         graph: The uncompiled graph to play: the recipe's own, or its judging.
         cast: The roles.
         seed: The run's seed.
-        concurrency: How many scenarios are under way at once.
-        on_event: Is told of each result, in the event loop's thread.
-        fail_on_error: When failures stop the run; by default never.
-        drain_calls: Ends the pauses of calls; called when it begins to stop.
+        concurrency: The number of scenarios in progress at once.
+        on_event: Called with each result, in the event loop's thread.
+        fail_on_error: The bound on failures that stops the run; by default there is none.
+        drain_calls: Ends the waits of calls; called when the engine begins to stop.
 
     Attributes:
-        tally: What has come of the work, and why it stopped if it did so of its own accord.
+        tally: The results so far, and the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Engine:
 
     @property
     def is_draining(self) -> bool:
-        """Whether it was asked to stop."""
+        """Return whether it was asked to stop."""
         return self.tally.is_draining
 
     def drain(self) -> None:
@@ -96,13 +96,13 @@ class Engine:
         self._drain_calls()
 
     def stop(self) -> None:
-        """Drop what is in flight. What was committed is kept."""
+        """Cancel the calls in flight. Committed results are kept."""
         self.drain()
         for worker in self._workers:
             worker.cancel()
 
     def hear(self, tidings: Tidings) -> None:
-        """Pass on whether a provider is there; stop when there is no more patience with it."""
+        """Forward a provider's availability; stop the run when the patience with it is exhausted."""
         if not isinstance(tidings, ProviderGone):
             self._on_event(tidings)
             return
@@ -116,11 +116,11 @@ class Engine:
         """Carry out all work.
 
         Args:
-            work: Asked for the next piece only when there is a place for it.
-            resuming: Whether checkpoints of it may exist already.
+            work: The work; the next item is taken only when there is room for it.
+            resuming: Whether the work may have checkpoints already.
 
         Raises:
-            StoreError, PromptError, BindingError: What every scenario would meet; the work stays pending.
+            StoreError, PromptError, BindingError: An error that every scenario would meet; the work stays pending.
         """
         async with self._store.checkpointer() as saver:
             graph = self._graph.compile(checkpointer=saver)
@@ -168,13 +168,13 @@ class Engine:
     async def _play(
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
-        """The final state, from the last checkpoint if there is one."""
+        """Return the final state, continuing from the last checkpoint if there is one."""
         self._store.permit(loads_named(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)
-            # Not `snapshot.next`: it leaves out tasks that are done but whose step is not, so a thread that was
-            # killed when all its parallel judges had answered would seem to be over without their judgements.
+            # Not `snapshot.next`: it leaves out finished tasks of an unfinished step, so a thread that was killed when
+            # all its parallel judges had answered would seem to be finished without their judgements.
             if snapshot.tasks:
                 begin = None
             elif snapshot.values:
@@ -190,8 +190,8 @@ class Engine:
             retries=self._store.config.user_retries,
             judged=None if isinstance(work, PlayWork) else work.outcome,
         )
-        # A step begins while the checkpoint before it is being committed. Nothing can come of that step before the
-        # checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
+        # A step begins while the checkpoint before it is being committed. Nothing of that step can take effect before
+        # the checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
         state = await graph.ainvoke(begin, config, context=stage, durability="async", control=control)
         return dict(state)
 
@@ -203,7 +203,7 @@ class Engine:
                 return {"judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements]}
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
-        """Book the failure with what the conversation had come to, unless every other one would meet it too."""
+        """Record the failure with the conversation so far, unless every other scenario would meet the error too."""
         self._raise_if_fatal(error)
         fault = fault_of(error)
         text = _unforeseen(error) if fault is Fault.BUG else str(error)
@@ -212,26 +212,26 @@ class Engine:
                 outcome = await self._come_to(work, graph, config) if is_kept else _NOTHING
                 await self._store.results.fail(work, str(fault), text, outcome)
                 break
-            except Exception as another:  # what it had come to cannot be told, or not be kept: then without it
+            except Exception as another:  # the partial outcome cannot be computed or stored: fail without it
                 self._raise_if_fatal(another)
         self.tally.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
-        """Raise what every other scenario would meet as well."""
+        """Raise an error that every other scenario would meet as well."""
         if isinstance(error, sqlite3.Error) and is_about_the_file(error):
             raise store_error(self._store.path, error) from error
         if fault_of(error) in FATAL:
             raise error
 
     async def _come_to(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
-        """What a scenario that was played had come to; `None` for judging."""
+        """Return the partial outcome of a played scenario; `None` for judging."""
         if not isinstance(work, PlayWork):
             return None
         snapshot = await graph.aget_state(config)
         return self._outcome(work, snapshot.values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
-        """What a state means; of a scenario that was played, with its faults."""
+        """Return the outcome of a state; for a played scenario, including its faults."""
         if isinstance(work, PlayWork):
             return self._gate.passed(work.scenario, finished(self._recipe, work.scenario, state, failed))
         found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
@@ -239,7 +239,7 @@ class Engine:
 
 
 def _sample(work: Work) -> int:
-    """Which of the possible replies to the same requests the work gets."""
+    """Return the work's sample number, which selects among the replies to equal requests."""
     match work:
         case PlayWork(sample=sample) | RejudgeWork(sample=sample):
             return sample
@@ -248,7 +248,7 @@ def _sample(work: Work) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """Return what an error that nobody foresaw says, with the place where it was raised."""
+    """Return the message of an unforeseen error, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     said = ": ".join(filter(None, (type(error).__name__, str(error))))

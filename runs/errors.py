@@ -1,4 +1,4 @@
-"""Whose fault an error is: the one place that tells."""
+"""Attribution of errors to the party at fault, in this one place."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from .trust.errors import TrustError
 
 
 class RunError(DialoomError):
-    """Something that cannot be done as it was asked for: the configuration's fault."""
+    """A request that cannot be fulfilled as configured."""
 
 
 class StoppedError(DialoomError):
-    """Work that was stopped before there was anything to go on with."""
+    """Work that was stopped before anything was saved to resume from."""
 
 
 class Fault(StrEnum):
-    """Whose fault an error is."""
+    """The party at fault for an error."""
 
     CONFIGURATION = "configuration"
     DATA = "data"
@@ -64,19 +64,19 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
 )
 
 FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECORDED})
-"""Faults that every other scenario would meet as well: the run stops instead of failing one after another."""
+"""Faults that every other scenario would meet as well: the run stops instead of failing one scenario after another."""
 
 
 _VARYING = re.compile(r"[\w.-]*\d[\w.-]*")
-"""What tells two equal errors apart: ids of requests, times, counts."""
+"""The parts in which equal errors differ: ids of requests, times, counts."""
 
 
 def lasting_cause(error: BaseException) -> str | None:
     """Return a text that is equal for permanent errors of a provider that other scenarios would meet too.
 
     Returns:
-        The kind of the error and its sentence without ids and figures. `None` for any other error, and for one that
-        is about what this scenario says: its length, or a content policy.
+        The type of the error and its message without ids and numbers. `None` for any other error, and for one that
+        concerns this scenario's content: its length, or a content policy.
     """
     if not isinstance(error, PermanentProviderError) or isinstance(error, ContextError | PolicyError):
         return None
@@ -84,5 +84,5 @@ def lasting_cause(error: BaseException) -> str | None:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Whose fault an error is; what nobody foresaw is a bug."""
+    """Return the party at fault for an error; an unforeseen error is a bug."""
     return next((fault for types, fault in _FAULTS if isinstance(error, types)), Fault.BUG)

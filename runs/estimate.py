@@ -1,4 +1,4 @@
-"""What a run will take, before anything is sent: some of its scenarios are played by the offline model and counted."""
+"""Estimate of a run's usage and cost before anything is sent, from a sample played by the offline model."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .store import RunStore, Usage
 from .work_supply import Listed
 
 SAMPLE = 8
-"""How many scenarios are played; all of them if there are fewer."""
+"""The maximum number of scenarios in the sample."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What scenarios take. `cost` in US dollars is `None` if a price is unknown."""
+    """The expected usage of scenarios. `cost` in US dollars is `None` if a price is unknown."""
 
     calls: float
     input_tokens: float
@@ -44,15 +44,15 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What a run is expected to take.
+    """The expected usage of a run.
 
     Attributes:
-        scenarios: How many are planned.
-        sampled: How many of them were played to find out.
-        by_role: Role, model and what they take, for all scenarios.
-        total: Of all roles.
-        least: What the run would take if every scenario were like the one that took the fewest tokens, `most` the most;
-            without common calls, which belong to no scenario.
+        scenarios: The number of planned scenarios.
+        sampled: The number of these that were played for the estimate.
+        by_role: The role, the model and their usage, for all scenarios.
+        total: The usage of all roles.
+        least: The run's usage if every scenario used as few tokens as the cheapest one of the sample, `most` as the
+            most expensive one; without common calls, which belong to no scenario.
     """
 
     scenarios: int
@@ -71,18 +71,18 @@ async def estimated(
     note: Callable[[str], None],
     control: Control,
 ) -> CostEstimate:
-    """Plan the run in a file that is removed again, play a sample of it with understudies, and scale that up.
+    """Plan the run in a temporary file, play a sample of it with understudies, and extrapolate.
 
     Args:
         recipe: The recipe.
-        config: The run as it would be.
+        config: The configuration of the run.
         overrides: The user's prompts.
-        limits: For the prices.
-        note: Takes what planning has to say.
-        control: Stops it.
+        limits: The limits, for the prices.
+        note: Called with each note that planning leaves.
+        control: Stops the estimate.
 
     Raises:
-        RunError: If understudies cannot play the recipe; and whatever starting the run would raise.
+        RunError: If understudies cannot play the recipe; and any error that starting the run would raise.
     """
     for models in config.casts:
         for model in dict.fromkeys(binding.model for binding in models.values()):
@@ -110,7 +110,7 @@ async def estimated(
 
 
 def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
-    """Return the same run with every role played by an offline model."""
+    """Return the same configuration with every role played by an offline model."""
     played = stand_ins(library)
     models = {
         role: binding.model_copy(
@@ -161,12 +161,12 @@ def _scaled(
     config: RunConfig,
     prices: Prices,
 ) -> CostEstimate:
-    """From what the scenarios of the sample took to what all take.
+    """Extrapolate from the sample's usage to that of all scenarios.
 
-    How many common calls there will be is how many distinct things there are by a sample: those that were seen once
-    count with the square root of the factor, all others once. No estimate that knows the sample alone can be surer to
-    err by less (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct values",
-    PODS 2000, the estimator GEE).
+    The number of common calls is the number of distinct values, estimated from a sample: those that were seen once are
+    multiplied by the square root of the factor, all others count once. No estimator that knows only the sample has a
+    better error guarantee (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct
+    values", PODS 2000, the estimator GEE).
     """
     factor = total / sampled
     seen_once, shared = common

@@ -1,4 +1,4 @@
-"""The calls behind the faults that the gate finds, and what was wrong with rejected lines."""
+"""The calls behind the faults that the gate finds, and the faults of rejected lines."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Call = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CallsAtFault:
-    """The calls of a scenario as the gate sees them, by their rows in the ledger.
+    """The faulty calls of a scenario according to the gate, by their rows in the ledger.
 
     Attributes:
-        faults: What is wrong with what a call said; a call without a fault is not there.
-        rejected: The calls whose lines were asked for again, and heard by nobody.
+        faults: The faults of each call's reply; calls without a fault are left out.
+        rejected: The calls whose lines were requested again, and not seen by the other side.
     """
 
     faults: dict[int, list[DialogueFault]] = field(default_factory=dict)
@@ -34,24 +34,23 @@ class CallsAtFault:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A line that was said, and all that was said before it."""
+    """A line, and all lines before it."""
 
     line: Said
     before: Sequence[Said]
 
 
 def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> CallsAtFault:
-    """Join the faults of a scenario to the calls of the run itself that it made.
+    """Match the faults of a scenario to the run's own calls that it made.
 
-    A fault says in which line it stands, and a line is what a call of its speaker's replied; of two that said the
-    same, the first call said the first line. Rejected lines are in the ledger alone: they are looked at again, by the
-    rules as they are now.
+    A fault names its line, and a line is the reply of a call of its speaker; of two equal lines, the first call said
+    the first. Rejected lines are in the ledger only: they are checked again, by the current rules.
 
     Args:
         run: The run.
-        position: The scenario's.
-        calls: Its rows of the ledger, as `RunFile.calls` has them.
-        outcome: What came of it; nothing is joined if its faults are unknown.
+        position: The scenario's position.
+        calls: Its rows of the ledger, as from `RunFile.calls`.
+        outcome: Its outcome; nothing is matched if its faults are unknown.
     """
     found = CallsAtFault()
     if outcome.faults is None:
@@ -78,12 +77,12 @@ def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: 
 
 
 def _own(calls: Iterable[Call]) -> Iterator[Call]:
-    """The answered calls whose replies the outcome is made of, not those of later judges and of other branches."""
+    """Yield the answered calls that the outcome is made of, without those of later judges and other branches."""
     return (call for call in calls if call["judging"] is None and call["branch"] is None and call["reply"] is not None)
 
 
 def _rejected(tries: Sequence[Call]) -> Iterator[Call]:
-    """The last ask of every try but the last one, which was taken."""
+    """Yield the last ask of every try except the final one, which was accepted."""
     blocks = {(call["ask"] - 1) // ASKS: call for call in tries}
     yield from [blocks[number] for number in sorted(blocks)][:-1]
 
@@ -95,7 +94,7 @@ def _heard(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_Heard
 
 
 def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
-    """Which call wrote what stands in a place of texts that nobody says; one reply may hold many, as JSON."""
+    """Yield the call that wrote each text that nobody says, with its place; one reply may hold many texts, as JSON."""
     for talk in talks:
         for line in talk.looked_at() if talk.author else ():
             ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
@@ -109,7 +108,7 @@ def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int
 
 
 def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: WithGate) -> dict[int, _Heard]:
-    """What each call said, by its row."""
+    """Return the line that each call said, by the call's row."""
     said: dict[int, _Heard] = {}
     for each in heard:
         for call in calls:
@@ -120,5 +119,5 @@ def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: WithGate) -
 
 
 def _says(reply: str, line: Said, recipe: WithGate) -> bool:
-    """Whether a line is what is said of a reply, which may have had an end marker or a label with it."""
+    """Return whether a line stems from a reply, which may have had an end marker or a label as well."""
     return line.text in reply or (line.role == USER and line.text == recipe.spoken(reply))

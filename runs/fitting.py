@@ -1,7 +1,7 @@
-"""Whether a recipe's requests fit into the context windows of its models, before anything is sent.
+"""Check that a recipe's requests fit into the context windows of its models, before anything is sent.
 
-A few of its scenarios are played by understudies, and the requests that real models would get are counted. Understudies
-say little, so what does not fit here would not fit in the run either.
+Understudies play a few of its scenarios, and the requests that real models would get are counted. Understudies say
+little, so a request that does not fit here would not fit in the run either.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .gateway_setup import prompts_of
 from .recipe_check import graph_of
 
 LOOKED_AT, PLAYED = 64, 3
-"""Of so many scenarios at the beginning of the plan, the longest are played: so many."""
+"""The number of scenarios at the beginning of the plan that are examined, and the number of the longest ones played."""
 
 _TOLERANCE = 1.1
-"""Models count otherwise than we do; what is near is left to the server."""
+"""The tolerance for models whose tokenizers count differently; close cases are left to the server."""
 
 _SECONDS = 10.0
 _NO_LIMIT = 1_000_000
 
 
 class Unkept:
-    """A ledger that keeps nothing: its calls belong to no run."""
+    """A ledger that stores nothing, for calls that belong to no run."""
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
         """Let the call be made."""
@@ -47,14 +47,14 @@ class Unkept:
         return None
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Keep no attempt: only the outcome counts."""
+        """Ignore the attempt: only the result counts."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Keep no outcome: it is told to whoever asks."""
+        """Ignore the result: the caller gets it."""
 
 
 class _Largest(Unkept):
-    """Remembers the size of each role's largest request, in tokens."""
+    """A ledger that only tracks the size of each role's largest request, in tokens."""
 
     def __init__(self) -> None:
         self.by_role: dict[str, int] = {}
@@ -72,19 +72,19 @@ async def ensure_fits(
     models: Mapping[str, ModelBinding],
     stated: Mapping[str, int],
 ) -> None:
-    """Refuse a run whose requests are longer than a model's server says that it reads.
+    """Refuse a run whose requests exceed the context window that a model's server reports.
 
     Args:
         recipe: The recipe.
         options: Its options.
         seed: The run's seed.
         library: Its prompts.
-        models: Who plays.
-        stated: The windows that the user has stated, by model: their requests are looked at one by one when they are
-            made, and no server is asked.
+        models: The models by role.
+        stated: The context windows that the user has stated, by model: the requests of these models are checked one by
+            one when they are made, and no server is asked.
 
     Raises:
-        RunError: With both lengths, and what to do.
+        RunError: With both lengths, and advice.
     """
     windows = await asyncio.to_thread(_windows, models, stated)
     if not windows:
@@ -96,13 +96,13 @@ async def ensure_fits(
 
 
 def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow) -> str | None:
-    """Return why a role's requests do not fit into its model's window; `None` if they do.
+    """Return the reason why a role's requests do not fit into its model's window; `None` if they fit.
 
     Args:
         role: The role.
         binding: Its model.
         request: The tokens of its largest request.
-        window: What its server says.
+        window: The window that its server reports.
     """
     reply = (binding.max_reply or 0) if window.holds_reply else 0
     if request + reply <= window.tokens * _TOLERANCE:
@@ -124,8 +124,8 @@ async def largest_requests(
 ) -> Mapping[str, int]:
     """Return the tokens of each role's largest request in the longest of the first scenarios.
 
-    Understudies play them. Roles that are not reached are left out: an understudy cannot play the recipe, or it takes
-    too long.
+    Understudies play them. Roles that are not reached are left out, because an understudy cannot play the recipe, or it
+    takes too long.
     """
     ledger = _Largest()
     played = stand_ins(library)
@@ -139,7 +139,7 @@ async def largest_requests(
         plan = recipe.scenarios(chosen, stream(seed, "", "plan"), lambda _note: None)
         return sorted(islice(plan, LOOKED_AT), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
 
-    with suppress(Exception):  # whatever it is, the run itself will tell it: here it only ends the counting
+    with suppress(Exception):  # whatever it is, the run itself will report it: here it only ends the counting
         cast = Cast(prompts_of(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
         graph = graph_of(recipe, options).compile()
         async with asyncio.timeout(_SECONDS):

@@ -27,19 +27,19 @@ from .trust import players_named
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """How calls are made by one process; nothing of it changes what they say.
+    """The policy for one process's calls; it does not affect their content.
 
     Attributes:
-        limits: Budget, prices and rates.
-        concurrency: How many scenarios are under way at once.
-        replay_only: Make no call at all: every reply must be recorded.
-        fail_on_error: When failures stop the run.
-        patience: Seconds that the work waits for a provider that is away; 0 to let scenarios fail.
+        limits: Budget, prices and rate limits.
+        concurrency: The number of scenarios in progress at once.
+        replay_only: Whether to make no calls: every reply must be recorded.
+        fail_on_error: The bound on failures that stops the run.
+        patience: Seconds to wait for a provider that is unreachable; 0 to let scenarios fail.
         cache: The file in which replies are shared with other runs.
         otel: Whether a span of each call is sent to OpenTelemetry.
-        objects: Functions and graphs that play, by the names of their models.
-        workers: How many processes play; `None` for this one alone.
-        ray: The address of the Ray cluster that they are on; `None` for this machine.
+        objects: Functions and graphs that play roles, by the names of their models.
+        workers: The number of processes that play; `None` for this one alone.
+        ray: The address of the workers' Ray cluster; `None` for this machine.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
@@ -55,15 +55,15 @@ class CallPolicy:
 
     @property
     def is_alone(self) -> bool:
-        """Whether this process plays by itself."""
+        """Return whether this process plays by itself."""
         return self.workers is None and self.ray is None
 
 
 def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
-    """Make sure that there are the keys that calls will need; what is recorded or shared already needs none.
+    """Check that the keys that calls need are set; recorded and cached replies need none.
 
     Raises:
-        BindingError: Naming what is missing.
+        BindingError: Naming the missing keys.
     """
     if not policy.replay_only and policy.cache is None:
         check_keys(models)
@@ -78,15 +78,15 @@ def open_gateway(
     replies: Replies | None = None,
     shapes: Shapes | None = None,
 ) -> Iterator[Gateway]:
-    """The way to the models of a run: its ledger, and what bounds it.
+    """Open the gateway to the models of a run, with its ledger and limits.
 
     Args:
         store: The run.
-        policy: How calls are made.
-        patience: Seconds to wait for a provider that is away; somebody who looks on does not want to.
-        sharing: What it has in common with gateways of other processes, if there are others.
-        replies: Where replies of other runs are found, if somebody else has that file open.
-        shapes: What the run knows of the shapes that models can be held to; by default it is read from the file.
+        policy: The policy for calls.
+        patience: Seconds to wait for a provider that is unreachable; in interactive use there should be no wait.
+        sharing: The state shared with gateways of other processes, if there are any.
+        replies: The access to other runs' replies, if another process has that file open.
+        shapes: The reply formats that models have refused; by default they are read from the file.
     """
     limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
     spent = store.taken(limits.prices) if limits.budget.is_bounded and sharing is None else None
@@ -102,15 +102,15 @@ def open_gateway(
 
 
 def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
-    """The roles of a run, with its prompts, played by these models: the one place where names become players.
+    """Return the cast of a run: its prompts' roles, played by these models. Only here names become players.
 
     Raises:
-        TrustError: If one is code or at an address that only the run's author has named.
+        TrustError: If a model is code or at an address that only the run's author has named.
     """
     store.permit(players_named(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 
 def prompts_of(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:
-    """The prompts whose roles have models; a run keeps the others too, so that it can be judged later."""
+    """Return the prompts whose roles have models; a run stores the others too, so that it can be judged later."""
     return PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)

@@ -1,4 +1,4 @@
-"""Recipes as compiled graphs for LangGraph's server, with a context that requests give as JSON."""
+"""Recipes as compiled graphs for LangGraph's server, with a context that requests pass as JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dialoom.runs.recipes import load_recipe
 
 
 class MemoryLedger:
-    """A ledger for as long as the server lives: a fork that asks the same at the same place gets the same reply."""
+    """A ledger in memory: a fork that repeats a request at the same place gets the same reply."""
 
     def __init__(self) -> None:
         self._replies: dict[str, Completion] = {}
@@ -40,7 +40,7 @@ class MemoryLedger:
         self._begun = 0
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        """The reply to a call of this identity, or the number of a new one."""
+        """Return the recorded reply of a call with this key, or else the id of a new call."""
         if (known := await self.find(key, place)) is not None:
             return known
         self._begun += 1
@@ -48,21 +48,21 @@ class MemoryLedger:
         return self._begun
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
-        """The reply to a call of this identity."""
+        """Return the recorded reply of a call with this key; `None` if there is none."""
         return self._replies.get(key)
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Nobody reads of failed attempts here: the run's error says how the last one ended."""
+        """Ignore failed attempts: the run's error reports the last one."""
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Keep the reply, if there is one."""
+        """Record the reply, if there is one."""
         key = self._under_way.pop(id_)
         if record.completion is not None:
             self._replies[key] = record.completion
 
 
 class RequestError(RunError, ValueError):
-    """What a request asks for cannot be had. The server shows a client the messages of Python's own errors only."""
+    """A request that cannot be fulfilled. The server shows clients the messages of Python's own errors only."""
 
 
 class StageRequest(BaseModel):
@@ -81,12 +81,12 @@ _LOCAL = ("python:", "graph:")
 
 
 class Programme:
-    """What one served graph plays: a recipe with options, and who plays what is not said otherwise.
+    """The configuration of a served graph: a recipe with options, and the default models.
 
     Args:
         recipe: The recipe.
         options: Its options.
-        models: Models by role.
+        models: The models by role.
         overrides: A folder of prompts that replace the recipe's own.
 
     Raises:
@@ -103,11 +103,11 @@ class Programme:
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:
-        """The stage that a request asks for. Reads files and imports modules.
+        """Return the stage that a request describes. Reads files and imports modules.
 
         Raises:
-            RequestError: Naming what is wrong in the request.
-            DataError: If a source file of the recipe is wrong.
+            RequestError: Naming the invalid part of the request.
+            DataError: If a source file of the recipe is invalid.
         """
         try:
             return self._stage(request)
@@ -118,7 +118,7 @@ class Programme:
         models = self._bound(request)
         for binding in models.values():
             check_model(binding.model)
-        load_litellm()  # here rather than on the first call, as it would hold the server's event loop for seconds
+        load_litellm()  # here, as its import on the first call would block the server's event loop
         scenario = self._scenario(request.scenario, request.seed)
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
@@ -163,7 +163,7 @@ class Programme:
             raise RunError(f"scenario: {place}: {message}; it must be a whole {self.recipe.name} scenario") from error
 
     def _planned(self, number: int, seed: int) -> Scenario:
-        """A scenario by its number in the plan that a run with this seed would have."""
+        """Return a scenario by its number in the plan that a run with this seed would have."""
         scenarios = self.recipe.scenarios(self.options, stream(seed, "", "plan"), lambda _note: None)
         count = 0
         for count, scenario in enumerate(scenarios, start=1):
@@ -182,10 +182,10 @@ class ServedContext(StageRequest):
     _begun_at: int = PrivateAttr(1)
 
     async def begin(self, step: int) -> Stage:
-        """The stage of a thread that begins with this context, at a superstep; the thread will remember both.
+        """Return the stage of a thread that begins with this context, at a superstep; both are saved for the thread.
 
         Raises:
-            RequestError: Naming what is wrong in the context.
+            RequestError: Naming the invalid part of the context.
         """
         self._made = await asyncio.to_thread(self.programme.stage, self)
         self._begun_at = step
@@ -195,9 +195,10 @@ class ServedContext(StageRequest):
         return self._made
 
     async def stage(self, step: int) -> Stage:
-        """The stage for a node. A run that goes on with a thread takes what it leaves out from the thread's beginning.
+        """Return the stage for a node. A run that continues a thread inherits omitted values from its beginning.
 
-        Its steps are those of a run's file, which has no `begin`: so calls have the same places there, and seeds.
+        Its steps are counted as in a run's file, which has no `begin`, so that calls have the same places and seeds
+        there.
         """
         async with self._making:
             if self._made is None:
@@ -223,7 +224,7 @@ class ServedContext(StageRequest):
 
 
 BEGIN = "begin"
-"""The node before a recipe's own: it writes the state in which the scenario starts."""
+"""The node before a recipe's own nodes: it writes the scenario's initial state."""
 
 
 def serve(
@@ -232,18 +233,18 @@ def serve(
     models: Mapping[str, str] | None = None,
     prompts: Path | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """A recipe's graph for LangGraph's own server.
+    """Return a recipe's graph for LangGraph's own server.
 
     Args:
         recipe: An installed recipe's name, or `path/to/file.py:NAME`.
-        options: The recipe's options, by their names.
-        models: Models by role, for what a request leaves open; here also `python:` and `graph:` ones.
+        options: The recipe's options by name.
+        models: The models by role, for roles that a request leaves open; here also `python:` and `graph:` ones.
         prompts: A folder of prompts that replace the recipe's own.
 
     Raises:
         RunError: If there is no such recipe or role.
         PromptError: If a prompt cannot be read.
-        pydantic.ValidationError: If an option is unknown or wrong.
+        pydantic.ValidationError: If an option is unknown or invalid.
     """
     found = load_recipe(recipe)
     chosen = found.options_type.model_validate(options or {})
@@ -256,7 +257,7 @@ def serve(
 
 
 def _with_beginning(builder: Graph, recipe: Recipe) -> None:
-    """Put a node before the first ones, so that a request need not know in which state a scenario starts."""
+    """Add a node before the first ones, so that a request need not contain a scenario's initial state."""
     first = sorted(end for start, end in builder.edges if start == START)
     builder.edges -= {(START, end) for end in first}
     builder.branches[BEGIN] = builder.branches.pop(START, {})
@@ -268,7 +269,7 @@ def _with_beginning(builder: Graph, recipe: Recipe) -> None:
 
 def _beginning(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def begin(state: Any, config: RunnableConfig, runtime: Runtime[ServedContext]) -> dict[str, Any]:
-        """Writes what the input leaves out of the initial state."""
+        """Write the parts of the initial state that the input omits."""
         step = config["metadata"]["langgraph_step"]
         if step > 1 and any(state.values()):
             raise RequestError(

@@ -1,4 +1,4 @@
-"""What a user bounds a run by: nothing of it changes what is said, so it is kept beside the frozen configuration."""
+"""The user's limits on a run, stored apart from its frozen configuration because they do not affect its content."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from .errors import RunError
 from .store import RunFile
 
 _FEW = 20
-"""A share of failures says nothing before so many scenarios are finished."""
+"""The number of finished scenarios below which the share of failures is ignored."""
 
 _FASTEST = 10**12
-"""A minute; more is a slip of the hand."""
+"""Per minute; a higher rate is a typing error."""
 
 _WIDEST = 10**9
-"""Tokens; more is a slip of the hand."""
+"""Tokens; a larger window is a typing error."""
 
 _LONGEST = 86_400.0
-"""Seconds; a try of more than a day is a slip of the hand."""
+"""Seconds; an attempt of more than a day is a typing error."""
 
 BudgetLike: TypeAlias = "Budget | Mapping[str, Any] | None"
 """A budget, or its bounds by name."""
 
 Timeouts: TypeAlias = "float | Mapping[str, float | None] | None"
-"""Seconds of a try for every role, or by role; 0 or `None` for a role takes its bound away."""
+"""The time limit of an attempt in seconds, for every role or by role; 0 or `None` removes a role's limit."""
 
 Rates: TypeAlias = "int | Mapping[str, int | None] | None"
-"""A rate for every model, or by model; `None` for a model takes its rate away."""
+"""A rate limit for every model, or by model; `None` removes a model's limit."""
 
 Context: TypeAlias = "Mapping[str, int | None] | None"
-"""Tokens that a model reads, request and reply together, by model; `None` for a model takes what was said away."""
+"""The context window in tokens, request and reply together, by model; `None` removes a model's."""
 
 
 class RunLimits(BaseModel):
-    """Budget, prices, rates, time-outs and context windows of a run, as its file keeps them for whoever goes on.
+    """Budget, prices, rate limits, time limits and context windows of a run, stored in its file for when it is resumed.
 
     Attributes:
-        budget: The most that the run may take in all.
-        prices: Of models whose price LiteLLM does not know.
-        rpm: Requests per minute by model; under the empty name, for every model.
-        tpm: Tokens per minute, likewise.
-        timeouts: Seconds that one try of a call may take, by role; under the empty name, of every role.
-        context: Tokens that models read, by model; what is longer is not sent.
+        budget: The budget of the whole run.
+        prices: The prices of models that LiteLLM does not know.
+        rpm: The maximum number of requests per minute by model; under the empty name, for every model.
+        tpm: The maximum number of tokens per minute, likewise.
+        timeouts: The time limit of one attempt at a call in seconds, by role; under the empty name, for every role.
+        context: The context window in tokens by model; a longer request is not sent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,20 +72,20 @@ class RunLimits(BaseModel):
         context: Context = None,
         roles: Collection[str] = (),
     ) -> RunLimits:
-        """These limits with what is given now, which wins; what is not given stays as it is.
+        """Return these limits updated with the given ones; what is not given is kept.
 
         Args:
-            budget: The bounds that it names; one named as `None` is taken away.
-            prices: By model.
+            budget: The bounds to change; one that is `None` is removed.
+            prices: Prices by model.
             rpm: Requests per minute.
             tpm: Tokens per minute.
-            timeout: Seconds of a try.
-            context: Tokens that models read.
-            roles: Those that a time-out may be of.
+            timeout: The time limit of an attempt in seconds.
+            context: Context windows in tokens.
+            roles: The roles that may have a time limit.
 
         Raises:
-            RunError: If the budget is none, a rate or a window no whole number from 1, a time-out no number of seconds,
-                or of no role that there is.
+            RunError: If the budget is invalid, a rate or a window is no integer from 1, or a time limit is no number of
+                seconds or names an unknown role.
         """
         return RunLimits(
             budget=self.budget.changed(budget_of(budget)),
@@ -98,16 +98,16 @@ class RunLimits(BaseModel):
 
     @classmethod
     def of(cls, run: RunFile) -> RunLimits:
-        """Those that a run's file keeps."""
+        """Return the limits that a run's file stores."""
         return cls.model_validate_json(run.limits)
 
     @property
     def stated_prices(self) -> Prices:
-        """The prices, for the gateway."""
+        """The prices in the gateway's form."""
         return Prices(self.prices)
 
     def for_gateway(self, concurrency: int, replay_only: bool = False, patience: float = 0.0) -> Limits:
-        """All that the gateway keeps to."""
+        """Return the limits in the gateway's form."""
         return Limits(
             concurrency=concurrency,
             rpm=self.rpm,
@@ -121,7 +121,7 @@ class RunLimits(BaseModel):
         )
 
     def check_prices(self, models: Iterable[str]) -> None:
-        """Refuse a bound on the cost that nobody can keep to.
+        """Refuse a bound on the cost that cannot be enforced.
 
         Raises:
             RunError: If a model's price is unknown.
@@ -143,11 +143,11 @@ class RunLimits(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FailOnError:
-    """When a run that fails is stopped: after so many failures, or at such a share of them, of what is done at once.
+    """The bound on failures that stops a run: a number of failed scenarios, or a share of those finished.
 
     Attributes:
-        count: Failed scenarios.
-        percent: Failed ones in a hundred, once 20 are finished.
+        count: The number of failed scenarios.
+        percent: The percentage of failed scenarios, once 20 are finished.
     """
 
     count: int | None = None
@@ -155,7 +155,7 @@ class FailOnError:
 
     @classmethod
     def of(cls, value: int | str | None) -> FailOnError:
-        """Out of a number of scenarios, a text such as `5%`, or `None` for never.
+        """Parse a number of scenarios, a text such as `5%`, or `None` for no bound.
 
         Raises:
             RunError: If it is neither.
@@ -178,11 +178,11 @@ class FailOnError:
         )
 
     def exceeded(self, failed: int, finished: int) -> str | None:
-        """What is to be said when a run has to stop; `None` as long as it need not.
+        """Return the reason to stop the run; `None` while the bound is not reached.
 
         Args:
-            failed: Scenarios that failed.
-            finished: These and the ones that are done.
+            failed: The number of failed scenarios.
+            finished: The number of finished scenarios, failed or done.
         """
         if self.count is not None and failed >= self.count:
             return f"{failed:,} scenarios failed (fail_on_error {self.count})"
@@ -192,10 +192,10 @@ class FailOnError:
 
 
 def budget_of(given: BudgetLike) -> Budget | None:
-    """A budget out of its bounds by name, or as it is.
+    """Return a budget from its bounds by name, or as given.
 
     Raises:
-        RunError: If it is neither, or a bound is wrong.
+        RunError: If it is neither, or a bound is invalid.
     """
     if given is None or isinstance(given, Budget):
         return given

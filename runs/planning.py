@@ -34,20 +34,22 @@ from .trust import files_named, loads_named, players_named, recipe_named
 from .work_supply import in_thread
 
 Values = tuple[str, ...]
-"""A scenario's value of each facet by which is drawn."""
+"""A scenario's values of the facets that the sample is balanced by."""
 
 _MOST_PAIRS = 10_000
-"""Two facets of more pairs of values than that are not kept together: hardly any pair would come up twice."""
+"""The maximum number of pairs of values for which two facets are balanced jointly: with more, hardly any pair would
+be drawn twice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What was drawn.
+    """A sample of a plan.
 
     Attributes:
-        positions: Places in the whole plan, in its order.
-        total: How many scenarios the whole plan has.
-        covered: Of each facet, how many of its values were drawn and how many there are.
+        positions: The positions in the whole plan, in its order.
+        total: The number of scenarios in the whole plan.
+        covered: For each facet, the number of its values that were drawn and the number that there are.
     """
 
     positions: Sequence[int]
@@ -55,7 +57,7 @@ class Drawn:
     covered: dict[str, tuple[int, int]]
 
     def told(self) -> str:
-        """A line on it."""
+        """Return a one-line summary."""
         parts = [
             f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
             for name, (drawn, there) in self.covered.items()
@@ -65,17 +67,18 @@ class Drawn:
 
 
 def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, draw: random.Random) -> Drawn:
-    """Draw scenarios so that each value of each facet comes up as often as its share of the plan, as nearly as can be.
+    """Draw scenarios so that each value of each facet occurs as often as its share of the plan, as nearly as possible.
 
-    So do two values of two facets together, and those of all facets that matter most, so that none stands for
-    another: methods that came up with certain topics only could not be compared. One is drawn after the other, facet
-    by facet, by what lacks most so far; chance decides between equals. So a smaller sample is part of a larger one.
-    What is held is a small tuple for each scenario of the plan, not the scenario.
+    The same holds for pairs of values of two facets, and for the combinations of the facets with the fewest values, so
+    that facets are not confounded: methods that occur with certain topics only could not be compared. Scenarios are
+    drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties broken at random.
+    So a smaller sample is part of a larger one. Memory holds a small tuple for each scenario of the plan, not the
+    scenario.
 
     Args:
         scenarios: The whole plan.
-        size: How many; all if there are fewer.
-        first: The facet that matters most, e.g. whose people an export splits; then come those of few values.
+        size: The sample size; all scenarios are drawn if there are fewer.
+        first: The facet with priority, e.g. the one that an export is split by; then come those with few values.
         draw: The random stream.
     """
     rows = [{name: _key(value) for name, value in scenario.facets().items()} for scenario in scenarios]
@@ -98,7 +101,7 @@ def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, dra
 
 @dataclass(slots=True)
 class _Cell:
-    """Scenarios that are alike in the first facets: those of each value of the next one; or, at the end, themselves."""
+    """The scenarios with equal values of the first facets: grouped by the next one, or, after the last, themselves."""
 
     parts: dict[str, _Cell] = field(default_factory=dict)
     held: list[int] = field(default_factory=list)
@@ -114,7 +117,7 @@ class _Cell:
 
 
 class _Balance:
-    """How often a facet's values, and pairs of two facets' values, are in the plan and in what was taken of it."""
+    """The counts of facets' values, and of pairs of values of two facets, in the plan and in the sample."""
 
     def __init__(self, rows: Sequence[Values]) -> None:
         facets = range(len(rows[0]) if rows else 0)
@@ -129,10 +132,10 @@ class _Balance:
         self._taken: dict[tuple[int, ...], Counter[Values]] = {facets: Counter() for facets in self._there}
 
     def best(self, chosen: Sequence[str], parts: Mapping[str, _Cell]) -> str:
-        """The value of the next facet that goes best with those chosen of the facets before it; of equals the first.
+        """Return the value of the next facet that best fits those chosen for the facets before it; of equals the first.
 
-        A value that has its share already is none, unless all have: so what is chosen decides only in which order
-        values come up, and not how often.
+        A value that has reached its share is excluded, unless all have: so the chosen values affect only the order in
+        which values are drawn, and not how often.
         """
         facet = len(chosen)
         lacks = {value: self._lack((facet,), (value,)) for value in parts}
@@ -146,26 +149,26 @@ class _Balance:
         return max(wanted, key=place)
 
     def take(self, row: Sequence[str]) -> None:
-        """Count a scenario as taken."""
+        """Count a scenario as drawn."""
         for facets, taken in self._taken.items():
             taken[tuple(row[facet] for facet in facets)] += 1
         self._nth += 1
 
     def drawn(self, facet: int) -> int:
-        """How many of a facet's values have come up."""
+        """Return the number of a facet's values that were drawn."""
         return len(self._taken[facet,])
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
-        """How much is missing of the share that the next one taken completes, in parts of a scenario."""
+        """Return the shortfall from the share that the next draw completes, in scenarios times the plan's size."""
         return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
 
 
 def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
-    """Take one scenario away; returns its place."""
+    """Draw one scenario and return its position."""
     way: list[tuple[_Cell, str]] = []
     cell = root
     for _ in range(facets):
-        # Values stand in the order in which chance brought them, and the first of equals is taken.
+        # Values are in random order, and the first of equals is taken.
         value = balance.best([each for _, each in way], cell.parts)
         way.append((cell, value))
         cell = cell.parts[value]
@@ -186,10 +189,10 @@ Note = Callable[[str], None]
 
 
 def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> PromptLibrary:
-    """Check everything that can be checked before a file is made; returns the run's prompts.
+    """Check everything that can be checked before a file is created; return the run's prompts.
 
     Raises:
-        RunError, RecipeError, BindingError, PromptError: Naming what is wrong.
+        RunError, RecipeError, BindingError, PromptError: Naming the invalid setting.
     """
     graph_of(recipe, config.options)
     library = WithPrompts.of(recipe).library(overrides)
@@ -218,21 +221,21 @@ async def planned(
     is_stopped: Callable[[], bool] = lambda: False,
     is_for_good: bool = True,
 ) -> AsyncIterator[RunStore]:
-    """A new run, open for writing and planned, which happens in a thread. If planning fails, no file is left.
+    """Create a run with its plan in a thread, and open it for writing. If planning fails, no file is left.
 
     Args:
-        path: The file to be made.
+        path: The file to create.
         recipe: The recipe.
-        config: All that decides what the run does.
+        config: The run's configuration.
         library: Its prompts, from `prepare`.
-        note: Takes what planning has to say.
-        synchronous: What commits survive.
-        is_stopped: Asked before each scenario whether to give up.
-        is_for_good: Whether it is kept in mind what the user has given for this run.
+        note: Called with each note that planning leaves.
+        synchronous: The durability of commits.
+        is_stopped: Called before each scenario; true to stop.
+        is_for_good: Whether the user's trust in the named code is remembered for this run.
 
     Raises:
-        RecipeError, DataError, StoreError: With nothing left.
-        StoppedError: If planning was given up.
+        RecipeError, DataError, StoreError: No file is left.
+        StoppedError: If planning was stopped.
     """
 
     def made(is_given_up: Callable[[], bool]) -> RunStore:
@@ -243,20 +246,20 @@ async def planned(
             options = recipe.options_type.model_validate(config.options)
             players = [named for models in config.casts for named in players_named(models)]
             named = [*recipe_named(config.recipe), *players, *files_named(options)]
-            if is_for_good:  # before the plan, as it may be another process that writes it
+            if is_for_good:  # before the plan, because another process may write the plan
                 store.give(named)
             try:
                 write_plan(store, recipe, note, is_given_up)
             except StoreError as error:
-                if isinstance(error.__cause__, sqlite3.Error):  # what it says of a run that stays is wrong here
+                if isinstance(error.__cause__, sqlite3.Error):  # its message about an existing run is wrong here
                     raise store_error(path, error.__cause__, is_new=True) from error
                 raise
             if is_for_good:
                 store.remember()
-            unplanned.pop_all()  # it stays
+            unplanned.pop_all()  # keep the file
         return store
 
-    with ExitStack() as opened:  # also what a thread has made whose result nobody waits for any more
+    with ExitStack() as opened:  # also closes a store that a thread has opened after its caller was cancelled
         yield await in_thread(lambda is_given_up: opened.enter_context(made(is_given_up)), is_stopped)
 
 
@@ -264,7 +267,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     """Write the plan of a run that has none yet.
 
     Raises:
-        RecipeError, DataError, StoreError, StoppedError: With no plan written.
+        RecipeError, DataError, StoreError, StoppedError: No plan is written.
         RunError: If no scenario fits the options.
     """
     config = store.config
@@ -286,7 +289,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
             yield scenario
 
     scenarios = whole(notes.append)
-    if config.sample is not None:  # the plan is made twice, as it may be too much to hold
+    if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
         drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
         chosen = frozenset(drawn.positions)
@@ -301,7 +304,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
 
 
 def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """A set of judgements to be: its name, who judges, and with which prompts."""
+    """Return a new set of judgements: its name, the judging models, and their prompts."""
     return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in prompts_of(library, models).values()})
 
 

@@ -1,4 +1,4 @@
-"""Events, progress and stop rules of work under way."""
+"""Events, progress and stop rules of work in progress."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .store.status import FailureCause
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is, what it has taken, and what went wrong, at one moment.
+    """A run's progress, spend and errors at one moment.
 
     Attributes:
-        status: Scenarios and calls.
-        by_model: What the calls took, by model.
-        bounds: How it stands to its budget, and what providers turned away.
-        unparsed: Judgements of its own set whose replies could not be read.
-        causes: Of what its failed scenarios failed, the most frequent first; no more than ten.
-        is_played: Whether another process writes it now.
+        status: The numbers of scenarios and calls.
+        by_model: The usage of the calls by model.
+        bounds: The run's status against its budget, and the rejected calls by provider.
+        unparsed: The number of unparsed judgements in its own set.
+        causes: The causes of failed scenarios, the most frequent first; at most ten.
+        is_played: Whether another process is writing the run now.
     """
 
     status: Status
@@ -40,7 +40,7 @@ class RunProgress:
 
     @classmethod
     def of(cls, run: RunFile) -> RunProgress:
-        """Read from a run's file."""
+        """Read the progress from a run's file."""
         sets = run.judgement_sets()
         unparsed = run.unparsed(sets[0].name) if sets else 0
         is_played = is_written_by_another(run.path)
@@ -49,19 +49,19 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Something that planning found worth saying, such as what was mended in the source."""
+    """A note that planning left, such as a repair of the source data."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A new run's file is there, with its plan.
+    """A new run's file was created, with its plan.
 
     Attributes:
         path: The run's file.
-        config: What the run was told.
-        scenarios: How many there are.
+        config: The run's configuration.
+        scenarios: The number of scenarios.
     """
 
     path: Path
@@ -71,14 +71,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """What had not come out well is to be done again.
+    """Failed or unparsed work was marked to be repeated.
 
     Attributes:
-        failed: Failed scenarios (or, of a later set of judgements, judgings) that go on.
-        too_long: Those that do not: a request was longer than its model reads, and no window was given now.
-        anew: Scenarios that start from their beginning; what was judged of them is dropped.
-        unparsed: Scenarios whose unparsed judgements are made again.
-        judging: The set of judgements, if it is one.
+        failed: The number of failed scenarios (or, for a later set of judgements, judgings) that continue.
+        too_long: The number of those that do not: a request exceeded its model's context, and no window was given now.
+        anew: The number of scenarios that restart from their beginning; their judgements are deleted.
+        unparsed: The number of scenarios whose unparsed judgements are repeated.
+        judging: The set of judgements, if there is one.
     """
 
     failed: int | None = None
@@ -90,13 +90,13 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """Work begins.
+    """Work has begun.
 
     Attributes:
         path: The run's file.
         action: `playing`, `judging` or `judging again`.
-        scenarios: How many are to be worked on.
-        judging: The set of judgements that they go to, if it is a judging.
+        scenarios: The number of scenarios to work on.
+        judging: The set that the judgements are added to, if it is a judging.
     """
 
     path: Path
@@ -110,7 +110,7 @@ class ScenarioDone:
     """A scenario is done (or judged).
 
     Attributes:
-        number: Its place in the plan, from 1.
+        number: Its number in the plan, from 1.
         id: Its id.
     """
 
@@ -120,13 +120,13 @@ class ScenarioDone:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFailed:
-    """A scenario failed; the others go on.
+    """A scenario failed; the others continue.
 
     Attributes:
-        number: Its place in the plan, from 1.
+        number: Its number in the plan, from 1.
         id: Its id.
-        fault: Whose fault it is.
-        error: What went wrong.
+        fault: The party at fault.
+        error: The error message.
         cause: Equal for scenarios that failed by the same permanent error of a provider; see `lasting_cause`.
     """
 
@@ -139,7 +139,7 @@ class ScenarioFailed:
 
 @dataclass(frozen=True, slots=True)
 class NodeSaid:
-    """A node has something to say of a long piece of work. Nothing of it is kept."""
+    """A node's message about a long-running operation. It is not stored."""
 
     id: str
     text: str
@@ -147,12 +147,12 @@ class NodeSaid:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The work is stopped early, of its own accord: nothing new begins.
+    """The work stops early, by itself: nothing new begins.
 
     Attributes:
-        fault: `budget` if it is used up, `provider, away` if there is no more patience with a provider, `provider,
-            permanent` if one scenario after the other meets the same error; `None` if too many scenarios failed.
-        reason: Why, in a sentence.
+        fault: `budget` if it is used up, `provider, away` if a provider was unreachable for too long, `provider,
+            permanent` if scenario after scenario meets the same error; `None` if too many scenarios failed.
+        reason: The reason, in a sentence.
         setting: The option that bounds the work.
     """
 
@@ -163,11 +163,11 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """Workers are done.
+    """The workers have finished.
 
     Attributes:
-        seconds: From the first deal to the end.
-        busy: Seconds of these in which each worker had scenarios under way.
+        seconds: The time from the first lease to the end.
+        busy: The seconds of it in which each worker had scenarios in progress.
     """
 
     seconds: float
@@ -180,10 +180,10 @@ class Ended:
 
     Attributes:
         path: The run's file.
-        done: Scenarios that came out.
-        failed: Scenarios that failed.
+        done: The number of scenarios that succeeded.
+        failed: The number of scenarios that failed.
         is_complete: Whether every scenario was reached: not after an interrupt, nor when the work was stopped.
-        stopped: Why it was stopped of its own accord, if it was.
+        stopped: The reason if the work stopped by itself.
         judging: The set of judgements, if it was a judging.
     """
 
@@ -202,22 +202,22 @@ Event: TypeAlias = (
 
 
 SAME_IN_A_ROW = 5
-"""So many scenarios in a row that fail by the same permanent error of a provider stop the work."""
+"""The number of consecutive scenarios failing by the same permanent error of a provider that stops the work."""
 
 
 class WorkTally:
-    """Counts results, passes them on, and stops the work when going on makes no sense.
+    """A counter of results that forwards them, and stops the work when continuing is pointless.
 
     Args:
-        on_event: Is told of each result.
-        fail_on_error: When failures stop the work.
-        drain: Has the work stop as an interrupt does.
+        on_event: Called with each result.
+        fail_on_error: The bound on failures that stops the work.
+        drain: Stops the work gracefully, as an interrupt does.
 
     Attributes:
-        done: Scenarios that came out.
-        failed: Scenarios that failed.
-        stopped: Why the work stopped of its own accord.
-        is_draining: Whether it was asked to stop, by anybody.
+        done: The number of scenarios that succeeded.
+        failed: The number of scenarios that failed.
+        stopped: The reason if the work stopped by itself.
+        is_draining: Whether the work was asked to stop, by anyone.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class WorkTally:
             self.stop(Stopping(Fault.PROVIDER_PERMANENT, said))
 
     def stop(self, stopping: Stopping) -> None:
-        """Stop as an interrupt does; the first reason is the one that counts."""
+        """Stop gracefully, as an interrupt does; only the first reason is kept."""
         if not self.is_draining:
             self.stopped = stopping
             self._on_event(stopping)

@@ -1,4 +1,4 @@
-"""Whether a recipe has what all recipes have; told in a sentence, before anything is done with it."""
+"""Checks that a recipe has all required parts, with a clear message before it is used."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PIECES = ("name", "summary", "roles", "prompts", "scenario_type")
 
 
 def checked_recipe(found: Any, spec: str) -> Recipe:
-    """What was found under a name, as a recipe.
+    """Return a recipe for the object found under a name.
 
     Args:
         found: A recipe, or its class.
         spec: The name, for messages.
 
     Raises:
-        RunError: If it is no recipe, or a piece of it is missing.
+        RunError: If it is no recipe, or a part of it is missing.
     """
     from dialoom.graphs import Recipe
 
@@ -40,14 +40,14 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
 
 
 def graph_of(recipe: Recipe, options: Any) -> Graph:
-    """A recipe's graph, not compiled yet.
+    """Return a recipe's uncompiled graph.
 
     Args:
         recipe: The recipe.
         options: Its options, as an instance of their type or as plain values.
 
     Raises:
-        RunError: If it gives anything else.
+        RunError: If the recipe returns anything else, or its graph has no end.
     """
     from langgraph.graph import StateGraph
 
@@ -67,7 +67,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
 
 
 def _ends(graph: Graph) -> bool:
-    """Return whether the end can be reached; true where a graph does not say before where a node leads."""
+    """Return whether the end can be reached; true if a node's successors are not declared."""
     from langgraph.graph import END, START
 
     following: dict[str, set[str]] = defaultdict(set)
@@ -91,7 +91,7 @@ def _ends(graph: Graph) -> bool:
 
 
 def facets_named(recipe: Recipe) -> Mapping[str, str]:
-    """Return the facets that a recipe's pivots and `facets` name, and where."""
+    """Return the facets that a recipe's pivots and `facets` name, with the place of each."""
     named = {facet.name: f"pivot {pivot.name!r}" for pivot in recipe.pivots for facet in pivot.facets}
     return {**named, **{facet.name: "`facets`" for facet in recipe.facets}}
 

@@ -1,4 +1,4 @@
-"""Finding recipes: by entry point (`dialoom.recipes`), by `path/to/file.py:NAME`, or as they are."""
+"""Lookup of recipes: by entry point (`dialoom.recipes`), by `path/to/file.py:NAME`, or as objects."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 GROUP = "dialoom.recipes"
 OBJECT = "object:"
-"""Begins the name of a recipe that was given as an object: it is known to the process that was given it."""
+"""The prefix of the name of a recipe that was passed as an object: only the process that it was passed to knows it."""
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
 
 def recipe_names() -> list[str]:
-    """The registered recipes, without importing them."""
+    """Return the names of the registered recipes, without importing them."""
     return sorted(_entry_points())
 
 
 def is_file_spec(spec: str) -> bool:
-    """Whether a recipe is named by its file."""
+    """Return whether a name is that of a recipe in a file."""
     path, colon, name = spec.rpartition(":")
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
 def is_relative_file(spec: str) -> bool:
-    """Whether a recipe is named by its file, relative to some folder."""
+    """Return whether a name is that of a recipe in a file with a relative path."""
     return is_file_spec(spec) and not Path(spec.rpartition(":")[0]).expanduser().is_absolute()
 
 
 def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
-    """A recipe's name, with a relative path in the first of some folders that has the file; `None` if none has."""
+    """Return a recipe's name with its relative path in the first folder that has the file; `None` if none has."""
     if not is_relative_file(spec):
         return spec
     path = spec.rpartition(":")[0]
@@ -47,12 +47,12 @@ def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
 
 
 def load_recipe(spec: str, run: Path | None = None, folders: Sequence[Path] = ()) -> Recipe:
-    """The recipe of a name or of `path/to/file.py:NAME`.
+    """Return the recipe with a name or `path/to/file.py:NAME`.
 
     Args:
-        spec: The name, as it was given or as a run's file keeps it.
-        run: The run's file, if it is of one.
-        folders: Where a relative path is looked for, one after the other; by default in the working folder.
+        spec: The name, as given or as stored in a run's file.
+        run: The run's file, if it is a run's recipe.
+        folders: The folders in which a relative path is looked up, in order; by default the working folder.
 
     Raises:
         RunError: If there is none, or it is no recipe.
@@ -78,7 +78,7 @@ def load_recipe(spec: str, run: Path | None = None, folders: Sequence[Path] = ()
 
 
 def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
-    """A recipe, and the name by which a run's file keeps it.
+    """Return a recipe with the name that a run's file stores for it.
 
     Args:
         recipe: A name, `path/to/file.py:NAME`, a recipe or its class.
@@ -97,7 +97,7 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
 
 
 def check_same(kept: str, given: Recipe) -> None:
-    """Check that a run is gone on with by the recipe that made it.
+    """Check that a run is resumed with the recipe that made it.
 
     Args:
         kept: The name of the recipe that made the run.
@@ -113,16 +113,16 @@ def check_same(kept: str, given: Recipe) -> None:
 
 
 def option_names(recipe: Recipe) -> dict[str, str]:
-    """The names by which a recipe's options can be given, aliases among them, with those of their fields."""
+    """Return the names and aliases by which a recipe's options can be given, each with its field's name."""
     fields = recipe.options_type.model_fields
     return {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
 
 
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
-    """A recipe's options out of plain values, by their names or aliases; what is not given has its default.
+    """Return a recipe's options from plain values by name or alias; others have their defaults.
 
     Raises:
-        RunError: Naming the option and the value that is wrong.
+        RunError: Naming the invalid option and its value.
     """
     from pydantic import ValidationError
 
@@ -153,22 +153,22 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | No
         name = names.get(problem.place.partition(".")[0])
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
-            first = names.get(shown.partition(" ")[0])  # a complaint about several options begins with one of them
+            first = names.get(shown.partition(" ")[0])  # a message about several options begins with one of them
             text = shown if first is not None else f"options: {shown}"
             raise RunError(text, setting=first or "options") from error
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
 
 
 def _file_spec(recipe: Recipe) -> str | None:
-    """`path/to/file.py:NAME` of a recipe that any process can import; `None` of a notebook's or a local one."""
+    """Return `path/to/file.py:NAME` of a recipe that any process can import; `None` for a notebook's or a local one."""
     module = sys.modules.get(type(recipe).__module__)
     source = Path(getattr(module, "__file__", None) or "")
     if module is None or module.__name__ == "__main__" or source.suffix != ".py" or not source.is_file():
         return None
     name = next((name for name, value in vars(module).items() if value is recipe), None)
-    if name is None and not vars(recipe):  # without values of its own it is what its class makes
+    if name is None and not vars(recipe):  # without attributes of its own it equals a new instance
         name = type(recipe).__name__ if vars(module).get(type(recipe).__name__) is type(recipe) else None
-    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # a part of a package
+    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # part of a package
         return None
     path = source.resolve()
     here = Path.cwd()
@@ -176,19 +176,19 @@ def _file_spec(recipe: Recipe) -> str | None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """What installed packages register, by name; of equal names the one that would be imported."""
+    """Return the entry points of installed packages by name; of equal names the one that would be imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
         try:
             found |= _entry_points_in(folder, Path(folder).stat().st_mtime_ns)
-        except OSError:  # there need not be such a folder
+        except OSError:  # the folder need not exist
             continue
     return found
 
 
 @lru_cache(maxsize=64)
 def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
-    """Kept until something is installed there: finding them reads a file of each package."""
+    """Return a folder's entry points, cached until the folder changes: finding them reads a file of each package."""
     points = (point for package in distributions(path=[folder]) for point in package.entry_points)
     return {point.name: point for point in points if point.group == GROUP}
 

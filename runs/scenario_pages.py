@@ -25,11 +25,11 @@ from .store.episodes import RecordedEpisode
 
 
 class NotYetError(UndefinedError):
-    """Something that is there only later."""
+    """A list element that does not exist yet, but may later."""
 
 
 class Unknown(StrictUndefined):
-    """What an expression names and is not there; the message says what there is instead."""
+    """A name in an expression that does not exist; the message lists the existing ones."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class Unknown(StrictUndefined):
 
 
 class Absent(Undefined):
-    """A figure that was not had, such as an unparsed score: no comparison with it holds, and it counts as false."""
+    """A missing value, such as an unparsed score: every comparison with it is false, and so is the value itself."""
 
     __slots__ = ()
 
@@ -62,22 +62,22 @@ class Absent(Undefined):
 
 class _Environment(Sandbox):
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A mapping's own keys first: `pool.items` is what the state calls so, never the method."""
+        """Return an attribute, preferring a mapping's own keys: `pool.items` is the state's key, never the method."""
         if isinstance(obj, Absent):
-            return obj  # a part of what was not had was not had either
+            return obj  # a part of a missing value is missing as well
         return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
 
 
 _ENVIRONMENT = _Environment(undefined=Unknown)
 _LONGEST = 1_000
-"""Characters of an expression: what one computes is bounded by its length."""
+"""The maximum length of an expression in characters, which bounds its computation."""
 
 
 def compiled(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-    """Return what computes an expression's value from the values of its names; and these names.
+    """Return a function that evaluates an expression from the values of its names, and these names.
 
     Raises:
-        TemplateError: If it is no expression, or longer than 1,000 characters.
+        TemplateError: If it is invalid, or longer than 1,000 characters.
     """
     if len(text) > _LONGEST:
         raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_LONGEST:,}", 1)
@@ -101,7 +101,7 @@ OF_EACH = (
     "counts",
     "scores",
 )
-"""What every recipe's scenarios have; beside these stand its own facets, counts and metrics, by their names."""
+"""The names that every recipe's scenarios have, besides its own facets, counts and metrics."""
 
 
 _OF_WORDS = frozenset({"lines", "messages", "judgements"})
@@ -111,7 +111,7 @@ class Score(float):
     """A metric's mean score of a whole conversation, with that of each target as an attribute: `naturalness.user`."""
 
     def __new__(cls, judgements: list[Judgement]) -> Score:
-        """The mean of what has a score."""
+        """Compute the mean over the judgements with a score."""
         by_target: dict[str, list[float]] = {}
         for each in judgements:
             if each.score is not None:
@@ -123,27 +123,27 @@ class Score(float):
 
 
 def known_kinds(recipe: Recipe) -> list[str]:
-    """The kinds of faults that there are: those of the rules, and the recipe's own."""
+    """Return the kinds of faults: those of the rules, and the recipe's own."""
     return [*KINDS, *WithGate.of(recipe).fault_kinds]
 
 
 class FaultCount(int):
-    """How many faults a dialogue has; those of a role or kind, also judges', are attributes: `faults.user`."""
+    """The number of faults in a dialogue; those of a role or kind, also judges', are attributes: `faults.user`."""
 
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
-        """Count them; a role or kind that the recipe does not have is no attribute."""
+        """Count the faults; a role or kind that the recipe does not have is no attribute."""
         made = super().__new__(cls, dialogue_faults(faults))
         made.__dict__.update(dict.fromkeys((*known_kinds(recipe), USER, *recipe.roles), 0))
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 
     def __repr__(self) -> str:
-        """For whoever asks for a part that there is not."""
+        """Return a hint for the error message about an unknown attribute."""
         return f"there are roles and kinds, such as {USER} and {next(iter(KINDS))}"
 
 
 def means_of(episode: Episode) -> dict[str, float]:
-    """The mean score of each metric and target, such as `naturalness.user`, over all that has a score."""
+    """Return the mean score of each metric and target, such as `naturalness.user`, over all judgements with a score."""
     found: dict[str, list[float]] = {}
     for each in episode.outcome.judgements:
         if each.score is not None:
@@ -152,7 +152,7 @@ def means_of(episode: Episode) -> dict[str, float]:
 
 
 def scores_of(episode: Episode) -> dict[str, Score]:
-    """The scores of whole conversations by metric; by turn where there is none of the whole. Unparsed ones are none."""
+    """Return the scores by metric: of the whole conversation, or else of its turns. Unparsed judgements have none."""
     found: dict[str, list[Judgement]] = {}
     scored = [each for each in episode.outcome.judgements if each.score is not None]
     whole = {each.metric for each in scored if each.turn is None}
@@ -164,10 +164,10 @@ def scores_of(episode: Episode) -> dict[str, Score]:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """An expression that was understood, and tells of each scenario of a run whether it is wanted.
+    """A compiled expression that selects scenarios of a run.
 
     Attributes:
-        text: As it was written, such as `personalization >= 3 and ended_by == 'user_terminated'`.
+        text: The source, such as `personalization >= 3 and ended_by == 'user_terminated'`.
         setting: The option that it was given as, for messages.
     """
 
@@ -179,7 +179,7 @@ class Where:
 
     @classmethod
     def parse(cls, text: str, run: RunFile, setting: str = "where") -> Where:
-        """An expression over a run's scenarios.
+        """Compile an expression over a run's scenarios.
 
         Args:
             text: The expression.
@@ -187,7 +187,7 @@ class Where:
             setting: The option that it is given as.
 
         Raises:
-            RunError: If it is none, names what they do not have, or says nothing of them.
+            RunError: If it is invalid, uses a name that does not exist, or uses no name at all.
         """
         try:
             value, names = compiled(text)
@@ -204,22 +204,22 @@ class Where:
 
     @property
     def needs_words(self) -> bool:
-        """Whether it asks for what was said, and not only for figures."""
+        """Return whether the expression uses messages or other texts, and not only numbers."""
         return not self._names.isdisjoint(_OF_WORDS) or BY_JUDGES in self.text
 
     def keeps(self, episode: RecordedEpisode) -> bool:
-        """Whether what came of a scenario is wanted.
+        """Return whether the expression holds for a scenario.
 
         Raises:
-            RunError: If the expression cannot be told, as when it compares a text with a number.
+            RunError: If it cannot be evaluated, such as when it compares a string with a number.
         """
         return bool(self.value(episode))
 
     def value(self, episode: RecordedEpisode) -> Any:
-        """What the expression comes to; `None` if that was not had.
+        """Return the expression's value; `None` if it is missing.
 
         Raises:
-            RunError: As `keeps`.
+            RunError: As for `keeps`.
         """
         values = _values(episode, self._run.recipe)
         if "number" in self._names:
@@ -227,17 +227,17 @@ class Where:
         absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
         try:
             value = self._value({**values, **absent})
-        except Exception as error:  # whatever an expression raises is about the expression
+        except Exception as error:  # whatever is raised is a fault of the expression
             text = f"{self.setting} {self.text!r} cannot be told of {episode.id}: {error}"
             raise RunError(text, setting=self.setting) from error
         return None if isinstance(value, Undefined) else value
 
 
 def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
-    """Finished scenarios in plan order, with one set of judgements: all, or those that an expression holds of.
+    """Yield finished scenarios in plan order with one set of judgements: all, or those that an expression selects.
 
     Raises:
-        RunError: If the expression is wrong.
+        RunError: If the expression is invalid.
         StoreError: If there is no such set.
     """
     episodes = run.episodes(judging)
@@ -251,17 +251,17 @@ def every(
     sort: Where | None = None,
     on_look: Callable[[int], None] = lambda _position: None,
 ) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Every scenario's position and the figures of it, in plan order; words are there only if an expression needs them.
+    """Yield every scenario's position and data in plan order, with texts only if an expression needs them.
 
     Args:
         run: The run.
         judging: The set of judgements; by default the oldest.
-        where: Only those that this expression holds of.
-        sort: What they will be sorted by.
-        on_look: Is told the position of each that is looked at.
+        where: An expression that selects scenarios.
+        sort: The expression that they will be sorted by.
+        on_look: Called with the position of each scenario that is examined.
 
     Raises:
-        RunError: If the expression is wrong.
+        RunError: If the expression is invalid.
         StoreError: If there is no such set.
     """
     wanted = None if where is None else Where.parse(where, run)
@@ -273,7 +273,7 @@ def every(
 
 
 def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Every scenario as exports have it; a pending one has neither messages nor ending."""
+    """Yield every scenario as exports have it; a pending one has neither messages nor an ending."""
     finished = run.episodes(judging)
     ahead = next(finished, None)
     for (position, id_, _, _), facets in zip(run.listing(), run.planned_facets(), strict=True):
@@ -287,10 +287,10 @@ def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpi
 def in_order(
     found: Iterable[tuple[int, RecordedEpisode]], by: Where, is_reversed: bool = False
 ) -> list[tuple[int, RecordedEpisode]]:
-    """Scenarios by what an expression comes to, numbers before texts; those that have no value come last.
+    """Sort scenarios by an expression's value, numbers before strings; those without a value come last.
 
     Raises:
-        RunError: If it comes to something that has no order.
+        RunError: If a value has no order.
     """
     valued = [(by.value(episode), position, episode) for position, episode in found]
     for value, _, episode in valued:
@@ -326,20 +326,20 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it, and of how much; what it raises ends it."""
+"""Called with the operation, the progress and the total; an exception that it raises ends the operation."""
 
 _STEP = 500
-"""Scenarios from one word of progress to the next."""
+"""The number of scenarios between two progress reports."""
 _MOST_KEPT = 4
 
 _kept: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
-"""What expressions held of, as long as the run's file is the same: pages of one list ask for it again and again."""
+"""The results of expressions, cached while the run's file is unchanged: the pages of one list repeat the query."""
 _keeping = Lock()
-"""Threads ask, too."""
+"""Guards the cache, because several threads use it."""
 
 
 def unheard(_what: str, _done: int, _of: int) -> None:
-    """Progress that nobody wants to hear of."""
+    """Ignore progress."""
 
 
 def listed(
@@ -351,7 +351,7 @@ def listed(
     limit: int,
     on_progress: OnProgress = unheard,
 ) -> ScenarioPage:
-    """A page of a run's scenarios; see `dialoom.Run.scenarios`."""
+    """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
     wanted, found = _wanted(run, query, where, said, on_progress)
     page = run.page(wanted, offset, limit)
     shown = {row.position: found[row.position] for row in page.rows if row.position in found}
@@ -362,14 +362,14 @@ def listed(
 def neighbours(
     run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, said: str | None
 ) -> Neighbours | None:
-    """What stands beside a scenario in such a list; see `dialoom.Run.neighbours`."""
+    """Return the neighbours of a scenario in such a list; see `dialoom.Run.neighbours`."""
     return run.neighbours(run.resolve(str(scenario)), _wanted(run, query, where, said, unheard)[0])
 
 
 def _wanted(
     run: RunFile, query: ScenarioQuery, where: str | None, said: str | None, on_progress: OnProgress
 ) -> tuple[ScenarioQuery, dict[int, int]]:
-    """A query that knows which scenarios an expression and words leave, and the text in which each has the words."""
+    """Return a query narrowed by an expression and by words, and the text in which each scenario has the words."""
     among: Collection[int] | None = query.among
     found: dict[int, int] = {}
     if said:
@@ -382,7 +382,7 @@ def _wanted(
 
 
 def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
-    """The positions of the scenarios that an expression holds of."""
+    """Return the positions of the scenarios that an expression selects."""
     key = (signature(run.path), str(run.path.resolve()), judging, where)
     with _keeping:
         known = _kept.get(key)
@@ -396,7 +396,7 @@ def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgr
         known = frozenset(position for position, _ in every(run, judging, where, on_look=look))
     with _keeping:
         _kept.pop(key, None)
-        _kept[key] = known  # the last in the line of those that go
+        _kept[key] = known  # moved to the end, to be dropped last
         while len(_kept) > _MOST_KEPT:
             del _kept[next(iter(_kept))]
     return known

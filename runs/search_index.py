@@ -1,4 +1,4 @@
-"""A full-text index of what was said, kept in a file beside the run so that searching never writes to it."""
+"""A full-text index of messages, in a file of its own so that searching never writes to the run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .store.connections import signature
 
 _LAYOUT = 2
 _STEP = 500
-"""Conversations and texts from one word of progress to the next."""
+"""The number of conversations or texts between two progress reports."""
 _PATIENCE = 60.0
-"""Seconds to wait for another process that brings it up to date."""
+"""Seconds to wait for another process that is updating the index."""
 
 
 class SpokenIndex:
-    """The words of a run's finished conversations.
+    """A full-text index of a run's finished conversations.
 
     Args:
-        run: The run, open for as long as this is used.
-        folder: Where indexes are kept; by default the user's folder for caches.
+        run: The run, open for as long as the index is used.
+        folder: The folder for indexes; by default the user's cache folder.
 
     Raises:
-        OutputError: If the index cannot be kept there.
+        OutputError: If the index cannot be stored there.
     """
 
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
@@ -42,16 +42,15 @@ class SpokenIndex:
     def search(
         self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
     ) -> dict[int, int]:
-        """Where the words were said.
+        """Return the scenarios in which the words were said.
 
         Args:
-            words: Words that stand in one message, in any order; `"in quotes"` beside each other; `begin*` for what
-                begins so.
-            on_progress: While the index is made or brought up to date, is told what is being done, how much of it, and
-                of how much; what it raises ends it.
+            words: Words that occur in one message, in any order; `"in quotes"` as a phrase; `begin*` for a prefix.
+            on_progress: Called with the operation, the progress and the total while the index is created or updated; an
+                exception that it raises ends the operation.
 
         Returns:
-            The positions of scenarios, each with the id of the first text in which they stand.
+            The positions of scenarios, each with the id of the first text that contains the words.
 
         Raises:
             RunError: If there is no word in it.
@@ -67,7 +66,7 @@ class SpokenIndex:
             return dict(found.fetchall())
 
     def _update(self, connection: sqlite3.Connection, on_progress: Callable[[str, int, int], None]) -> None:
-        """Take in what has been said since the run's file was written last."""
+        """Index the messages that were added since the last update."""
         mark = repr(signature(self._run.path))
         if connection.execute("SELECT mark FROM taken_in").fetchone() == (mark,):
             return
@@ -99,7 +98,7 @@ class SpokenIndex:
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous = OFF")  # it can be made again
+            connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
             if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
                 _make(connection)
             yield connection
@@ -122,7 +121,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def _wanted(words: str) -> str:
-    """The words as FTS5 takes them: each quoted, so that none of them is an operator."""
+    """Return the words as an FTS5 query: each quoted, so that none of them is an operator."""
     found = [*_terms(words)]
     if not any(char.isalnum() for term in found for char in term):
         raise RunError(f"said {words!r:.80}: there is no word in it", setting="said")
@@ -140,12 +139,12 @@ def _terms(words: str) -> Iterable[str]:
 
 
 def _name(run: RunFile) -> str:
-    """Of the run and its place: a copy may have gone on in another way."""
+    """Return a name from the run's id and its path: a copy may have diverged."""
     return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
 
 
 def _folder() -> Path:
-    """By the XDG base directory specification; a relative folder does not count there."""
+    """Return the folder by the XDG base directory specification, which ignores a relative folder."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117
     return base / "dialoom" / "words"

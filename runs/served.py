@@ -1,6 +1,6 @@
 """Every installed recipe as a compiled graph, for `langgraph dev`; `langgraph.json` names them.
 
-A graph bears its recipe's name, with `_` where a Python name takes no `-`.
+A graph has its recipe's name, with `_` for each `-`, which Python names cannot contain.
 """
 
 from __future__ import annotations
@@ -8,5 +8,5 @@ from __future__ import annotations
 from .langgraph_server import serve
 from .recipes import recipe_names
 
-# By name and not one by one: 'runs' knows no recipe, and the server looks into the module's dictionary.
+# Via `globals`, because 'runs' knows no recipe by name, and the server reads the module's dictionary.
 globals().update({name.replace("-", "_"): serve(name) for name in recipe_names()})

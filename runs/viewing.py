@@ -26,13 +26,13 @@ Call = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SpokenMessage:
-    """A message and what belongs to it.
+    """A message with its faults, judgements and call.
 
     Attributes:
-        place: Its place among the messages, from 0.
-        faults: Those that stand in it.
+        place: Its index among the messages, from 0.
+        faults: The faults in it.
         judged: The judgements of the turn that ends with it.
-        call: The call whose reply it is, as `RunFile.calls` has it; `None` if it was no model's of this scenario.
+        call: The call whose reply it is, as from `RunFile.calls`; `None` if no model of this scenario wrote it.
     """
 
     place: int
@@ -44,18 +44,18 @@ class SpokenMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What has come of a scenario, or of one that is pending, up to now.
+    """A scenario's outcome, or its state so far if it is pending.
 
     Attributes:
-        number: The scenario's place in the plan, from 1.
-        of: How many scenarios are planned.
-        scenario: As it was planned.
+        number: The scenario's number in the plan, from 1.
+        of: The number of planned scenarios.
+        scenario: The scenario as planned.
         judging: The set of judgements that it is shown with; `None` if there is none.
-        messages: What was said.
-        faults: Those that stand in no message.
+        messages: The messages.
+        faults: The faults that belong to no message.
         judged: The judgements of the whole, and of turns that end with no message.
-        calls: All calls of the scenario, in the order in which they were begun.
-        outline: The recipe's own, where the outcome is more than one conversation.
+        calls: All calls of the scenario, in the order in which they began.
+        outline: The recipe's own, if the outcome is more than one conversation.
     """
 
     number: int
@@ -70,14 +70,14 @@ class Conversation:
     outline: Outline | None
 
     def first_calls(self) -> dict[str, Call]:
-        """The first answered call of each role in the run itself: what that side was shown at the beginning."""
+        """Return each role's first answered call in the run itself, which shows its view at the beginning."""
         found: dict[str, Call] = {}
         for call in own_calls(self.calls):
             found.setdefault(call["role"], call)
         return found
 
     def call_before(self, call: Call) -> Call | None:
-        """The call of the same role and prompt before another, in the same set of judgements and branch."""
+        """Return the previous call of the same role and prompt, in the same set of judgements and branch."""
         known: Call | None = None
         for each in self.calls:
             if each["call"] == call["call"]:
@@ -88,16 +88,16 @@ class Conversation:
 
 
 def conversation(run: RunFile, scenario: str | int, judging: str | None = None) -> Conversation:
-    """A scenario's conversation.
+    """Return a scenario's conversation.
 
     Args:
         run: The run.
-        scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+        scenario: Its id, a prefix of its id, or its number in the plan (from 1).
         judging: The set of judgements; by default the oldest.
 
     Raises:
         StoreError: If there is no such scenario or set.
-        RunError: If the run's recipe is not to be had.
+        RunError: If the run's recipe cannot be loaded.
     """
     position, chosen = run.resolve(str(scenario)), run.judgement_set(judging)
     episode = run.episode(position, judging) or run.so_far(position)
@@ -131,13 +131,13 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
 
 
 def own_calls(calls: Iterable[Call]) -> list[Call]:
-    """The answered calls that the outcome is made of, not those of later judges and of other branches."""
+    """Return the answered calls that the outcome is made of, without those of later judges and other branches."""
     own = (call for call in calls if call["judging"] is None and call["branch"] is None and call["reply"] is not None)
     return sorted(own, key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
 
 
 def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
-    """The call that said each message, by the message's place; what no model of the scenario said is not there."""
+    """Return the call that wrote each message, by the message's index; others' messages are left out."""
     left, found = own_calls(calls), dict[int, Call]()
     lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
     for says in (_says, _is_all_of):
@@ -145,7 +145,7 @@ def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recip
             said = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
             if place not in found and said is not None:
                 found[place] = left.pop(said)
-    for role in {call["role"] for call in left}:  # a recipe may show what was said in other words, such as calls
+    for role in {call["role"] for call in left}:  # a recipe may show a reply in other words, such as a tool call
         calls_left = [call for call in left if call["role"] == role]
         places = [place for place, line in lines.items() if line.role == role and place not in found]
         if len(places) == len(calls_left):
@@ -154,7 +154,7 @@ def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recip
 
 
 def _says(call: Call, line: Line, recipe: Recipe) -> bool:
-    """Whether a call's reply is what a line is made of; the reply may have had an end marker or a label with it."""
+    """Return whether a line stems from a call's reply, which may have had an end marker or a label as well."""
     if call["role"] != line.role:
         return False
     if line.tool_calls:
@@ -168,12 +168,12 @@ def _says(call: Call, line: Line, recipe: Recipe) -> bool:
 
 
 def _is_all_of(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001
-    """Whether a line is a reply as it came, though it was said in another role than it is shown in."""
+    """Return whether a line equals a whole reply, even if it is shown under another role."""
     return bool(line.content.strip()) and call["reply"].strip() == line.content.strip()
 
 
 def _end(episode: RecordedEpisode, item: Item) -> int | None:
-    """The place of the message that ends the turn which was judged; `None` for the whole."""
+    """Return the index of the message that ends the judged turn; `None` for the whole."""
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
     return len(conversation_to(episode.outcome, item.judgement)) - 1
@@ -184,25 +184,25 @@ Mark = Literal["same", "new", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class MarkedMessage:
-    """A message of a request: also in the one before, new, or in the one before alone."""
+    """A message of a request: unchanged from the previous request, new, or only in the previous one."""
 
     mark: Mark
     message: ChatMessage
 
     @property
     def calls(self) -> Sequence[FunctionCall]:
-        """What it calls."""
+        """The message's tool calls."""
         return self.message.get("tool_calls", ())
 
 
 @dataclass(frozen=True, slots=True)
 class RequestShown:
-    """A request against the one before.
+    """A request compared with the previous one.
 
     Attributes:
-        messages: In their order, those that are gone where they stood.
+        messages: The messages in order, removed ones at their former place.
         tools: The names of the tools that it offers.
-        has_before: Whether there is one before; else no message is marked.
+        has_before: Whether there is a previous request; otherwise no message is marked.
     """
 
     messages: Sequence[MarkedMessage]
@@ -211,12 +211,12 @@ class RequestShown:
 
 
 def request_shown(run: RunFile, call: int, before: int | None = None) -> RequestShown:
-    """A call's exact request.
+    """Return a call's exact request.
 
     Args:
         run: The run.
         call: The call's row in the ledger.
-        before: The row of the call that it is compared with.
+        before: The row of the call to compare with.
 
     Raises:
         RunError: If there is no such call.
@@ -232,7 +232,7 @@ def request_shown(run: RunFile, call: int, before: int | None = None) -> Request
 
 
 def marked(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
-    """The messages of a request, each marked by whether the one before had it."""
+    """Return the messages of a request, each marked by its presence in the previous one."""
     old, new = ([json.dumps(identity(each)) for each in messages] for messages in (before, now))
     found: list[MarkedMessage] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -246,23 +246,23 @@ def marked(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[Ma
 
 _WORDS = re.compile(r"\s+|[^\s]+")
 _MOST = 4_000
-"""Words of two texts that are compared; of longer ones all is said to differ."""
+"""The maximum number of words in two compared texts; longer ones are treated as entirely different."""
 
 
 class Piece(NamedTuple):
-    """A stretch of a text, and whether the other one has it."""
+    """A part of a text, and whether the other text has it."""
 
     text: str
     is_shared: bool
 
 
 def snippet(text: str, words: str, length: int = 160) -> str:
-    """The part of a text in which the first of some words stands.
+    """Return the part of a text around the first match of some words.
 
     Args:
         text: The text.
-        words: What was looked for, as `dialoom.Run.scenarios` takes it.
-        length: Letters of it at the most.
+        words: The searched words, as for `dialoom.Run.scenarios`.
+        length: The maximum length in characters.
     """
     lowered = text.casefold()
     found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
@@ -272,7 +272,7 @@ def snippet(text: str, words: str, length: int = 160) -> str:
 
 
 def beside(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
-    """Two texts in pieces, each with whether the other has it, too."""
+    """Return two texts in pieces, each with whether the other text has it, too."""
     ours, theirs = _WORDS.findall(left), _WORDS.findall(right)
     if len(ours) + len(theirs) > _MOST:
         return [Piece(left, left == right)], [Piece(right, left == right)]

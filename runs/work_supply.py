@@ -1,4 +1,4 @@
-"""Where the engine gets its scenarios, and long work in threads beside the event loop."""
+"""The engine's source of work, and long-running work in threads beside the event loop."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from .store import Work
 
 
 class Supply(Protocol):
-    """Gives work piece by piece."""
+    """A source of work."""
 
     async def take(self) -> Work | None:
-        """The next piece, when there is one; `None` if there will be no more."""
+        """Return the next piece of work once there is one; `None` if there will be no more."""
         ...
 
 
 class Listed:
-    """Work that can be listed; the list is read only as far as it is asked for."""
+    """A source of listed work, which is read on demand."""
 
     def __init__(self, work: Iterator[Work]) -> None:
         self._work = work
 
     async def take(self) -> Work | None:
-        """The next piece."""
+        """Return the next piece of work; `None` at the end."""
         return next(self._work, None)
 
 
@@ -33,14 +33,14 @@ Result = TypeVar("Result")
 
 
 async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
-    """What work comes to that is carried out in a thread.
+    """Run work in a thread and return its result.
 
-    Whoever awaits it may be cancelled: the work is told to give up then, and waited for, as it must not go on with
-    files that are closed behind its back.
+    If the caller is cancelled, the work is told to stop and awaited, because it must not continue with files that are
+    closed meanwhile.
 
     Args:
-        work: Is given a function by which it asks whether to give up.
-        is_stopped: Whether somebody else wants it to give up.
+        work: Called with a function that returns whether to stop.
+        is_stopped: Returns whether the work should stop for another reason.
     """
     is_dropped = threading.Event()
     working = asyncio.ensure_future(asyncio.to_thread(work, lambda: is_dropped.is_set() or is_stopped()))

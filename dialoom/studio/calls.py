@@ -13,8 +13,7 @@ from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.viewing import MarkedMessage, RequestShown
 
-from .elements import folded, on_opening, said
-from .parts import element, text
+from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _SAME = 4

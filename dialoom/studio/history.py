@@ -9,8 +9,7 @@ from nicegui import ui
 from dialoom.runs.stepping.tree import TreeNode, columns_of
 from dialoom.runs.stepping.view import HistoryEntry
 
-from .parts import element, link, text
-from .written import written
+from .parts import element, link, text, written
 
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
 """Pixels."""

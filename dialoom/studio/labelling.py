@@ -1,19 +1,31 @@
-"""Who labels, what they have labelled, and from one conversation that they have not labelled to the next."""
+"""The judgements of a conversation, and labelling them without seeing the scores."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nicegui import ui
 
+from dialoom import Run
 from dialoom.errors import DialoomError
-from dialoom.runs.agreement import Labelled
+from dialoom.graphs import Judgement
+from dialoom.graphs.capabilities import WithJudging, WithLabels
+from dialoom.graphs.check import conversation_to
+from dialoom.runs.agreement import GivenLabel, Item, Labelled, Scale, table_of
+from dialoom.runs.agreement.items import Scales
+from dialoom.runs.report import texts_of
+from dialoom.runs.store import JudgementSet
+from dialoom.runs.store.errors import StoreError
+from dialoom.runs.viewing import Conversation
 
-from .chosen import chosen_metrics, kept, labelled_in, query_of
+from .chosen import chosen_metrics, is_blind, kept, labelled_in, query_of
 from .page import View
-from .parts import begun_with, element, link, text
+from .parts import begun_with, button, element, folded, link, on_opening, said, text
+from .shell import problem
+from .wording import many
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
@@ -88,3 +100,244 @@ def told(labels: Labelled | None) -> str:
     if labels is None:
         return "not labelled"
     return "labelled" if labels.is_complete else f"{labels.given} of {labels.wanted} labelled"
+
+
+_PATH = "/runs/{run}/scenarios/{scenario}"
+
+
+def judged_word(judgement: Judgement) -> str:
+    """A score, or why there is none."""
+    if judgement.score is None:
+        return judgement.status
+    if isinstance(judgement.score, bool):
+        return "yes" if judgement.score else "no"
+    return f"{judgement.score:g}"
+
+
+class JudgementBox:
+    """The judgements of a conversation.
+
+    Args:
+        view: The page's: `judging` names the set, `as` who labels, `metrics` what is labelled; `blind` says whether the
+            judge's scores are hidden, by default whenever somebody labels.
+        shown: The conversation.
+        sets: All sets of judgements of the run.
+        after: The position of the next that is to be labelled, if there is one.
+    """
+
+    def __init__(self, view: View, shown: Conversation, sets: Sequence[JudgementSet], after: int | None = None) -> None:
+        self._after = after
+        self._view = view
+        self._shown = shown
+        self._sets = sets
+        self._is_blind = is_blind(view)
+        self._annotator = view.one("as")
+        self._metrics = chosen_metrics(view)
+        self._scales = Scales(WithJudging.of(view.run.run.recipe).scales)
+
+    def build(self) -> None:
+        """Make it."""
+        items = [*self._shown.judged, *(item for each in self._shown.messages for item in each.judged)]
+        if not items:
+            return
+        with element("section", "card stack"):
+            with element("div", "section-head"):
+                text("h2", "Judgements")
+                label, target = ("Show the judge's scores", "0") if self._is_blind else ("Hide the judge's scores", "1")
+                ui.link(label, self._address(blind=target)).classes("small push")
+            self._which()
+            self._who()
+            if self._annotator:
+                self._what_to_label(items)
+            labels = self._labels()
+            for item in items if self._annotator else self._shown.judged:
+                if not self._annotator or not self._metrics or item.judgement.metric in self._metrics:
+                    self._item(item, labels)
+            if (count := len(items) - len(self._shown.judged)) and not self._annotator:
+                text("p", f"{many(count, 'judgement')} of single turns: at the messages that end them", "quiet small")
+            self._earlier(labels, items)
+            if self._annotator:
+                go_on(self._view, self._after)
+            if not self._is_blind:
+                agreement_up_to_now(self._view.run.run, self._shown.judging)
+
+    def _address(self, **changed: str) -> str:
+        return self._view.path(_PATH, {**kept(self._view), **changed})
+
+    def _which(self) -> None:
+        """Of several sets, the one that is shown."""
+        if len(self._sets) < 2:
+            return
+        with element("nav", "row-of small", aria_label="Sets of judgements"):
+            for each in self._sets:
+                link = ui.link(each.name, self._address(judging=each.name))
+                if each.name == self._shown.judging:
+                    link.props('aria-current="true"')
+
+    def _who(self) -> None:
+        """Who labels; the name stands in the address."""
+        with element("div", "field"):
+            text("label", "Label as").props("for=annotator")
+            name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
+            name.props["autocomplete"] = "off"
+            begun_with(name, self._annotator)
+        name.on(
+            "change",
+            lambda event: ui.navigate.to(self._address(**{"as": " ".join(str(event.args).split())})),
+            js_handler="(event) => emit(event.target.value)",
+        )
+
+    def _what_to_label(self, items: Sequence[Item]) -> None:
+        """The metrics, each a link that adds it to those that are labelled or takes it away."""
+        known = list(dict.fromkeys(item.judgement.metric for item in items))
+        if len(known) < 2:
+            return
+        chosen = [metric for metric in known if not self._metrics or metric in self._metrics]
+        with element("nav", "row-of small", aria_label="Metrics to label"):
+            text("span", "Label", "quiet")
+            for metric in known:
+                left = [each for each in known if (each in chosen) != (each == metric)]
+                wanted = "" if not left or len(left) == len(known) else ",".join(left)
+                made = ui.link(metric.replace("_", " "), self._address(metrics=wanted)).classes("chip")
+                made.props(f'aria-current="{str(metric in chosen).lower()}"')
+
+    def _labels(self) -> Sequence[GivenLabel]:
+        if not self._annotator:
+            return ()
+        try:
+            return self._view.run.run.given_labels(self._annotator, self._shown.number)
+        except DialoomError as error:
+            problem(error)
+            return ()
+
+    def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
+        """Labels of what was judged of an earlier conversation, and is not there in this one."""
+        here = {item.id for item in items}
+        if count := sum(each.is_earlier and each.item not in here for each in labels):
+            told = f"{many(count, 'label')} of yours given to an earlier conversation, of what is not in this one"
+            text("p", f"{told}: not counted while this one is the outcome.", "quiet small")
+
+    def _item(self, item: Item, labels: Sequence[GivenLabel]) -> None:
+        judgement = item.judgement
+        with element("div", "judgement"):
+            with element("div", "row-of"):
+                text("div", judgement.metric.replace("_", " "), "metric")
+                text(
+                    "div",
+                    f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
+                    "quiet small",
+                )
+                if not self._is_blind:
+                    text("div", judged_word(judgement), "badge push word")
+            if not self._is_blind and judgement.explanation:
+                said(judgement.explanation, "said small quiet")
+            if self._annotator and self._shown.episode.state == "done":
+                self._what(item)
+                of_it = [each for each in labels if each.item == item.id]
+                self._choices(item, next((each.label for each in of_it if not each.is_earlier), ""))
+                if earlier := [each.label for each in of_it if each.is_earlier]:
+                    text(
+                        "div", f"given to an earlier conversation, and not counted: {', '.join(earlier)}", "quiet small"
+                    )
+
+    def _what(self, item: Item) -> None:
+        """What is to be judged, where that is not what stands on the page anyway."""
+        outcome = self._shown.episode.outcome
+        lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
+        if list(lines) == list(conversation_to(outcome, item.judgement)):
+            return
+        with folded("What is to be judged"):
+            for line in lines:
+                with element("div", "spoken"):
+                    text("span", line.role, "label")
+                    said(line.spoken)
+
+    def _choices(self, item: Item, given: str) -> None:
+        """The values of the scale, each a button; the one that was given is pressed, and pressing it takes it back."""
+        scale = self._scales.of(item.judgement.metric)
+        made: dict[str, ui.element] = {}
+        given = _as_written(scale, given)
+
+        async def put(label: str) -> None:
+            nonlocal given
+            wanted = "" if label == given else label
+            try:
+                await asyncio.to_thread(self._put, item, wanted)
+            except DialoomError as error:
+                ui.notify(str(error), type="negative", multi_line=True)
+                return
+            given = wanted
+            for name, each in made.items():
+                each.props["aria-pressed"] = str(name == given).lower()
+                each.update()
+
+        with element("div", "choices", role="group", aria_label=f"Your label of {item.judgement.metric}"):
+            for value in _values(scale):
+                made[value] = button(value, partial(put, value), "choice", aria_pressed=str(value == given).lower())
+
+    def _put(self, item: Item, label: str) -> None:
+        self._view.run.run.label(self._shown.number, item.id, self._annotator, label)
+
+
+def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up to now") -> None:
+    """How far labels and judge agree, on demand."""
+    with folded(told) as part:
+        pass
+
+    async def fill() -> None:
+        try:
+            found = await asyncio.to_thread(run.agreement, judging=judging)
+        except DialoomError as error:
+            problem(error)
+            return
+        table = table_of(found, None)
+        with element("div", "scroll"), element("table", "data"):
+            for number, row in enumerate([table.columns, *texts_of(table)]):
+                with element("tr"):
+                    for cell in row:
+                        text("td" if number else "th", str(cell))
+        for note in table.footnotes:
+            text("div", note, "quiet small")
+
+    on_opening(part, fill)
+
+
+def _values(scale: Scale) -> list[str]:
+    """What a person can press; of a long scale all values all the same, as none may be left out."""
+    return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
+
+
+def _as_written(scale: Scale, label: str) -> str:
+    """A label as the buttons name it, however it was written in a spreadsheet."""
+    try:
+        value = scale.parse(label)
+    except ValueError:
+        return label
+    return ("yes" if value else "no") if scale.is_verdict else str(value)
+
+
+def metrics_of(view: View) -> Sequence[str] | None:
+    """The metrics of the judgements that the address asks for; `None` if there are no such judgements.
+
+    A panel counts as one of the sets, though it is none that anybody judged.
+    """
+    try:
+        return view.run.run.metrics(view.one("judging") or None)
+    except StoreError:
+        return None
+
+
+def lacks_its_judgements(view: View) -> bool:
+    """Whether the address asks for judgements that there are not; it is said then, and which there are."""
+    wanted = view.one("judging")
+    if not wanted or metrics_of(view) is not None:
+        return False
+    known = [each.name for each in view.run.run.judgement_sets]
+    with element("div", "problem stack", role="alert"):
+        text("div", f"{view.run.name} has no judgements named {wanted!r:.80}.")
+        with element("div", "row-of"):
+            text("span", "There are:" if known else "It has none:")
+            for name in known:
+                link(name, view.here({**view.query, "judging": name, "page": None}), "chip")
+            link("the same without them" if known else "show it without", view.here({**view.query, "judging": None}))
+    return True

@@ -1,17 +1,106 @@
-"""The parts that pages are made of. Whatever text they are given stays text."""
+"""Parts of pages: text, elements, folded parts, and fragments rendered on the server."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
 from typing import Any
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from dialoom.shown import harmless
 
-from .written import part
+from .wording import many
+
+_LATE = "late-"
+_numbers = count(1)
+_OPENED = f"""(event) => {{
+  const place = event.target.open && event.target.lastElementChild;
+  if (place && place.id.startsWith("{_LATE}")) emit(place.id);
+}}"""
+
+
+class WrittenElement:
+    """An element that is written; in a `with` block, others stand in it.
+
+    Args:
+        sheet: Where it stands.
+        node: What is written of it.
+    """
+
+    def __init__(self, sheet: _Sheet, node: Element) -> None:
+        self._sheet = sheet
+        self._node = node
+
+    def __enter__(self) -> WrittenElement:
+        self._sheet.open.append(self._node)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._sheet.open.pop()
+
+    def fill_on_opening(self, fill: Callable[[], Any]) -> None:
+        """Fill it when it is opened for the first time."""
+        place = f"{_LATE}{next(_numbers)}"
+        SubElement(self._node, "div", {"class": "as-is", "id": place})
+        self._sheet.late[place] = fill
+
+
+class _Sheet:
+    """What is written as one: the elements that are open, the innermost last, and what is filled on demand."""
+
+    def __init__(self, root: Element) -> None:
+        self.open = [root]
+        self.late: dict[str, Callable[[], Any]] = {}
+
+
+_sheet: ContextVar[_Sheet | None] = ContextVar("sheet", default=None)
+
+
+def part(tag: str, words: str, attributes: Mapping[str, str]) -> WrittenElement | None:
+    """An element within `written()`; `None` if this is outside of it."""
+    sheet = _sheet.get()
+    if sheet is None:
+        return None
+    node = SubElement(sheet.open[-1], tag, dict(attributes))
+    node.text = words
+    return WrittenElement(sheet, node)
+
+
+@contextmanager
+def written(tag: str = "div", classes: str = "") -> Iterator[None]:
+    """An element whose content is written as one.
+
+    Args:
+        tag: Its name in HTML.
+        classes: Its classes.
+    """
+    root = Element(tag)
+    sheet = _Sheet(root)
+    before = _sheet.set(sheet)
+    try:
+        yield
+    finally:
+        _sheet.reset(before)
+    content = "".join(tostring(node, encoding="unicode", method="html") for node in root)
+    shown = ui.html(content, sanitize=False, tag=tag).classes(classes)
+    if not sheet.late:
+        return
+    beside = ui.element("div").classes("as-is")
+
+    async def opened(event: Any) -> None:
+        fill = sheet.late.pop(str(event.args), None)
+        if fill is not None:
+            with beside, ui.teleport(f"#{event.args}"):
+                made = fill()
+                if made is not None:
+                    await made
+
+    shown.on("toggle.capture", opened, js_handler=_OPENED)
 
 
 def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
@@ -127,3 +216,97 @@ def table_head(words: str, is_number: bool, target: str, order: str | None) -> N
         if order is not None:
             made.props["aria-sort"] = "descending" if order == "desc" else "ascending"
         link(words + {"asc": "\u00a0↑", "desc": "\u00a0↓"}.get(order or "", ""), target)
+
+
+LONG = 6_000
+"""Letters of a text that a page holds at once; the rest comes when it is asked for."""
+
+
+def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
+    """What somebody said, as it is; of a long text the beginning, and what follows on demand.
+
+    Args:
+        words: The text.
+        classes: Its classes.
+        marks: Stretches of it that are to stand out, such as the words of a fault.
+    """
+    _marked(words[:LONG], classes, marks)
+    if rest := words[LONG:]:
+        with folded(many(len(rest), "letter more", "letters more")) as more:
+            pass
+        on_opening(more, lambda: text("div", rest, classes))
+
+
+def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:
+    """A button."""
+    with element("button", classes, type="button", **attributes) as made:
+        text("span", label)
+    made.on("click", lambda _event: on_click())
+    return made
+
+
+@contextmanager
+def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[Any]:
+    """A part that opens at a click, in the browser alone."""
+    with element("details", classes, **({"open": ""} if is_open else {})) as made:
+        text("summary", summary)
+        yield made
+
+
+def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]) -> None:
+    """Fill a folded part when it is opened for the first time."""
+    if isinstance(folded_part, WrittenElement):
+        folded_part.fill_on_opening(fill)
+        return
+    is_filled = False
+
+    async def opened(_event: Any) -> None:
+        nonlocal is_filled
+        if not is_filled:
+            is_filled = True
+            with folded_part:
+                made = fill()
+                if made is not None:
+                    await made
+
+    folded_part.on("toggle", opened, js_handler="(event) => { if (event.target.open) emit() }")
+
+
+def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:
+    """Names and values, one below the other; values of several parts as they are."""
+    with element("dl", classes):
+        for name, value in values.items():
+            with element("div"):
+                text("dt", str(name).replace("_", " "))
+                with element("dd"):
+                    _value(value)
+
+
+def _value(value: Any) -> None:
+    if isinstance(value, Mapping):
+        definitions(value, "facts inner")
+    elif isinstance(value, list | tuple):
+        if all(isinstance(each, str | int | float) for each in value):
+            said(", ".join(map(str, value)))
+        else:
+            with element("div", "stack"):
+                for each in value:
+                    _value(each)
+    else:
+        said("–" if value in (None, "") else str(value))
+
+
+def _marked(words: str, classes: str, marks: Sequence[str]) -> None:
+    """A text in which some stretches stand out; where they stand in each other the earlier one does."""
+    spans = sorted((at, at + len(mark)) for mark in marks if mark and (at := words.find(mark)) >= 0)
+    if not spans:
+        text("div", words, classes)
+        return
+    with element("div", classes):
+        place = 0
+        for start, end in spans:
+            if start >= place:
+                text("span", words[place:start])
+                text("mark", words[start:end])
+                place = end
+        text("span", words[place:])

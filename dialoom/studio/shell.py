@@ -1,4 +1,4 @@
-"""What is around every page: where one is, the tabs, light and dark; and what is shown when a page cannot be."""
+"""The frame of every page: location, tabs, theme, keyboard shortcuts, and error pages."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from .page import Page, View
 
 _MOST_LETTERS = 2_000
 """Of an error; it may name what somebody has pasted."""
-_SHADE = """
+_TOGGLE = """
+window.dialoomShade = () => {
+  Quasar.Dark.set(!document.body.classList.contains("body--dark"));
+  const isDark = document.body.classList.contains("body--dark");
+  localStorage.setItem("dialoom-shade", isDark ? "dark" : "light");
+};
+"""
+"""Switches between light and dark, and keeps the choice in the browser."""
+_APPLY = """
 (() => {
   const kept = localStorage.getItem("dialoom-shade");
-  const now = () => document.body.classList.contains("body--dark");
   if (kept) Quasar.Dark.set(kept === "dark");
-  window.dialoomShade = () => {
-    Quasar.Dark.set(!now());
-    localStorage.setItem("dialoom-shade", now() ? "dark" : "light");
-  };
 })()
 """
-"""The shade is the browser's own matter: it is kept there, and the server is not asked."""
+"""Applies the browser's last choice; needs Quasar, which is loaded after the head."""
 
 
 async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> None:
@@ -40,7 +43,8 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
         style: The address of the style sheet.
     """
     ui.add_head_html(f'<link rel="stylesheet" href="{style}">')
-    ui.run_javascript(_SHADE)
+    ui.add_head_html(f"<script>{_TOGGLE}</script>")  # in the head, as it may be clicked before the page is connected
+    ui.run_javascript(_APPLY)
     ui.link("Skip to the content", "#content").classes("skip")
     with ui.element("header").classes("bar").props('role="banner"'):
         _trail(view)
@@ -95,3 +99,40 @@ def _tabs(page: Page, view: View, pages: Sequence[Page]) -> None:
             link = ui.link(each.title, view.path(each.path, kept(view) if page.scope == "scenario" else None))
             if each is page:
                 link.props('aria-current="page"')
+
+
+_LISTEN = """
+(() => {
+  if (window.dialoomKeys) return;
+  window.dialoomKeys = true;
+  const links = {n: "next", p: "prev", l: "label"};
+  const step = (by) => {
+    const all = [...document.querySelectorAll(".message")];
+    const at = all.indexOf(document.activeElement.closest(".message"));
+    const seen = all.findIndex((each) => each.getBoundingClientRect().bottom > 80);
+    const next = all[at < 0 ? Math.max(seen, 0) : Math.min(Math.max(at + by, 0), all.length - 1)];
+    if (next) { next.focus({preventScroll: true}); next.scrollIntoView({block: "nearest"}); }
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const on = event.target;
+    if (on.closest("input, textarea, select, [contenteditable]")) return;
+    const isOnMessage = on.classList.contains("message");
+    if (event.key === "j" || (isOnMessage && event.key === "ArrowDown")) step(1);
+    else if (event.key === "k" || (isOnMessage && event.key === "ArrowUp")) step(-1);
+    else if (isOnMessage && event.key === "Enter") on.querySelector("details.call > summary")?.click();
+    else if (event.key in links) document.querySelector(`a[rel=${links[event.key]}]`)?.click();
+    else return;
+    event.preventDefault();
+  });
+})()
+"""
+
+
+def listen() -> None:
+    """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations.
+
+    With l to the next that is to be labelled.
+    """
+    # Not a script that is sent when the page is there: keys come before.
+    ui.add_head_html(f"<script>{_LISTEN}</script>")

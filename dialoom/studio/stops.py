@@ -18,9 +18,8 @@ from dialoom.runs.store.ledger import SAID
 from dialoom.runs.viewing import Piece, beside
 
 from .calls import message_block
-from .elements import folded, on_opening, said
-from .judgements import judged_word
-from .parts import element, text
+from .labelling import judged_word
+from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _LAST = 6

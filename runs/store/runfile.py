@@ -180,7 +180,7 @@ class RunFile:
 
     @property
     def shapes(self) -> dict[str, list[str]]:
-        """The reply formats that models are known to support; see `Shapes.found`."""
+        """The reply formats that models have refused; see `Shapes.found`."""
         return _SHAPES.validate_json(self._find("shapes") or "{}")
 
     @property

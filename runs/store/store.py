@@ -189,7 +189,7 @@ class RunStore(RunFile):
         self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
 
     def keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Save the reply formats that models are known to support."""
+        """Save the reply formats that models have refused."""
         insert = "INSERT OR REPLACE INTO run VALUES ('shapes', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (json.dumps(found),)).rowcount)
 

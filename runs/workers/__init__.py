@@ -1,4 +1,4 @@
-"""One run on several processes and machines: Ray's actors play, and the run's own process folds what they bring.
+"""One run on several processes and machines: Ray actors play, and the run's own process merges their results.
 
-See `docs/design/scale.md`. Nothing but `cluster` imports Ray, and that only when there are workers.
+See `docs/design/scale.md`. Only `cluster` imports Ray, and only when there are workers.
 """

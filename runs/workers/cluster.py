@@ -1,4 +1,4 @@
-"""Ray: the one module that knows it."""
+"""Ray cluster for workers: the only module that uses Ray."""
 
 from __future__ import annotations
 
@@ -25,61 +25,64 @@ from .recovery import left_by
 from .worker import Worker
 
 _STORE = 200 * 2**20
-"""Bytes of Ray's object store on this machine: parcels pass through it, and none stays."""
+"""The size in bytes of Ray's object store on this machine: transfers pass through it, and none stays."""
 
 _STARTS = 3
-"""So often Ray is started on this machine: one that is busy takes longer than Ray waits for itself."""
+"""The number of attempts at starting Ray on this machine: on a busy one, starting exceeds Ray's own timeouts."""
 
 _MOST_WAITING = 100_000
-"""Calls of workers that may wait at once for what they have in common."""
+"""The maximum number of workers' calls that may wait in the shared state at once."""
 
 _PATIENCE, _A_MOMENT = 30.0, 0.5
-"""Seconds for which a worker that cannot be reached is asked again, and between two times."""
+"""Seconds for which calls to an unreachable worker are retried, and the wait between two attempts."""
 
 _ANSWERING, _ENDING = 240.0, 20.0
-"""Seconds for a worker to answer anything, and to end."""
+"""Seconds for a worker to answer any call, and to end."""
 
 _NO_PROCESS = 1800.0
-"""Seconds after which Ray, which has not started a single process by then, is taken for broken."""
+"""Seconds after which Ray is considered broken if it has not started a single process."""
 
 _NO_PLACE, _READING, _TIMES = 180.0, 60.0, 10.0
-"""Seconds without a worker that has begun until one that has not is given up, and for reading the file of a dead one;
-on a machine so slow that starting a process of Ray's takes long, so many times as long as that took."""
+"""Seconds without any worker beginning after which one that has not begun is given up, and seconds for reading the
+file of a dead worker. On a slow machine both are extended to `_TIMES` times the time that starting a Ray process
+took.
+"""
 
 _RAY_SETTINGS = {
-    # Ray is to report nothing to anybody, and to leave this process its own signals.
+    # Ray must not report usage data, and must leave this process its own signal handlers.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
-    # Ray's default of 15 leaves its workers next to no processor time while another program uses all processors.
+    # Ray's default of 15 leaves its workers almost no processor time while another program uses all processors.
     "RAY_worker_niceness": "0",
-    # By default Ray kills what needs longer than 60 s or 30 s to start, and starts it anew, which takes as long again.
+    # By default Ray kills processes that take longer than 60 s or 30 s to start, and restarts them, which takes as long
+    # again.
     "RAY_worker_register_timeout_seconds": "1800",
     "RAY_agent_register_timeout_ms": "1800000",
     "RAY_gcs_server_port_wait_time_s": "600",
 }
-"""Environment variables that hold while Ray starts, unless the user has set them."""
+"""Environment variables that are set while Ray starts, unless the user has set them."""
 
 
 class WorkerDiedError(Exception):
-    """A worker's process is no more; Ray starts another one in its place."""
+    """A worker's process has died; Ray restarts it."""
 
 
 class WorkerAwayError(WorkerDiedError):
-    """A worker cannot be reached; it may be there still."""
+    """A worker cannot be reached; its process may still run."""
 
 
 class WorkerLostError(WorkerDiedError):
-    """A worker has found no place in time, or has not begun there: it is done without."""
+    """A worker was not placed in time, or has not begun; the run goes on without it."""
 
 
 class WorkerProcess(Worker):
-    """A worker in a process of Ray's.
+    """A worker in a Ray process.
 
-    It ends with the process that started it: Ray's on this machine, which ends with the run's own if that started it.
-    By itself a worker would learn only after a while that Ray is gone, and hold its file until then.
+    It ends with the process that started it: Ray's process on this machine, which ends with the run's own process if
+    that started it. Otherwise a worker would notice only after a while that Ray is gone, and hold its file until then.
 
     Args:
-        name: What its files are called by.
+        name: The prefix of its files' names.
     """
 
     def __init__(self, name: str) -> None:
@@ -88,12 +91,12 @@ class WorkerProcess(Worker):
 
 
 class StartingClock:
-    """How long starting a process takes here, and when a worker began last.
+    """A clock that measures how long a process takes to start here, and when the last worker began.
 
-    What bounds the starting of workers is measured by it: on a busy machine any fixed number of seconds is too short.
+    The timeouts for starting workers are scaled by it: on a busy machine any fixed number of seconds is too short.
 
     Args:
-        reference: Is over when a process of Ray's is there that needs no free place: only the machine delays it.
+        reference: Completes when a Ray process that needs no free CPU is running: only the machine delays it.
     """
 
     def __init__(self, reference: Awaitable[Any]) -> None:
@@ -103,15 +106,15 @@ class StartingClock:
         self._reference.add_done_callback(self._note_start)
 
     def note_beginning(self) -> None:
-        """A worker has begun."""
+        """Record that a worker has begun."""
         self._last = time.monotonic()
 
     def stretched(self, seconds: float) -> float:
-        """A bound in seconds, made longer if starting a process takes long here."""
+        """Return a timeout in seconds, extended if starting a process takes long here."""
         return max(seconds, _TIMES * (self._seconds or 0.0))
 
     async def run_out(self) -> str:
-        """Wait until a worker that is asked to begin now has none of the others to wait for; returns the reason."""
+        """Wait until a worker asked to begin now has no others to wait for, and its time is up; return the reason."""
         asked = time.monotonic()
         await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
         if self._seconds is None:
@@ -130,7 +133,7 @@ class StartingClock:
 
 
 class Hand:
-    """A worker, from afar. What is asked of it raises `WorkerDiedError` if it dies meanwhile."""
+    """A handle on a remote worker. Its methods raise `WorkerDiedError` if the worker dies meanwhile."""
 
     def __init__(self, actor: Any, order: Order, line: Commons, clock: StartingClock) -> None:
         self._actor = actor
@@ -138,11 +141,11 @@ class Hand:
         self._clock = clock
 
     async def begin(self) -> Begun:
-        """Have it make its file; returns where that is.
+        """Let the worker create its file, and return the file's location.
 
         Raises:
-            WorkerLostError: If that takes too long. It is not to be asked again: it might begin twice.
-            WorkerDiedError: If it died meanwhile, or is not there yet.
+            WorkerLostError: If that takes too long. It must not be called again: the worker might begin twice.
+            WorkerDiedError: If the worker died meanwhile, or is not started yet.
         """
         beginning = asyncio.ensure_future(self._begin())
         running_out = asyncio.ensure_future(self._clock.run_out())
@@ -163,21 +166,21 @@ class Hand:
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
     async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
-        """See `Worker`."""
+        """Lease scenarios to the worker; see `Worker.deal`."""
         if not await self._again(begun, lambda: self._actor.deal.remote(begun.path, parcels)):
             raise WorkerDiedError("it was started anew")
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
-        """See `Worker`."""
+        """Return the worker's next report; see `Worker.report`."""
         delivery: Delivery | None = await self._again(begun, lambda: self._actor.report.remote(begun.path, heard))
         if delivery is None:
             raise WorkerDiedError("it was started anew")
         return delivery
 
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask once more while the network is away: what was not heard is said again, and nothing counts twice.
+        """Repeat a call while the network is down: unheard reports are sent again, and nothing is counted twice.
 
-        A machine that is gone is not waited for: its workers are away until they have a place, maybe never.
+        A machine that is gone is not waited for: its workers are away until they are placed again, maybe never.
         """
         until = time.monotonic() + _PATIENCE
         while True:
@@ -193,29 +196,29 @@ class Hand:
                 await asyncio.sleep(_A_MOMENT)
 
     async def end(self) -> None:
-        """See `Worker`; one that takes too long is not waited for."""
+        """End the worker; see `Worker.end`. One that takes too long is not waited for."""
         async with asyncio.timeout(_ENDING):
             await _answer(self._actor.end.remote())
 
     def drain(self) -> None:
-        """Have it drain, without waiting for that."""
+        """Let the worker drain, without waiting for it."""
         self._tell(self._actor.drain)
 
     def stop(self) -> None:
-        """Have it stop, without waiting for that."""
+        """Let the worker stop, without waiting for it."""
         self._tell(self._actor.stop)
 
     def kill(self) -> None:
-        """End its process for good."""
+        """End the worker's process for good."""
         import ray
 
-        with suppress(ray.exceptions.RayError):  # such as that Ray itself is gone, and its processes with it
+        with suppress(ray.exceptions.RayError):  # such as Ray itself being gone, with all of its processes
             ray.kill(self._actor, no_restart=True)
 
     def _tell(self, method: Any) -> None:
         try:
             method.remote()
-        except Exception as error:  # Ray raises a bare one if it no longer knows the actor
+        except Exception as error:  # Ray raises a plain exception if it no longer knows the actor
             raise WorkerDiedError(str(error)) from error
 
     def _start_anew(self) -> None:
@@ -225,17 +228,17 @@ class Hand:
 
 
 class Cluster:
-    """The machines that Ray has."""
+    """The machines of a Ray cluster."""
 
     @property
     def size(self) -> int:
-        """How many workers there is room for."""
+        """The number of workers that fit."""
         import ray
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
-        """What workers have in common, on this machine; see `Commons`. It comes before the first worker."""
+        """Start the shared state of the workers on this machine; see `Commons`. Called before the first worker."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -247,7 +250,7 @@ class Cluster:
         return cast(Commons, RemoteLine(commons))
 
     def hire(self, order: Order, name: str, line: Commons) -> Hand:
-        """A worker, wherever Ray finds a place for it; it is started anew, maybe elsewhere, when it dies."""
+        """Start a worker wherever Ray has room; it is restarted, possibly elsewhere, when it dies."""
         import ray
 
         actor: Any = ray.remote(WorkerProcess)
@@ -255,7 +258,7 @@ class Cluster:
         return Hand(placed.remote(name), order, line, self._clock)
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
-        """What a worker that died has in its file, read where that is.
+        """Return the results that a dead worker has left in its file, read on that file's machine.
 
         Raises:
             StoreError: If it cannot be read.
@@ -278,10 +281,10 @@ class Cluster:
 
 
 class RemoteLine:
-    """The way to a `Commons`: its methods, from another process.
+    """A proxy for a `Commons` in another process.
 
     Args:
-        actor: It.
+        actor: The Ray actor.
     """
 
     def __init__(self, actor: Any) -> None:
@@ -302,7 +305,7 @@ async def _said(actor: Any, name: str, *values: Any) -> Any:
 
 @asynccontextmanager
 async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
-    """The cluster that a policy names; one of this process's own if it names none, for as long as this lasts.
+    """Connect to the cluster that a policy names; without one, start a local cluster for the duration of the context.
 
     Raises:
         RunError: If Ray is not installed, or the cluster cannot be reached.
@@ -335,7 +338,7 @@ def _connect(policy: CallPolicy) -> None:
             with ray_settings():
                 ray.init(address=policy.ray or "local", **options)
             return
-        except Exception as error:  # Ray raises any
+        except Exception as error:  # Ray raises exceptions of any type
             ray.shutdown()
             if policy.ray is not None or not left:
                 raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
@@ -343,7 +346,7 @@ def _connect(policy: CallPolicy) -> None:
 
 @contextmanager
 def ray_settings() -> Iterator[None]:
-    """Have Ray start quietly, and with our settings."""
+    """Apply our settings while Ray starts, and reduce its log output."""
     added = {name: value for name, value in _RAY_SETTINGS.items() if name not in os.environ}
     talk = logging.getLogger("ray")
     level = talk.level

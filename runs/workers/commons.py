@@ -26,22 +26,22 @@ from dialoom.runs.store.transfer import LENT, Parcel, pack_common
 from .shared_budget import LeasedAccount, LeaseStanding, Purse
 
 _REMEMBERED = 5000
-"""Common calls that are at hand; others are looked for in the run's file."""
+"""The number of common calls that are cached; others are looked up in the run's file."""
 
 _NEWS = 1000
 
 Failed = tuple[str, Exception]
-"""Who failed at a common call, and by what."""
+"""The worker that failed at a common call, and its error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A call that was turned away, as the others hear of it.
+    """Another worker's call that was rejected by a rate limit or overload.
 
     Attributes:
-        place: The model, and the address at which it is served.
-        age: Seconds since it was sent.
-        retry_after: Seconds that the provider asks for.
+        place: The model and the address that serves it.
+        age: The number of seconds since it was sent.
+        retry_after: The wait in seconds that the provider asks for.
     """
 
     place: Place
@@ -51,12 +51,12 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a worker should know.
+    """The notices for a worker.
 
     Attributes:
-        number: Of the last of it.
-        overloads: Calls of others that were turned away.
-        is_short: Whether parts of the budget are to be given back.
+        number: The number of the last notice.
+        overloads: Other workers' rejected calls.
+        is_short: Whether unused shares of the budget are to be returned.
     """
 
     number: int
@@ -66,7 +66,7 @@ class News:
 
 @dataclass(slots=True)
 class _Asked:
-    """A common call that somebody is making."""
+    """A common call in progress."""
 
     maker: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,14 +74,14 @@ class _Asked:
 
 
 class Commons:
-    """See the module.
+    """The state that a run's workers share.
 
     Args:
         path: The run's file.
         budget: The bounds.
-        spent: What the run has taken before.
-        gateways: How many workers there are.
-        cache: The file of replies of other runs, if there is one.
+        spent: The run's spend so far.
+        gateways: The number of workers.
+        cache: The file of other runs' replies, if there is one.
     """
 
     def __init__(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> None:
@@ -98,23 +98,23 @@ class Commons:
         self._news = asyncio.Event()
 
     async def lend(self, worker: str, wanted: Taken, standing: LeaseStanding) -> Taken:
-        """See `Purse.lend`."""
+        """Grant a share of the budget; see `Purse.lend`."""
         return await self._purse.lend(worker, wanted, standing)
 
     async def stands(self, worker: str, standing: LeaseStanding) -> None:
-        """See `Purse.stands`."""
+        """Update a worker's spend; see `Purse.stands`."""
         self._purse.stands(worker, standing)
 
     async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
-        """Wait until a model's rate allows so many units."""
+        """Wait until a model's rate limit allows this many units."""
         await self._rate(place, kind, per_minute).take(units)
 
     async def give(self, place: Place, kind: str, per_minute: int, units: int) -> None:
-        """Units that were taken were not spent; or, below 0, more of them were."""
+        """Return units that were taken but not spent; a negative number takes more."""
         self._rate(place, kind, per_minute).give(units)
 
     async def overloaded(self, worker: str, place: Place, age: float, retry_after: float | None) -> None:
-        """Have all other workers hear of a call that was turned away."""
+        """Notify all other workers of a rejected call."""
         now = time.monotonic()
         until = None if retry_after is None else now + retry_after
         self._number += 1
@@ -122,11 +122,11 @@ class Commons:
         self._tell_all()
 
     async def news(self, worker: str, seen: int, is_short: bool) -> News:
-        """What a worker does not know yet, as soon as there is something.
+        """Return the notices that a worker has not seen, as soon as there are any.
 
         Args:
-            worker: Who asks.
-            seen: The number of the last news.
+            worker: The worker's name.
+            seen: The number of the last notice it has seen.
             is_short: Whether it knows that the budget is short.
         """
         while True:
@@ -141,11 +141,11 @@ class Commons:
             await self._news.wait()
 
     async def common(self, worker: str, key: str) -> Parcel | Failed | None:
-        """A common call's reply, to be kept as a lent one; `None` if the worker is to make it.
+        """Return a common call's reply, marked as `LENT`; `None` if the worker is to make the call.
 
         Args:
-            worker: Who wants it.
-            key: The call's.
+            worker: The worker's name.
+            key: The call's key.
         """
         while True:
             if (parcel := self._known(key)) is not None:
@@ -160,7 +160,7 @@ class Commons:
                 return asked.maker, asked.error
 
     async def made(self, worker: str, key: str, parcel: Parcel | None) -> None:
-        """A common call was made."""
+        """Record that a common call was made."""
         if parcel is not None:
             self._made[key] = (worker, parcel)
             if len(self._made) > _REMEMBERED:
@@ -168,26 +168,26 @@ class Commons:
         self._over(key, None)
 
     async def failed(self, worker: str, key: str, error: Exception | None) -> None:
-        """A common call came to nothing; without an error somebody else may try, after a permanent one nobody does."""
+        """Record that a common call failed; without an error others may try again, after a permanent one none does."""
         if isinstance(error, PermanentProviderError):
             self._refused[key] = worker, error
         self._over(key, error)
 
     async def reply(self, key: bytes) -> Completion | None:
-        """What the file of replies has under a key."""
+        """Return the cached reply of a key from the file of replies."""
         return None if self._cache is None else await self._cache.find_by(key)
 
     async def keep_reply(self, key: bytes, model: str, completion: Completion) -> None:
-        """Keep a reply in that file."""
+        """Add a reply to the file of replies."""
         if self._cache is not None:
             await self._cache.keep_by(key, model, completion)
 
     async def ended(self, worker: str, spent: Taken | None) -> list[Parcel]:
-        """A worker is no more; returns the common calls that it had made.
+        """Remove a worker that has ended, and return the common calls that it had made.
 
         Args:
-            worker: Which.
-            spent: What its calls have taken; `None` if nobody can know.
+            worker: The worker's name.
+            spent: The spend of its calls; `None` if it is unknown.
         """
         self._purse.ended(worker, spent)
         for key in [key for key, asked in self._asked.items() if asked.maker == worker]:
@@ -217,7 +217,7 @@ class Commons:
 
 
 def _given(parcel: Parcel, attempts: int | None) -> Parcel:
-    """A common call for another file: as a lent one, or as it is."""
+    """Return a common call for another file: marked as `LENT`, or unchanged."""
     if attempts is None:
         return parcel
     calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in parcel.of("calls")]
@@ -227,12 +227,12 @@ def _given(parcel: Parcel, attempts: int | None) -> Parcel:
 
 
 class CommonGateway:
-    """What a worker's gateway has in common with others; see `Sharing`.
+    """A worker's access to the shared state; see `Sharing`.
 
     Args:
-        line: The way to the others.
-        worker: What this one is called among them.
-        store: Its file.
+        line: The shared state.
+        worker: The worker's name.
+        store: The worker's file.
     """
 
     def __init__(self, line: Commons, worker: str, store: RunStore) -> None:
@@ -244,7 +244,7 @@ class CommonGateway:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def listen_on(self) -> None:
-        """Hear what others meet, until this is cancelled."""
+        """Process other workers' notices until cancelled."""
         seen, is_short = 0, False
         while True:
             news = await self._line.news(self._worker, seen, is_short)
@@ -256,7 +256,7 @@ class CommonGateway:
             is_short = news.is_short
 
     def account(self, budget: Budget) -> Account:
-        """The part of the budget that this gateway may spend."""
+        """Return the account over this gateway's share of the budget."""
         if not budget.is_bounded:
             return Account(budget)
         self._account = LeasedAccount(
@@ -267,19 +267,19 @@ class CommonGateway:
         return self._account
 
     def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
-        """A model's rate a minute, of requests or of tokens."""
+        """Return a model's rate limit per minute, of requests or of tokens."""
         return _CommonRate(self, self._line, place, kind, units, pauses)
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
-        """Tell the others of a call that was turned away."""
+        """Notify the other workers of a rejected call."""
         self.tell(self._line.overloaded(self._worker, place, age, retry_after))
 
     def listen(self, hear: HearOverload) -> None:
-        """Have it told of those of others."""
+        """Set the callback for other workers' rejected calls."""
         self._hear = hear
 
     async def is_made(self, key: str) -> bool:
-        """Whether a common call is in this file; if not, it is to be made here."""
+        """Return whether a common call is in this file; if not, it is to be made here."""
         found = await self._line.common(self._worker, key)
         if found is None:
             return False
@@ -289,15 +289,15 @@ class CommonGateway:
         raise found[1]
 
     async def made(self, key: str) -> None:
-        """A common call is in this file."""
+        """Announce that a common call is in this file."""
         await self._line.made(self._worker, key, self._store.deals.common(key))
 
     async def failed(self, key: str, error: Exception | None) -> None:
-        """A common call came to nothing."""
+        """Announce that a common call has failed."""
         await self._line.failed(self._worker, key, error)
 
     def tell(self, saying: Coroutine[Any, Any, None]) -> None:
-        """Say something without waiting for an answer."""
+        """Send a message without waiting for an answer."""
         task = asyncio.ensure_future(saying)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -307,24 +307,24 @@ class CommonReplies:
     """The file of other runs' replies, which only one process has open.
 
     Args:
-        line: The way to it.
+        line: The shared state that accesses it.
     """
 
     def __init__(self, line: Commons) -> None:
         self._line = line
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """The reply that this request once got at this place."""
+        """Return the reply that this request once got at this place; `None` if there is none."""
         return await self._line.reply(cache_key(request, place)) if is_kept(request) else None
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
-        """Keep a reply."""
+        """Save a reply."""
         if is_kept(request):
             await self._line.keep_reply(cache_key(request, place), request.model, completion)
 
 
 class _CommonRate:
-    """A rate that all workers take from, in the order in which they ask."""
+    """A rate limit that all workers share, in the order of their requests."""
 
     def __init__(
         self, gateway: CommonGateway, line: Commons, place: Place, kind: str, per_minute: int, pauses: Pauses
@@ -337,10 +337,10 @@ class _CommonRate:
         pauses.when_drained(self._drained.set)
 
     async def take(self, units: int) -> None:
-        """Wait until the units are there.
+        """Wait until the units are available.
 
         Raises:
-            DrainedError: If the work is to stop meanwhile.
+            DrainedError: If the run is draining meanwhile.
         """
         self._pauses.ensure_open()
         asking = asyncio.ensure_future(self._line.take(*self._of, units))
@@ -357,7 +357,7 @@ class _CommonRate:
         await asking
 
     def give(self, units: int) -> None:
-        """Units that were taken were not spent; or, below 0, more of them were."""
+        """Return units that were taken but not spent; a negative number takes more."""
         if units:
             self._gateway.tell(self._line.give(*self._of, units))
 

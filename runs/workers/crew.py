@@ -1,4 +1,4 @@
-"""A run's own process, with workers: deals scenarios out, folds what comes back, and makes good workers' deaths."""
+"""The run's own process when it has workers: it leases scenarios, merges results, and recovers from workers' deaths."""
 
 from __future__ import annotations
 
@@ -31,32 +31,32 @@ from .messages import Action, Begun, Delivery, Order
 from .recovery import folder_of, take_leftovers
 
 _DEATHS = 3
-"""So many workers may die over a scenario before it is given up."""
+"""The number of workers' deaths after which a scenario is failed."""
 
 _SUSPECT = 2
-"""After so many it is played alone, so that it is known whose fault another one is."""
+"""The number of deaths after which a scenario is played alone, so that the cause of another death is known."""
 
 _IN_A_ROW = 10
-"""A worker that dies so often without having said anything is not begun again."""
+"""A worker that dies this often in a row without a report is not restarted."""
 
 _MOST_BEGINNINGS, _A_WHILE = 300, 1.0
-"""So often a worker is begun, with so many seconds between when it could not."""
+"""The maximum number of starts of a worker, and the seconds between two after one that failed."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """A worker as its crew sees it.
+    """A worker from its crew's point of view.
 
     Attributes:
-        name: What it is called.
-        most: How many scenarios it may have at once: a few lie ready, so that it never waits.
-        share: How many of them it has under way at once.
-        hand: It.
-        begun: Where it is, once it has begun.
-        open: What was dealt to it and has not come back, in the order in which it was dealt.
-        heard: The number of the last report.
+        name: Its name.
+        most: The maximum number of scenarios leased to it: a few are queued, so that it never waits.
+        share: The number of scenarios that it plays at once.
+        hand: The handle on it.
+        begun: The location of its file, once it has begun.
+        open: Its open leases, in the order in which they were made.
+        heard: The number of the last report received.
         is_alone: Whether it plays a single suspect.
-        busy: Seconds in which earlier incarnations of it had work, and this one.
+        busy: The seconds in which each of its incarnations had work.
     """
 
     name: str
@@ -72,17 +72,17 @@ class _Member:
 
 
 class Crew:
-    """Carries out work by workers, as an engine does by itself.
+    """The workers that carry out a run's work, in place of an engine.
 
     Args:
         store: The run's file.
-        recipe: Whose work it is: the run's, or the reviewing of it.
-        models: Who plays.
-        policy: How calls are made, by all workers together.
-        on_event: Is told of each result, in the event loop's thread.
+        recipe: The recipe of the work: the run's, or its review.
+        models: The models by role.
+        policy: The policy for calls, for all workers together.
+        on_event: Called with each result, in the event loop's thread.
 
     Attributes:
-        tally: What has come of the work, and why it stopped if it did so of its own accord.
+        tally: The results so far, and the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -113,31 +113,31 @@ class Crew:
 
     @property
     def is_draining(self) -> bool:
-        """Whether it was asked to stop."""
+        """Return whether it was asked to stop."""
         return self.tally.is_draining
 
     @property
     def states(self) -> Mapping[str, LimitState]:
-        """Limits are the workers'."""
+        """No limits: only the workers have them."""
         return {}
 
     @property
     def under_way(self) -> Sequence[UnderWay]:
-        """Calls are the workers'."""
+        """No calls in progress: only the workers have them."""
         return ()
 
     def drain(self) -> None:
-        """Deal nothing more; let each worker finish its conversations' steps, and hand back all."""
+        """Lease nothing more; let each worker finish its conversations' steps and return everything."""
         self.tally.is_draining = True
         self._tell_workers(lambda hand: hand.drain())
 
     def stop(self) -> None:
-        """Drop what is in flight. What was committed is handed back."""
+        """Cancel the calls in flight. Committed results are still merged."""
         self.tally.is_draining = self._is_stopped = True
         self._tell_workers(lambda hand: hand.stop())
 
     def _tell_workers(self, tell: Callable[[Hand], None]) -> None:
-        """Tell all workers that are there; one that has died has nothing left to end."""
+        """Send a message to all live workers; a dead one has nothing left to end."""
         for member in self._members:
             if member.begun is not None:
                 with suppress(WorkerDiedError):
@@ -148,12 +148,12 @@ class Crew:
         """Carry out all work.
 
         Args:
-            work: Asked for the next piece only when there is a place for it.
-            judging: The set of judgements that it makes, if it is one.
+            work: The work; the next item is taken only when there is room for it.
+            judging: The set of judgements that it makes, if any.
 
         Raises:
-            RunError: If there can be no workers.
-            DialoomError: What every scenario would meet; the work stays pending.
+            RunError: If no worker can be started.
+            DialoomError: An error that every scenario would meet; the work stays pending.
         """
         first = next(work, None)
         if first is None:
@@ -176,11 +176,11 @@ class Crew:
                 await asyncio.gather(*serving, return_exceptions=True)
                 for member in self._members:
                     member.hand.kill()
-                with suppress(StoreError):  # it is not let go of; whoever opens the run next looks again
+                with suppress(StoreError):  # the leases stay open; whoever opens the run next recovers them
                     await asyncio.to_thread(take_leftovers, self._store)
 
     async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for the work; what breaks one worker off is raised once the others have drained."""
+        """Wait for the work to finish; an error of one worker is raised once the others have drained."""
         left = set(serving)
         error: BaseException | None = None
         while left:
@@ -195,7 +195,7 @@ class Crew:
         await self._end()
 
     async def _end(self) -> None:
-        """Take leave of the workers that are there."""
+        """End the live workers."""
         ready = [member for member in self._members if member.begun is not None]
         await asyncio.gather(*(member.hand.end() for member in ready), return_exceptions=True)
 
@@ -230,7 +230,7 @@ class Crew:
         return _Member(name, share + ahead, share, machines.hire(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
-        """See to one worker, from its beginning to the end of all work, over its deaths."""
+        """Run one worker until all work is done, restarting it when it dies."""
         why = ""
         for _ in range(_MOST_BEGINNINGS):
             if self._is_over():
@@ -245,7 +245,7 @@ class Crew:
                 if isinstance(error, WorkerLostError):
                     break
                 if not had_begun:
-                    await asyncio.sleep(_A_WHILE)  # Ray is about to start it
+                    await asyncio.sleep(_A_WHILE)  # Ray is about to restart it
                 elif member.silent_deaths == _IN_A_ROW:
                     break
         self._given_up += 1
@@ -269,11 +269,11 @@ class Crew:
                 return
 
     async def _deal(self, member: _Member) -> None:
-        """Give a worker as much as it should have."""
+        """Lease as many scenarios to a worker as it has room for."""
         if self.is_draining or member.is_alone:
             return
         if works := self._works_for(member):
-            member.open |= {work.position: work for work in works}  # before anybody else looks what is left
+            member.open |= {work.position: work for work in works}  # before anyone else looks for open work
             self._dealt_first = self._dealt_first or time.monotonic()
             parcels = await self._store.deals.deal(works)
             await member.hand.deal(_there(member), parcels)
@@ -282,7 +282,7 @@ class Crew:
         if self._suspects and self._clearing in (None, member):
             self._clearing = member
             if member.open:
-                return []  # it finishes what it has, and is alone with a suspect then
+                return []  # it finishes its scenarios first, to be alone with a suspect
             member.is_alone = True
             return [self._suspects.popleft()]
         if self._clearing is member:
@@ -295,7 +295,7 @@ class Crew:
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
-        """Wait while others have work that might come back; returns whether all is done."""
+        """Wait while other workers have work that might be retried; return whether everything is done."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (
@@ -308,14 +308,14 @@ class Crew:
         return self._is_over()
 
     def _is_over(self) -> bool:
-        """Whether there is nothing more to do for anybody."""
+        """Return whether no work is left for any worker."""
         is_open = any(member.open for member in self._members)
         if self.is_draining:
             return not is_open
         return self._is_all_dealt and not (is_open or self._again or self._suspects)
 
     async def _take(self, member: _Member, report: Delivery) -> None:
-        """Fold what a worker brings, then tell of it: whoever is told may look into the file."""
+        """Merge a worker's results, then emit its events: the receiver may read the file."""
         member.heard = report.number
         member.busy[-1] = report.busy
         self._keep_shapes(report.shapes)
@@ -334,7 +334,7 @@ class Crew:
         self._wake()
 
     def _keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Keep what a worker has found out about the shapes that models take, so that nobody asks in vain again."""
+        """Save the reply formats that models refused in a worker, so that they are not tried again."""
         if found and found != (known := self._store.shapes):
             places = {*known, *found}
             self._store.keep_shapes({each: sorted({*known.get(each, ()), *found.get(each, ())}) for each in places})
@@ -349,7 +349,7 @@ class Crew:
                 self._on_event(event)
 
     async def _bury(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
-        """Take what a dead worker has left, and have the rest of what it had done by others."""
+        """Recover a dead worker's results, and let others do the rest of its work."""
         if self._clearing is member:
             self._clearing = None
         begun, dealt = member.begun, member.open
@@ -372,11 +372,11 @@ class Crew:
     async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Parcel]:
         try:
             left = await machines.left(begun, self._store.deals.open(), self._policy.limits.stated_prices)
-        except (StoreError, WorkerDiedError):  # its machine is gone, or it cannot be read
+        except (StoreError, WorkerDiedError):  # its machine is gone, or the file cannot be read
             await self._store.deals.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
         folded = await self._store.deals.fold(left.parcels)
-        await self._line.ended(begun.path.stem, left.spent)  # who waits for its common calls looks for them now
+        await self._line.ended(begun.path.stem, left.spent)  # workers that wait for its common calls look them up now
         return folded
 
     async def _try_again(self, work: Work, error: str) -> None:
@@ -389,7 +389,7 @@ class Crew:
         self._hear(ScenarioFailed(work.position + 1, work.scenario.id, Fault.BUG, text))
 
     def _wake(self) -> None:
-        """Have all who wait look again."""
+        """Wake all waiting tasks."""
 
         async def notify() -> None:
             async with self._changed:
@@ -404,13 +404,13 @@ def _there(member: _Member) -> Begun:
 
 
 def _shares(concurrency: int, workers: int) -> list[int]:
-    """How many scenarios each worker has under way: all of them together as many as one process would, one at least."""
+    """Divide the concurrency of one process among the workers, at least one scenario each."""
     each, more = divmod(concurrency, workers)
     return [max(1, each + (number < more)) for number in range(workers)]
 
 
 def _row(parcel: Parcel, work: Work) -> Mapping[str, object]:
-    """Where it stands what has become of work."""
+    """Return the row that holds the state of work."""
     if isinstance(work, PlayWork):
         return parcel.of("scenarios")[0]
     table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
@@ -422,7 +422,7 @@ def _is_unfinished(parcel: Parcel, work: Work) -> bool:
 
 
 def _result(parcel: Parcel, work: Work) -> ScenarioDone | ScenarioFailed:
-    """What a worker that died could not tell."""
+    """Return the event that a dead worker could not report."""
     row = _row(parcel, work)
     if row["state"] == "done":
         return ScenarioDone(work.position + 1, work.scenario.id)

@@ -23,21 +23,21 @@ Action = Literal["play", "judge", "rejudge"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is to do, and how.
+    """The configuration of a worker.
 
     Attributes:
         file: The content of its run file, without scenarios.
-        folder: Where it keeps that file.
-        cwd: What names of files in the run are relative to.
-        action: What is done with scenarios.
-        judging: The set of judgements that is made, if it is one.
-        models: Who plays.
-        recipe: The recipe, if it was given as an object; else the file names it.
-        is_review: Whether the judging is the reviewing of the recipe.
-        policy: How calls are made; its concurrency is the worker's share.
+        folder: The folder for that file.
+        cwd: The folder that relative file names in the run refer to.
+        action: The kind of work.
+        judging: The set of judgements to make, if any.
+        models: The models by role.
+        recipe: The recipe, if it was passed as an object; by default the file names it.
+        is_review: Whether the judging is a review of the recipe's scenarios.
+        policy: The policy for calls; its concurrency is the worker's share.
         has_cache: Whether replies are shared with other runs.
-        ahead: How many scenarios lie ready for it, as long as there are any.
-        synchronous: What commits survive.
+        ahead: The number of scenarios queued for it, while there are any.
+        synchronous: The durability of commits.
     """
 
     file: bytes
@@ -56,11 +56,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A worker is ready.
+    """The location of a worker that has begun.
 
     Attributes:
-        node: The id of Ray's node that it is on.
-        path: Its file, there.
+        node: The id of its Ray node.
+        path: Its file on that node.
     """
 
     node: str
@@ -69,11 +69,11 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a dead worker has left.
+    """The results that a dead worker has left.
 
     Attributes:
-        parcels: What has come of its scenarios.
-        spent: What its calls have taken.
+        parcels: The results of its scenarios.
+        spent: The spend of its calls.
     """
 
     parcels: list[Parcel]
@@ -82,16 +82,16 @@ class Left:
 
 @dataclass(slots=True)
 class Delivery:
-    """What a worker has to say; it says it again until it is told that it was heard.
+    """A worker's report; its content is sent again until it is acknowledged.
 
     Attributes:
-        number: Of the last thing in it.
-        parcels: What has come of scenarios.
-        events: What happened, each with a number that no other one of this worker has.
-        is_over: Whether it is done for good: it was drained or stopped, or has stopped of its own accord.
-        error: What it has broken off by, if it has: every other scenario would meet it, too.
-        busy: Seconds in which it had a scenario under way.
-        shapes: What it knows of the shapes that models can be held to; see `Shapes.found`.
+        number: The number of its last item.
+        parcels: The results of scenarios.
+        events: The events, each with a number that is unique for this worker.
+        is_over: Whether the worker has finished for good: drained, stopped, or by itself.
+        error: The error that ended it, if any: every other scenario would meet it, too.
+        busy: The seconds in which it had a scenario in progress.
+        shapes: The reply formats that models have refused; see `Shapes.found`.
     """
 
     number: int = 0
@@ -114,5 +114,5 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
         return
-    if os.getppid() != parent:  # it went before the system was asked
+    if os.getppid() != parent:  # the parent ended before the call
         os.kill(os.getpid(), signal.SIGKILL)

@@ -16,36 +16,37 @@ from dialoom.runs.store.store import remove
 from .messages import Left
 
 PATIENCE = 15.0
-"""Seconds to wait for the files of workers that were taken for dead but still hold them. A worker on this machine is
-gone at once when the process that started it is; one on another machine learns of it a little later."""
+"""Seconds to wait for the files of workers that are considered dead but still hold the lock. A worker on this
+machine ends at once with the process that started it; one on another machine notices a little later.
+"""
 
 _A_MOMENT = 0.1
 _AT_ONCE = 20
 
 
 def folder_of(path: Path) -> Path:
-    """Where the workers of a run that are on its machine keep their files."""
+    """Return the folder in which a run's workers on its machine keep their files."""
     return path.with_name(path.name + ".workers")
 
 
 def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: float = PATIENCE) -> Left:
-    """What a dead worker's file has of deals that are waited for, and what its calls have taken.
+    """Return a dead worker's results for open leases, and the spend of its calls.
 
     Args:
-        path: The file.
-        wanted: The deals' numbers by the places of their scenarios.
-        prices: Of models whose price is stated.
-        patience: Seconds to wait for somebody who still writes it.
+        path: The worker's file.
+        wanted: The numbers of the open leases by the positions of their scenarios.
+        prices: The stated prices of models.
+        patience: Seconds to wait for a process that still writes the file.
 
     Raises:
-        StoreError: If it cannot be read.
+        StoreError: If the file cannot be read.
     """
     with _opened(path, time.monotonic() + patience) as store:
         return Left(list(store.deals.left(wanted)), store.taken(prices))
 
 
 def take_leftovers(store: RunStore) -> int:
-    """Take what dead workers have left beside a run's file; returns how many scenarios got further by it.
+    """Merge the results in dead workers' files beside a run's file; return the number of scenarios merged.
 
     Raises:
         StoreError: If a worker still works on the run's scenarios.
@@ -78,7 +79,7 @@ def take_leftovers(store: RunStore) -> int:
 
 
 def _opened(path: Path, deadline: float) -> RunStore:
-    """Open a worker's file once nobody holds it any more, or at the deadline by `time.monotonic`."""
+    """Open a worker's file once no process holds its lock; raise an error after the deadline by `time.monotonic`."""
     while True:
         try:
             return RunStore(path)
@@ -89,5 +90,5 @@ def _opened(path: Path, deadline: float) -> RunStore:
 
 
 def _is_held(error: StoreError) -> bool:
-    """Whether a file could not be opened because another process holds its lock."""
+    """Return whether a file could not be opened because another process holds its lock."""
     return error.advice is not None and error.advice.action == "resume"

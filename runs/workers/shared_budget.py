@@ -10,25 +10,25 @@ from dialoom.roles.errors import BudgetError
 from dialoom.roles.gateway.budget import Account, Budget, Taken
 
 _CALLS = 64
-"""So many calls a part is for, where calls are not bounded."""
+"""The number of calls that a share is for, if the number of calls is not bounded."""
 
 _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
 class LeaseStanding:
-    """How a gateway stands to its part of the budget: all since it began.
+    """A gateway's use of its share of the budget since it began.
 
     Attributes:
-        spent: What its calls have taken.
-        returned: What it has given back.
+        spent: The spend of its calls.
+        returned: The amount that it has returned.
     """
 
     spent: Taken = field(default_factory=Taken)
     returned: Taken = field(default_factory=Taken)
 
     def later(self, other: LeaseStanding) -> LeaseStanding:
-        """The later of two, as messages may pass each other: it only ever grows."""
+        """Return the later of two, because messages may arrive out of order: values only ever grow."""
         return LeaseStanding(_most(self.spent, other.spent), _most(self.returned, other.returned))
 
 
@@ -38,26 +38,26 @@ class _Lease:
     standing: LeaseStanding = field(default_factory=LeaseStanding)
 
     def out(self, dimension: str) -> float:
-        """What it has and has neither spent nor given back: calls in flight are in it."""
+        """Return the amount granted and neither spent nor returned, including calls in flight."""
         used = getattr(self.standing.returned, dimension) + getattr(self.standing.spent, dimension)
         return max(0.0, float(getattr(self.granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
-        """What it may have taken in all by now."""
+        """Return the maximum amount that it may have spent by now."""
         return self.out(dimension) + float(getattr(self.standing.spent, dimension))
 
 
 class Purse:
-    """A budget and who has which part of it.
+    """A budget and its shares, by gateway.
 
     Args:
         budget: The bounds.
-        spent: What the run has taken before.
-        gateways: How many there are, roughly.
-        when_short: Called when it becomes short.
+        spent: The run's spend so far.
+        gateways: The approximate number of gateways.
+        when_short: Called when the budget becomes short.
 
     Attributes:
-        is_short: Whether all who have more than they need are to give it back.
+        is_short: Whether gateways are to return what they do not need.
     """
 
     def __init__(self, budget: Budget, spent: Taken, gateways: int, when_short: Callable[[], None]) -> None:
@@ -71,15 +71,15 @@ class Purse:
         self.is_short = False
 
     async def lend(self, gateway: str, wanted: Taken, standing: LeaseStanding) -> Taken:
-        """A part of the budget that is enough for a call, and for some more if there is plenty.
+        """Return a share of the budget that covers a call, and some more calls while there is plenty.
 
         Args:
-            gateway: Who asks.
-            wanted: What the call is expected to take.
-            standing: How the gateway stands.
+            gateway: The gateway's name.
+            wanted: The expected spend of the call.
+            standing: The gateway's use of its share.
 
         Raises:
-            BudgetError: If there is no room although no call is in flight anywhere. From then on nothing is lent.
+            BudgetError: If no room is left although no call is in flight anywhere. From then on nothing is granted.
         """
         lease = self._leases.setdefault(gateway, _Lease())
         lease.standing = lease.standing.later(standing)
@@ -100,17 +100,17 @@ class Purse:
         raise self._refused
 
     def stands(self, gateway: str, standing: LeaseStanding) -> None:
-        """How a gateway stands now."""
+        """Update a gateway's use of its share."""
         if (lease := self._leases.get(gateway)) is not None:
             lease.standing = lease.standing.later(standing)
             self._wake()
 
     def ended(self, gateway: str, spent: Taken | None) -> None:
-        """A gateway is no more.
+        """Remove a gateway that has ended.
 
         Args:
-            gateway: Which.
-            spent: What its calls have taken; `None` if nobody can know: then all that it had is taken to be.
+            gateway: The gateway's name.
+            spent: The spend of its calls; `None` if unknown, in which case its whole share counts as spent.
         """
         if (lease := self._leases.pop(gateway, None)) is not None:
             self._spent += spent or Taken(
@@ -128,7 +128,7 @@ class Purse:
         return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
 
     def _generous(self, wanted: Taken) -> Taken:
-        """For as many calls as leave enough for all others to be as generous with."""
+        """Return a share for as many calls as leaves room for every other gateway to get the same several times."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(wanted, name)):
@@ -154,12 +154,12 @@ class Purse:
 
 
 class LeasedAccount(Account):
-    """A gateway's part of a budget, which grows as it is asked for.
+    """A gateway's share of a budget, which grows on demand.
 
     Args:
         budget: The bounds of all gateways together.
-        lend: Gives more of it; see `Purse.lend`.
-        tell: Tells how this one stands.
+        lend: Grants more of it; see `Purse.lend`.
+        tell: Reports the use of the share.
     """
 
     def __init__(
@@ -178,10 +178,10 @@ class LeasedAccount(Account):
         self._is_short = False
 
     async def claim(self, expected: Taken) -> None:
-        """Set aside what a call is expected to take, of more of the budget if need be.
+        """Reserve the expected spend of a call, from a larger share if necessary.
 
         Raises:
-            BudgetError: If there is no room although no call is in flight in any gateway.
+            BudgetError: If no room is left although no call is in flight in any gateway.
         """
         async with self._asking:
             while True:
@@ -199,10 +199,10 @@ class LeasedAccount(Account):
                     raise
 
     def reserve(self, expected: Taken) -> None:
-        """Set aside what a call is expected to take, of what there is here.
+        """Reserve the expected spend of a call from the current share.
 
         Raises:
-            BudgetError: If that is more than is left here: more is to be claimed.
+            BudgetError: If that exceeds the rest of the share: more must be claimed.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -211,13 +211,13 @@ class LeasedAccount(Account):
         self.reserved += expected
 
     def settle(self, expected: Taken, taken: Taken) -> None:
-        """Replace what was set aside for a call by what it took."""
+        """Replace the reservation of a call by its actual spend."""
         super().settle(expected, taken)
         if self._is_short:
             self.give_back()
 
     def give_back(self) -> None:
-        """Give back all that no call in flight needs, now and from now on."""
+        """Return all that no call in flight needs, now and from now on."""
         self._is_short = True
         self._returned += Taken(
             max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
@@ -226,7 +226,7 @@ class LeasedAccount(Account):
 
     @property
     def standing(self) -> LeaseStanding:
-        """How it stands, in figures of its own."""
+        """A copy of its use of the share."""
         return LeaseStanding(replace(self.spent), replace(self._returned))
 
     def _left(self, dimension: str) -> float:

@@ -1,4 +1,4 @@
-"""A worker: an engine over a run file of its own, in a process of its own. It becomes one of Ray's actors."""
+"""A worker: an engine over a run file of its own, in a process of its own. It is used as a Ray actor."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ from .commons import CommonGateway, CommonReplies, Commons
 from .messages import Delivery, Order
 
 _AT_LEAST, _GATHERING = 0.02, 0.5
-"""Seconds between two reports: what is finished together comes together; and for which a report waits for more, as
-long as there is enough left to do."""
+"""Seconds between two reports, so that scenarios finished together are reported together, and the longest wait for
+more results while enough work is left.
+"""
 
 _AT_MOST = 30.0
-"""Seconds after which a report comes though there is nothing to say: it says that this is alive."""
+"""Seconds after which an empty report is sent, as a sign of life."""
 
 
 class Worker:
-    """Works on the scenarios that are dealt to it, and hands back each when nothing more will come of it here.
+    """A worker that carries out leased scenarios, and returns each when it is finished here.
 
     Args:
-        name: What its files are called by.
+        name: The prefix of its files' names.
     """
 
     def __init__(self, name: str) -> None:
@@ -66,14 +67,14 @@ class Worker:
         self._engine: Engine | None = None
 
     async def begin(self, order: Order, line: Commons) -> Path:
-        """Make the file, and be ready for scenarios.
+        """Create the file, and get ready for scenarios.
 
         Args:
-            order: What is to be done.
-            line: The way to what it has in common with the others.
+            order: The worker's configuration.
+            line: The state shared with the other workers.
 
         Returns:
-            Where the file is.
+            The file's path.
         """
         self._order = order
         if order.cwd.is_dir():
@@ -109,10 +110,10 @@ class Worker:
         return path
 
     async def deal(self, path: Path, parcels: list[Parcel]) -> bool:
-        """Take scenarios to work on, which may be said twice; returns whether it is the worker that is meant.
+        """Accept leased scenarios, possibly repeated; return false if another incarnation is addressed.
 
         Args:
-            path: The file that it began with: who was started anew has another, or none yet.
+            path: The file that the addressed worker began with: after a restart it has another, or none yet.
             parcels: The scenarios.
         """
         if path != self._path:
@@ -129,11 +130,11 @@ class Worker:
         return True
 
     async def report(self, path: Path, heard: int) -> Delivery | None:
-        """What has come of scenarios, and what happened, as soon as there is something.
+        """Return the results and events, as soon as there are any.
 
         Args:
-            path: As for `deal`; who is not meant has nothing to say.
-            heard: The number of the last report that was heard; what was in it is not said again.
+            path: As for `deal`; `None` is returned if another incarnation is addressed.
+            heard: The number of the last report received; its content is not sent again.
         """
         if path != self._path:
             return None
@@ -161,19 +162,19 @@ class Worker:
         )
 
     async def drain(self) -> None:
-        """Let each conversation reach its next checkpoint, hand back all, and be done."""
+        """Let each conversation reach its next checkpoint, return everything, and finish."""
         self._supply.close()
         if self._engine is not None:
             self._engine.drain()
 
     async def stop(self) -> None:
-        """Drop what is in flight, hand back what was committed, and be done."""
+        """Cancel the calls in flight, return what was committed, and finish."""
         self._supply.close()
         if self._engine is not None:
             self._engine.stop()
 
     async def end(self) -> None:
-        """All was heard: nothing of it is needed any more."""
+        """Delete the file, after everything was received."""
         self._supply.close()
         if self._working is not None:
             await self._working
@@ -233,7 +234,7 @@ class Worker:
 
 
 class _Dealt:
-    """Work as it is dealt."""
+    """The queue of leased work."""
 
     def __init__(self) -> None:
         self._work: deque[Work] = deque()
@@ -241,18 +242,18 @@ class _Dealt:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def put(self, work: Work) -> None:
-        """Add a piece."""
+        """Add a piece of work."""
         self._work.append(work)
         self._wake()
 
     def close(self) -> None:
-        """There will be no more."""
+        """Close the queue: no more work will be added."""
         self._is_closed = True
         while self._waiting:
             self._wake()
 
     async def take(self) -> Work | None:
-        """The next piece, when there is one; `None` if there will be no more."""
+        """Return the next piece of work once there is one; `None` after the queue was closed."""
         while not self._work:
             if self._is_closed:
                 return None
@@ -269,7 +270,7 @@ class _Dealt:
 
 
 def _folder(wanted: Path) -> Path:
-    """The folder for the file: beside the run's, or where that is not to be had on this machine, one of its own."""
+    """Return the folder for the file: beside the run's, or a temporary one if that cannot be created here."""
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -278,7 +279,7 @@ def _folder(wanted: Path) -> Path:
 
 
 def _sendable(error: Exception) -> Exception:
-    """An error as another process can have it."""
+    """Return an error that can be pickled for another process."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -16,15 +16,11 @@ from dialoom.runs.store import Neighbours
 from dialoom.runs.viewing import Conversation, SpokenMessage
 from dialoom.studio.calls import call_fold, figures
 from dialoom.studio.chosen import is_blind, kept, list_of, query_of
-from dialoom.studio.elements import definitions, folded, on_opening, said
-from dialoom.studio.judgements import JudgementBox, judged_word
-from dialoom.studio.keys import listen
-from dialoom.studio.labelling import after_this
+from dialoom.studio.labelling import JudgementBox, after_this, judged_word, lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import element, link, text
-from dialoom.studio.sets import lacks_its_judgements
+from dialoom.studio.parts import definitions, element, folded, link, on_opening, said, text, written
+from dialoom.studio.shell import listen
 from dialoom.studio.wording import many
-from dialoom.studio.written import written
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"

@@ -20,13 +20,11 @@ from dialoom.runs.store import Choices
 from dialoom.studio import charts
 from dialoom.studio.counted import counted
 from dialoom.studio.forms import Entry, choice, form, submit
-from dialoom.studio.judgements import agreement_up_to_now
+from dialoom.studio.labelling import agreement_up_to_now, lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import element, link, text
+from dialoom.studio.parts import element, link, text, written
 from dialoom.studio.reports import AbandonedError
-from dialoom.studio.sets import lacks_its_judgements
 from dialoom.studio.studio import StudioRun
-from dialoom.studio.written import written
 
 _SOON = 1.0
 """Seconds after which the page says that the report is being computed."""

@@ -17,12 +17,10 @@ from dialoom.runs.viewing import snippet
 from dialoom.studio import wording
 from dialoom.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
 from dialoom.studio.forms import Entry, choice, form, submit
-from dialoom.studio.labelling import labels_by, start, told
+from dialoom.studio.labelling import labels_by, lacks_its_judgements, metrics_of, start, told
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import badge, begun_with, element, link, table_head, text
-from dialoom.studio.sets import lacks_its_judgements, metrics_of
+from dialoom.studio.parts import badge, begun_with, element, link, table_head, text, written
 from dialoom.studio.shell import problem
-from dialoom.studio.written import written
 
 _LIMIT = 50
 _SOON = 0.4

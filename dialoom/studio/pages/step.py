@@ -17,13 +17,11 @@ from dialoom.runs.store.connections import signature
 from dialoom.studio import acting, history, stops
 from dialoom.studio.acting import Action, Spot, Work
 from dialoom.studio.chosen import kept
-from dialoom.studio.elements import button, folded
-from dialoom.studio.fields import Field, entered
+from dialoom.studio.forms import Field, Forms, entered, promoting
 from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import card, element, text
+from dialoom.studio.parts import button, card, element, folded, text
 from dialoom.studio.shell import problem
-from dialoom.studio.step_forms import Forms, promoting
 from dialoom.studio.wording import many
 
 from .conversation import STEP_PATH as PATH

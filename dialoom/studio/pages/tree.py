@@ -9,11 +9,9 @@ from itertools import groupby
 from dialoom.graphs import Outline, Span
 from dialoom.graphs.capabilities import WithOutline
 from dialoom.runs.viewing import Conversation
-from dialoom.studio.elements import said
+from dialoom.studio.labelling import lacks_its_judgements
 from dialoom.studio.page import Page, View
-from dialoom.studio.parts import element, text
-from dialoom.studio.sets import lacks_its_judgements
-from dialoom.studio.written import written
+from dialoom.studio.parts import element, said, text, written
 
 from .conversation import fault_line, outline_lines
 
