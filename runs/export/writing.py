@@ -160,7 +160,7 @@ def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: p
 
 
 def _check_empty(rows: Rows, part: str) -> None:
-    """Raise an error for a part without rows if a filter, a split or Parquet is involved; an empty JSONL file is valid."""
+    """Raise an error for a part without rows if a filter, a split or Parquet is involved; empty JSONL is valid."""
     done = rows.run.status().done
     given = rows.request.told()
     if part != _ONLY:
