@@ -1,4 +1,4 @@
-"""One person: profile, affinity schema, tasks and situations."""
+"""Personas of PersonaLens: profile, affinity schema, tasks and situations."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ DOMAINS = (
 """The 20 domains of PersonaLens (table 1 of the paper)."""
 
 Affinity = str | tuple[str, ...]
-"""A preference's value: one text, or several where the schema says so."""
+"""A preference's value: one text, or several where the schema allows a list."""
 
 
 class Demographics(BaseModel):
-    """The eleven facts of a person's outward life (D in the paper), all free text, as the source has it."""
+    """The eleven demographic facts about a person (D in the paper), all free text, as in the source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
@@ -59,18 +59,18 @@ class Demographics(BaseModel):
     reside_country: str
 
     def for_prompt(self) -> dict[str, str]:
-        """What models are shown: everything that is told, but for the user id."""
+        """Return the values that prompts show: all that are not withheld, except the user id."""
         values: dict[str, str] = self.model_dump(exclude={"user_id"})
         return {name: value for name, value in values.items() if not is_untold(value)}
 
 
 class Domain(BaseModel):
-    """What is known of a person in one domain.
+    """A person's data in one domain.
 
     Attributes:
-        affinities: Preferences (P) by name; empty ones are left out.
+        affinities: Preferences (P) by name, without empty ones.
         summary: Past interactions (I), as prose.
-        of_interest: The mask: a task that touches a masked domain is not given to this person.
+        of_interest: The mask: a person gets no task that involves a masked domain.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,12 +93,12 @@ class Profile(BaseModel):
 
 
 def as_text(value: Affinity) -> str:
-    """An affinity's value as one line; several values are joined by semicolons."""
+    """Return an affinity's value as one line; several values are joined by semicolons."""
     return value if isinstance(value, str) else "; ".join(value)
 
 
 class Situation(BaseModel):
-    """The situational context S of one person's task, all free text, as the source has it."""
+    """The situational context S of one person's task, all free text, as in the source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
     location: str = Field(alias="Location")
@@ -108,7 +108,7 @@ class Situation(BaseModel):
     environment: str = Field(alias="Environment")
 
     def for_prompt(self) -> dict[str, str]:
-        """What models are shown: everything that is told, under the names of the release."""
+        """Return the values that prompts show: all that are not withheld, under the names of the release."""
         values: dict[str, str] = self.model_dump(by_alias=True)
         return {name: value for name, value in values.items() if not is_untold(value)}
 
@@ -118,8 +118,8 @@ class Task(BaseModel):
 
     Attributes:
         id: `SD-<Domain>-task-<k>` or `MD-task-<k>`.
-        description: The task from outside, third person.
-        intent: The task as the person has it in mind, second person.
+        description: The task described in the third person.
+        intent: The task from the person's view, in the second person.
         goal: The criterion of success.
         relevant_affinities: Names of the preferences that matter, as the release lists them.
         domains: One domain, or two to five.
@@ -136,12 +136,12 @@ class Task(BaseModel):
 
     @property
     def kind(self) -> Literal["single", "multi"]:
-        """Whether the task stays in one domain."""
+        """The task's type: `single` if it involves one domain, else `multi`."""
         return "single" if len(self.domains) == 1 else "multi"
 
 
 class AffinityType(BaseModel):
-    """What the schema says of one preference; `has_multiple_values` means that its value is a list."""
+    """The schema's entry of one preference; `has_multiple_values` means that its value is a list."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -151,11 +151,11 @@ class AffinityType(BaseModel):
     possible_values: tuple[str, ...] = ()
 
     def spelt(self, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
-        """Return values in the schema's spelling, each once and as one line; and what is wrong with them.
+        """Return values in the schema's spelling without duplicates, each on one line, and their problem or ''.
 
         Args:
             given: The values.
-            open_values: Whether a categorical preference takes values that the schema does not list.
+            open_values: Whether a categorical preference accepts values that the schema does not list.
         """
         options = {option.casefold(): option for option in self.possible_values}
         given = [" ".join(value.split()) for value in given]
@@ -179,13 +179,13 @@ class DomainSchema(BaseModel):
     affinities: tuple[AffinityType, ...]
 
     def spelt(self, given: Iterable[tuple[str, Sequence[str]]], open_values: bool) -> tuple[dict[str, Any], str]:
-        """Return preferences in the schema's order and spelling; and what is wrong with them.
+        """Return preferences in the schema's order and spelling, and the problems with them, if any.
 
-        A preference that takes several values may have none, and is then left out.
+        A preference with several values may have none, and is then omitted.
 
         Args:
             given: Names and values.
-            open_values: Whether categorical preferences take values that the schema does not list.
+            open_values: Whether categorical preferences accept values that the schema does not list.
         """
         known = {each.name.casefold(): each for each in self.affinities}
         by_name: dict[str, Sequence[str]] = {}
@@ -228,7 +228,7 @@ class AffinitySchema(BaseModel):
         return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:
-        """How many of a categorical affinity's values the schema does not list (legal, but worth counting)."""
+        """Return how many of a categorical affinity's values the schema does not list (valid, but worth counting)."""
         known = self.types.get((domain, name))
         if known is None or not known.is_categorical:
             return 0
@@ -238,7 +238,7 @@ class AffinitySchema(BaseModel):
 
 
 def read_domains(path: Path) -> list[DomainSchema]:
-    """The domains of a `schema.json`, in its order.
+    """Read the domains of a `schema.json`, in order.
 
     Raises:
         DataError: If the file is missing, is not JSON, or is not such a list.
@@ -259,5 +259,5 @@ def _domain(path: Path, number: int, value: Any) -> DomainSchema:
 
 
 def shipped_schema() -> list[DomainSchema]:
-    """The domains of the sample people."""
+    """Return the domains of the sample people."""
     return read_domains(Path(__file__).parent / "samples" / "res" / "schema.json")

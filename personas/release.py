@@ -1,7 +1,7 @@
-"""The reader of PersonaLens profiles in the release's layout, as they are: traps are mended or kept, and counted.
+"""The reader of PersonaLens profiles in the release's layout; irregularities are repaired or kept, and counted.
 
 Layout: `data/profile/<user>/{profile,tasks,tasks_md}.json` and, optionally, `res/schema.json`. People are read one at a
-time, so that a release of any size needs the memory of one.
+time, so memory does not grow with the size of the release.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROFILE_KEYS = ("affinities", "demographics", "interests", "interactions")
 
 
 def samples() -> PersonaLensRelease:
-    """The people that dialoom ships, written for it."""
+    """Return the release of sample people that dialoom ships."""
     return PersonaLensRelease(Path(__file__).parent / "samples")
 
 
@@ -37,8 +37,8 @@ class PersonaLensRelease:
 
     Attributes:
         root: The folder that holds `data/profile`.
-        schema: The preferences that there are, if the release says so.
-        mendings: What was put up with so far; complete once everything wanted has been read.
+        schema: The affinity schema, if the release has one.
+        mendings: The repairs so far; complete once everything wanted has been read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -53,7 +53,7 @@ class PersonaLensRelease:
         self._domain_names = tuple(dict.fromkeys((*own, *DOMAINS)))
 
     def user_ids(self) -> list[str]:
-        """The ids of all people, `user2` before `user10`."""
+        """Return the ids of all people, `user2` before `user10`."""
         folders = (path.name for path in self._profiles.iterdir() if path.is_dir())
         ids = sorted(folders, key=_natural)
         if not ids:
@@ -61,10 +61,10 @@ class PersonaLensRelease:
         return ids
 
     def as_written(self, user_id: str) -> dict[str, Any]:
-        """One person's file as it is, but for stray characters in the names of domains.
+        """Return one person's file unchanged, except for stray characters in the names of domains.
 
         Raises:
-            DataError: If there is no such person or the file is broken.
+            DataError: If the person does not exist or the file is broken.
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
@@ -72,10 +72,10 @@ class PersonaLensRelease:
         return {**values, **by_domain}
 
     def profile(self, user_id: str) -> Profile:
-        """One person.
+        """Return one person's profile.
 
         Raises:
-            DataError: If there is no such person or the file is broken.
+            DataError: If the person does not exist or the file is broken.
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
@@ -87,7 +87,7 @@ class PersonaLensRelease:
         return profile
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
-        """A person's tasks in the files' order, single-domain ones first.
+        """Yield a person's tasks in the files' order, single-domain tasks first.
 
         Raises:
             DataError: If a file is broken, or a task needs a domain that the profile lacks.
@@ -129,7 +129,7 @@ class PersonaLensRelease:
         return domains
 
     def _by_domain(self, path: Path, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The section keyed by proper domain names."""
+        """Return the section keyed by canonical domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
             name = mending.domain_name(key, self._domain_names)
@@ -158,7 +158,7 @@ class PersonaLensRelease:
         return kept
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
-        """Section 2.2: a task with a masked domain is not this person's."""
+        """Return whether a task has no masked domain (section 2.2 of the paper)."""
         for name in task.domains:
             if name not in profile.domains:
                 raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
@@ -183,7 +183,7 @@ class PersonaLensRelease:
         self.mendings[mending.UNTOLD] += sum(mending.is_untold(value) for value in told.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
-        """What the schema knows in a domain, else what the profile tells."""
+        """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""
         if self.schema is not None:
             return [name for where, name in self.schema.types if where == domain]
         return list(profile.domains[domain].affinities)
@@ -212,6 +212,6 @@ def _what(values: Mapping[str, Any], key: str) -> str:
 
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Sort key under which numbers inside names count as numbers."""
+    """Return a sort key under which digits in names compare as numbers."""
     parts = re.split(r"(\d+)", name)
     return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)

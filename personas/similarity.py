@@ -1,4 +1,4 @@
-"""How alike two texts are: embedders, nearest neighbours, and samples of texts."""
+"""Similarity of texts: embedders, nearest neighbours, and samples of texts."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from numpy.typing import NDArray
 Vector: TypeAlias = NDArray[np.float32]
 
 THRESHOLD = 0.6
-"""The default of ALOE: a text is kept if nothing kept before is nearer than this."""
+"""ALOE's default: a text is kept if its similarity to each text kept before is at most this."""
 
 LEXICAL = "lexical"
 EMBEDDERS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
 
 
 class EmbedderError(ValueError):
-    """An embedder that there is not, or that cannot be had here: says what would be right."""
+    """An embedder that is unknown or not available here; the message names valid ones."""
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors, so that the product of two is their cosine similarity.
+    """Embeds texts as unit vectors, so that the dot product of two is their cosine similarity.
 
     Attributes:
-        meaning: What similarities of its making mean, for those who choose a threshold.
+        meaning: An explanation of its similarities, for users who choose a threshold.
     """
 
     meaning: str
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """A unit vector (float32) for each text; equal texts get equal ones."""
+        """Return a unit vector (float32) for each text; equal texts get equal vectors."""
         ...
 
 
 class LexicalEmbedder:
-    """Counts words: no model, no download, the same on every machine.
+    """An embedder that counts words: no model, no download, the same on every machine.
 
-    A text becomes the bag of its content words: stems, without function words and without the words that nearly every
-    description of a person has (lives, likes, weekend). A word that occurs n times weighs 1 + ln n. The similarity of
-    two texts of equal length is then about the share of content words that they have in common: 0.6 means three words
-    in five, which only a reworded copy, or a text of the same stock phrases, reaches; people who merely share a town, a
-    job and a hobby are at 0.1 to 0.3. It knows no synonyms: the same facts in other words count as different. For a
-    filter that is as strict about meaning as the paper's, use a sentence embedder, or a lower threshold here.
+    A text becomes the bag of its content words: stems, without function words and without words that nearly every
+    description of a person contains (lives, likes, weekend). A word that occurs n times has the weight 1 + ln n. The
+    similarity of two texts of equal length is then about the share of content words that they have in common: 0.6 means
+    three words in five, which only a reworded copy or a text of the same stock phrases reaches; descriptions that
+    merely share a town, a job and a hobby reach 0.1 to 0.3. Synonyms count as different words. For a filter as strict
+    about meaning as the paper's, use a sentence embedder, or a lower threshold here.
     """
 
     meaning = (
@@ -63,12 +63,12 @@ class LexicalEmbedder:
     )
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Words are hashed into 4,096 signed places; a text without any word is like nothing but itself."""
+        """Hash words into 4,096 signed dimensions; a text without any word is similar only to itself."""
         return [_lexical(text) for text in texts]
 
 
 class SentenceTransformerEmbedder:
-    """A model of the sentence-transformers library, run here; loaded at the first text.
+    """A local model of the sentence-transformers library, loaded with the first text.
 
     Raises:
         EmbedderError: If the library is not installed or the model cannot be loaded.
@@ -85,7 +85,7 @@ class SentenceTransformerEmbedder:
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """What the model says, made unit vectors."""
+        """Return the model's embeddings as unit vectors."""
         if self._model is None:
             try:
                 self._model = importlib.import_module("sentence_transformers").SentenceTransformer(self._name)
@@ -96,10 +96,10 @@ class SentenceTransformerEmbedder:
 
 
 def check_embedder(spec: str) -> None:
-    """Refuse a text that names no embedder.
+    """Raise an error for a text that names no embedder.
 
     Raises:
-        EmbedderError: With the forms that are needed.
+        EmbedderError: With the valid forms.
     """
     kind, _, model = spec.partition(":")
     if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
@@ -107,7 +107,7 @@ def check_embedder(spec: str) -> None:
 
 
 def located_embedder(spec: str) -> str:
-    """The embedder's text with the path of a folder made absolute, so that a run finds it from anywhere.
+    """Return an embedder's specification with a folder's path made absolute, so that a run finds it from anywhere.
 
     Raises:
         EmbedderError: If it names no embedder.
@@ -120,7 +120,7 @@ def located_embedder(spec: str) -> str:
 
 @lru_cache(maxsize=4)
 def local_embedder(spec: str) -> Embedder:
-    """The embedder of `lexical` or `st:MODEL`, which need no gateway.
+    """Return the embedder of `lexical` or `st:MODEL`, which need no gateway.
 
     Raises:
         EmbedderError: If it is unknown, of another kind, or its library is missing.
@@ -133,10 +133,10 @@ def local_embedder(spec: str) -> Embedder:
 
 
 def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
-    """The vector of length 1 in the direction of the values.
+    """Return the values as a vector of length 1.
 
     Raises:
-        ValueError: If they are no vector, or have no direction.
+        ValueError: If the values are not a one-dimensional list of finite numbers, or all are 0.
     """
     vector = np.asarray(values, dtype=np.float64)
     length = float(np.linalg.norm(vector)) if vector.ndim == 1 else 0.0
@@ -146,24 +146,24 @@ def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
 
 
 def packed(vector: Vector) -> str:
-    """A vector as text: base64 of its little-endian float32 values."""
+    """Encode a vector as text: base64 of its little-endian float32 values."""
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
 
 
 def unpacked(text: str) -> Vector:
-    """The vector of such a text.
+    """Decode a vector from text.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the text does not encode a vector.
     """
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float32)
 
 
 class VectorIndex:
-    """The vectors of what was kept, in order, and the nearest among them.
+    """The vectors of the texts kept so far, in order, with nearest-neighbour search.
 
     Args:
-        vectors: Those kept already.
+        vectors: The initial vectors.
     """
 
     def __init__(self, vectors: Sequence[Vector] = ()) -> None:
@@ -171,12 +171,12 @@ class VectorIndex:
         self._rows = np.array(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     def nearest(self, vector: Vector) -> tuple[int, float] | None:
-        """The place of the most similar one (of equals the first) and the similarity; `None` if there is none.
+        """Return the index and the similarity of the most similar vector (the first of equals), or `None`.
 
-        Similarities are rounded to six digits, so that another machine's last bit decides nothing.
+        Similarities are rounded to six digits, so that floating-point differences between machines do not matter.
 
         Raises:
-            ValueError: If the vector is of another length than those kept.
+            ValueError: If the vector's length differs from the others'.
         """
         if not self._count:
             return None
@@ -190,11 +190,11 @@ class VectorIndex:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of vectors."""
         return self._count
 
     def add(self, vector: Vector) -> None:
-        """Add a vector, behind the others."""
+        """Append a vector."""
         if self._count == len(self._rows):
             grown = np.zeros((max(64, 2 * self._count), vector.shape[0]), dtype=np.float32)
             if self._count:
@@ -205,7 +205,7 @@ class VectorIndex:
 
 
 def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | None]:
-    """For each vector the place of the most similar other one, and the similarity; `None` if there is no other."""
+    """Return for each vector the index of the most similar other one and the similarity; `None` without another."""
     if len(vectors) < 2:
         return [None] * len(vectors)
     rows = np.array(vectors, dtype=np.float32)
@@ -219,21 +219,21 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
 
 
 def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
-    """The lowest threshold, in hundredths, at which 95 % of a pool's own texts pass one after another.
+    """Return the lowest threshold, in hundredths, at which 95 % of a pool's own texts pass one after another.
 
-    It comes from what each text's nearest neighbour before it is like: whoever likes the pool as it is can let it grow
-    with this. `None` for fewer than 20 texts, whose similarities say too little.
+    It is computed from each text's similarity to its nearest predecessor: with this threshold, the pool grows about as
+    diverse as it is. Return `None` for fewer than 20 texts, whose similarities are too few for an estimate.
     """
     if len(vectors) < _FEWEST:
         return None
     rows = np.array(vectors, dtype=np.float32)
     nearest = sorted(float(np.max(rows[:place] @ row)) for place, row in enumerate(rows) if place)
-    passing = math.ceil(_SHARE * len(vectors)) - 1  # the first text passes anyway
+    passing = math.ceil(_SHARE * len(vectors)) - 1  # the first text always passes
     return min(1.0, math.ceil(round(100 * nearest[passing - 1], 4)) / 100)
 
 
 def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
-    """How many texts of a pool a filter would keep that saw them in this order."""
+    """Return how many texts of a pool a filter keeps that processes them in this order."""
     kept = VectorIndex()
     for vector in vectors:
         nearest = kept.nearest(vector)
@@ -279,7 +279,7 @@ def _lexical(text: str) -> Vector:
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         sign = 1.0 if hash_ & 1 else -1.0
         vector[(hash_ >> 1) % _PLACES] += sign * (1.0 + math.log(count))
-    if not vector.any():  # two words that cancel each other out, which a bag of one cannot
+    if not vector.any():  # two words whose signs cancel; a single word cannot
         vector[0] = 1.0
     found = unit(vector)
     found.setflags(write=False)
@@ -287,7 +287,7 @@ def _lexical(text: str) -> Vector:
 
 
 def content_words(text: str) -> list[str]:
-    """The stems of a text's content words, in order. Scripts without spaces give pairs of characters."""
+    """Return the stems of a text's content words, in order; scripts without spaces yield pairs of characters."""
     found: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _UNSPACED.search(word):
@@ -300,7 +300,7 @@ def content_words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """An English word without its inflection, roughly: `bakes`, `baked` and `baking` give the same."""
+    """Return an English word without its inflection, roughly: `bakes`, `baked` and `baking` give the same stem."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     for suffix, ending in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
@@ -317,14 +317,14 @@ _SEED = 42
 
 
 class DrawnTexts:
-    """So many texts, each of those that came by as likely as any other (Vitter 1985, algorithm R), drawn with a seed.
+    """A uniform random sample of a stream of texts (Vitter 1985, algorithm R), drawn with a fixed seed.
 
     Args:
-        size: How many are kept; fewer are all kept, in their order.
+        size: The size of the sample; if there are fewer texts, all are kept, in order.
 
     Attributes:
-        count: How many came by.
-        texts: Those that are kept.
+        count: The number of texts added.
+        texts: The sample.
     """
 
     def __init__(self, size: int) -> None:
@@ -334,7 +334,7 @@ class DrawnTexts:
         self.texts: list[str] = []
 
     def add(self, text: str) -> None:
-        """Take one in."""
+        """Add a text to the stream."""
         self.count += 1
         if len(self.texts) < self._size:
             self.texts.append(text)

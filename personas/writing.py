@@ -1,4 +1,4 @@
-"""Writing JSONL files that people keep: whole, or not at all."""
+"""Atomic writing of JSONL files that users keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dialoom.outputs import text_output
 
 
 def write_lines(path: Path, values: Iterable[Mapping[str, Any]], inputs: Iterable[Path] = ()) -> int:
-    """Write one JSON object a line; returns how many.
+    """Write one JSON object per line, and return the number of lines.
 
     Raises:
         OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
@@ -25,5 +25,5 @@ def write_lines(path: Path, values: Iterable[Mapping[str, Any]], inputs: Iterabl
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """An object as a line of a JSONL file."""
+    """Return an object as a line of a JSONL file."""
     return json.dumps(value, ensure_ascii=False) + "\n"

@@ -1,7 +1,7 @@
 """ALOE formats: the release's own shape, TRL's conversational training sets, and the whole tree.
 
-A training example stands for one round of a tree, and each round is there once, however many paths lead on from it. Its
-history is the conversation as it was really held: the replies that were followed, preferred or not.
+A training example corresponds to one round of a tree, and each round occurs once, however many paths continue from it.
+Its history is the actual conversation: the replies that were followed, preferred or not.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dialoom.prompts import ChatMessage
 from .tree import REPLIES, Round, conversation, leaves, rounds_of
 
 KTO_DISTANCE = 64
-"""How many examples of wanted replies come before the unwanted one of the first of them."""
+"""The number of rows with wanted replies before the first unwanted one."""
 
 _PAIR_ROLES = ("preferred", "rejected")
-_NOTHING = "None"  # the release's word for an induction that found nothing
+_NOTHING = "None"  # the release's word for an induction without result
 
 
 Rows = Iterator[dict[str, Any]]
@@ -31,7 +31,7 @@ Prompt = list[ChatMessage]
 
 
 class PairOptions(ExportOptions):
-    """Which pairs a training set takes."""
+    """A selection of the pairs of a training set."""
 
     round_range: str | None = Field(None, description="Only these rounds, counted from 1: a range as 3-10, or one.")
     verified_only: bool = Field(False, description="Only pairs that a judge verified, in a run that had them verified.")
@@ -46,7 +46,7 @@ class PairOptions(ExportOptions):
         return text
 
     def take(self, each: Round) -> bool:
-        """Return whether a round is wanted."""
+        """Return whether the options select a round."""
         first, last = (1, len(each["path"]) + 1) if self.round_range is None else _bounds(self.round_range)
         return first <= len(each["path"]) + 1 <= last and (each["verified"] is True or not self.verified_only)
 
@@ -59,25 +59,25 @@ def _bounds(text: str) -> tuple[int, int]:
 
 
 def sft(prompt: Prompt, each: Round) -> Rows:
-    """Yield the preferred reply to be learnt, apart from the prompt, so that nothing else is."""
+    """Yield the preferred reply as completion, separate from the prompt, so that only the reply is trained on."""
     yield {"prompt": prompt, "completion": _said(each["preferred"])}
 
 
 def preference(prompt: Prompt, each: Round) -> Rows:
-    """Yield the pair under its prompt: for DPO, and for a reward model."""
+    """Yield the pair with its prompt, for DPO and for reward models."""
     yield {"prompt": prompt, "chosen": _said(each["preferred"]), "rejected": _said(each["rejected"])}
 
 
 def kto(prompt: Prompt, each: Round) -> Rows:
-    """Yield both replies, each with its label; `apart` then parts them."""
+    """Yield both replies with their labels; `apart` separates them later."""
     yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
     yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
 
 
 def apart(rows: Rows) -> Rows:
-    """Yield wanted replies as they come, each unwanted one some way behind.
+    """Yield wanted replies immediately and each unwanted one at a distance.
 
-    KTO sets the replies of a batch against the prompts beside them, so rows of one prompt must not be neighbours.
+    KTO compares a batch's replies with the prompts next to them, so rows with the same prompt must not be adjacent.
     """
     waiting: deque[dict[str, Any]] = deque()
     for row in rows:
@@ -91,7 +91,7 @@ def apart(rows: Rows) -> Rows:
 
 
 def release_lines(episode: Episode, *_: Any) -> Rows:
-    """Yield a row for each whole conversation: a tree that forks gives one for each of its leaves."""
+    """Yield a row for each whole conversation: one per leaf of the tree."""
     rounds, persona = _finished(episode), episode.outcome.details.get("persona", {})
     by_path = {each["path"]: each for each in rounds}
     for leaf in leaves(rounds):
@@ -109,7 +109,7 @@ def tree_lines(episode: Episode, *_: Any) -> Rows:
 
 
 def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
-    """Return the items of a format that is made round by round."""
+    """Return an exporter's function that makes rows round by round."""
 
     def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
         rounds = _finished(episode)
@@ -133,8 +133,8 @@ def _said(reply: str) -> Prompt:
 def _turn(each: Round, step: str) -> dict[str, Any]:
     return {
         "user": each["user"],
-        # Texts, as the release's trainers put either of them into the history; docs/training-sets.md has the patch for
-        # its dpo.py, which draws one item of `rejected`.
+        # Text instead of a list: the release's trainers put the replies into the history. Its dpo.py draws one item of
+        # `rejected`; docs/training-sets.md has the patch.
         "assistant": {name: each[name] for name in REPLIES.values()},
         "chosen": REPLIES[step],
         "inferred_profile": each["inferred_profile"] or _NOTHING,

@@ -1,6 +1,6 @@
-"""The state and the nodes of a preference tree. Each node works on all open paths; docs/design/aloe.md explains paths.
+"""The state and the nodes of a preference tree. Each node processes all open paths; see docs/design/aloe.md.
 
-Section 2.1 of the paper. What a round has come to so far is in channels of its own (`said`, `induced`, ...) until
+Section 2.1 of the paper. Data of the current round is kept in separate channels (`said`, `induced`, ...) until
 `follow` makes a finished round of it, so a failure never leaves half a round in a conversation.
 """
 
@@ -26,15 +26,15 @@ _NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.
 
 
 class TreeState(TypedDict, total=False):
-    """What is checkpointed.
+    """The state that is checkpointed.
 
     Attributes:
         rounds: The finished rounds, as `Outcome.details` holds them.
-        open: The paths that go on, in the order in which they were opened.
-        said: The message of the round under way, by path; so also the others, as far as the round has come.
-        judgements: What the judge says of the pairs of replies.
-        unread: Paths at which the induction could not be understood.
-        broken_off: Lines that are not all that was to be said: path, role, and why, in the provider's word.
+        open: The open paths, in the order in which they were opened.
+        said: The user's message of the current round, by path; the next three channels likewise.
+        judgements: The judgements of pairs of replies.
+        unread: Paths whose induction could not be parsed.
+        broken_off: Lines that were cut off: path, role, and the provider's finish reason.
     """
 
     rounds: Annotated[list[Round], joined]
@@ -99,9 +99,9 @@ async def user(state: TreeState, scene: Scene) -> Update:
 
 
 async def induction(state: TreeState, scene: Scene) -> Update:
-    """Ask what the user of each path has revealed: of the whole persona, with the user's lines as evidence.
+    """Ask what the user of each path has revealed of the persona, with the user's lines as evidence.
 
-    Where the reply cannot be understood, the round goes on with what was known before it, and is counted.
+    If the reply cannot be parsed, the round continues with the previous round's result, and is counted.
     """
     persona = scene.scenario.persona()
     unread: list[str] = []
@@ -120,7 +120,7 @@ async def induction(state: TreeState, scene: Scene) -> Update:
 
 
 async def preferred(state: TreeState, scene: Scene) -> Update:
-    """Ask for the reply of a responder that sees what was induced."""
+    """Ask a responder that sees the induced persona for its reply."""
 
     async def reply(path: str) -> str:
         history = _history(state, path, "preferred")
@@ -130,7 +130,7 @@ async def preferred(state: TreeState, scene: Scene) -> Update:
 
 
 async def rejected(state: TreeState, scene: Scene) -> Update:
-    """Ask for the reply of a responder that sees nothing of the persona."""
+    """Ask a responder that sees nothing of the persona for its reply."""
 
     async def reply(path: str) -> str:
         return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
@@ -139,7 +139,7 @@ async def rejected(state: TreeState, scene: Scene) -> Update:
 
 
 async def follow(state: TreeState, scene: Scene) -> Update:
-    """Finish the round of each path, and go on from one of its replies, or from both where the tree branches."""
+    """Finish the round of each path, and continue from one of its replies, or from both where the tree branches."""
     rounds = under_way(state)
     for done in rounds:
         path = done["path"]
@@ -151,7 +151,7 @@ async def follow(state: TreeState, scene: Scene) -> Update:
 
 
 def under_way(state: TreeState) -> list[Round]:
-    """Return the rounds of the open paths that have both replies, as far as they have come: none is followed yet."""
+    """Return the current rounds of open paths that have both replies; their `followed` is still empty."""
     rounds: list[Round] = []
     replies = state.get("preferred", {}).keys() & state.get("rejected", {}).keys()
     written = [path for path in state.get("open", []) if path in replies]
@@ -178,29 +178,29 @@ def under_way(state: TreeState) -> list[Round]:
 
 
 def without_directions(text: str) -> str:
-    """Return what is left of a reply without stage directions (what stands between asterisks); perhaps nothing."""
+    """Return a reply without stage directions (text between asterisks); it may be empty."""
     return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
 
 
 def _history(state: TreeState, path: str, speaker: str = "assistant") -> list[Utterance]:
-    """Return the conversation at a path, with the message of the round under way at its end."""
+    """Return the conversation at a path, ending with the message of the current round."""
     return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
 
 
 async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
-    """Return the results of the work on each path, all at once."""
+    """Run the work on all paths concurrently, and return the results by path."""
     return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
 
 
 async def _written(
     channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
 ) -> Update:
-    """Return a role's line on each path, and which of them broke off."""
+    """Return a role's line on each path, and the lines that were cut off."""
     broken_off: list[tuple[str, str, str]] = []
 
     async def write(path: str) -> str:
         line = await work(path)
-        if scene.finish_reason is not None:  # of this line: nobody else was heard since it came
+        if scene.finish_reason is not None:  # that of this line: the task was not interrupted since the reply
             broken_off.append((path, role, scene.finish_reason))
         return line
 

@@ -51,7 +51,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
     facets = (Facet("persona", splits=True),)
 
     def judges_used(self, options: AloeOptions) -> Sequence[Judge]:
-        """Return the judge of pairs, if they are to be verified."""
+        """Return the judge of pairs, if pairs are verified."""
         return self.judges if options.verify_pairs else ()
 
     def scenarios(
@@ -67,7 +67,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
             yield AloeScenario(person=persona.id, **texts, **size)
 
     def graph(self, options: AloeOptions) -> Graph:
-        """Return a message; what it reveals beside a reply that knows nothing; a reply that knows; on from one."""
+        """Return the graph: user; induction and rejected reply in parallel; preferred reply; judge; follow."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(TreeState, context_schema=Stage)
@@ -87,13 +87,13 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         return builder
 
     def initial(self, scenario: AloeScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Return one open path, on which nothing is said."""
+        """Return the state with one open path without messages."""
         return {"rounds": [], "open": [""], "judgements": [], "unread": []}
 
     def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the tree as details and, as messages, the conversation along its first path.
 
-        For the judge, while a round is under way, that one is among the rounds.
+        The current round is included, for the judge.
         """
         given: Any = state
         rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
@@ -117,7 +117,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         return {"round": max(map(len, state.get("open", [])), default=0)}
 
     def outline(self, episode: Episode) -> Outline:
-        """Return the tree, round for round."""
+        """Return the tree as an outline, round by round."""
         return report.outline(episode)
 
     def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
@@ -129,7 +129,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         return nodes.without_directions(reply)
 
     def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield every reply of the tree at the end of what was said before it; each line is looked at once."""
+        """Yield each reply of the tree with the lines before it; each line is checked once."""
         facts, rounds = self.facts(scenario), outcome.details["rounds"]
         along = tree.first_path(rounds)
         for done in rounds:
@@ -144,12 +144,12 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
                 yield Talk([*before, user, last], facts, since=len(before) + bool(number))
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """Return what was said before a pair, and the pair, without a word of which reply knew the persona."""
+        """Return the lines before a pair, and the pair, without a hint of which reply used the persona."""
         depth, rounds = (judgement.turn or 1) - 1, outcome.details["rounds"]
-        # A verdict for each path of a round, in the order of the paths, which is that of the rounds.
+        # There is one verdict per path of a round, in the order of the paths, which is that of the rounds.
         verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
         pairs = [done for done in rounds if len(done["path"]) == depth]
-        # Verdicts may be alike word for word, so it is the very one that tells the pair.
+        # Verdicts may be equal, so the judgement is found by identity.
         place = next((place for place, each in enumerate(verdicts) if each is judgement), None)
         done = pairs[verdicts.index(judgement) if place is None else place]
         before = tree.conversation(rounds, done["path"])
@@ -161,7 +161,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         ]
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return what the trees hold, by round."""
+        """Return the tables of the trees by round."""
         return report.tables(episodes)
 
 

@@ -1,4 +1,4 @@
-"""A tree as people read it, round by round, and the tables of what the trees of a run hold."""
+"""Trees as outlines, round by round, and the tables of a run's trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PRONOUN = re.compile(r"\b(?:he|she|they|his|hers?|him|their|them|himself|hersel
 
 
 def outline(episode: Episode) -> Outline:
-    """Return the whole tree. Rounds of one path stand below each other; at a fork each branch is a step further in."""
+    """Return the whole tree. Rounds of one path are siblings; each branch of a fork is indented."""
     rounds = rounds_of(episode.outcome)
     by_path, shown = {done["path"]: done for done in rounds}, first_path(rounds)
     heading = Span(f"the tree of {episode.outcome.details['persona']['id']}", "heading")
@@ -58,7 +58,7 @@ def _round(done: Round, before: Round | None, path: str) -> Outline:
 
 
 def _induced(key: str, done: Round, before: Round | None) -> Outline:
-    """Return what is known by now, and what of it was not before."""
+    """Return the induced sentences of a round: the number of known ones, and the new ones."""
     known = {_unnamed(sentence) for sentence in sentences(before[f"inferred_{key}"])} if before else set()
     now = sentences(done[f"inferred_{key}"])
     line = Outline([Span(f"  {key}: ", "note")])
@@ -72,7 +72,7 @@ def _induced(key: str, done: Round, before: Round | None) -> Outline:
 
 
 def _unnamed(sentence: str) -> str:
-    """Return a sentence without its pronouns: it is no news that "He/She" is "She" from now on."""
+    """Return a sentence without pronouns, so that a change from "He/She" to "She" does not count as new."""
     return _PRONOUN.sub("", sentence).lower()
 
 
@@ -82,11 +82,11 @@ _FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
     "preferred followed %": lambda done: done["followed"] == [PREFERRED] if len(done["followed"]) == 1 else None,
     "verified %": lambda done: done["verified"],
 }
-"""What the columns of a round are means of."""
+"""The columns of a round's row: each is a mean of this figure."""
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return pairs, sentences induced, how often the preferred reply was followed, how many pairs a judge confirms."""
+    """Return the table by round: pairs, induced sentences, followed preferred replies, and verified pairs."""
     tallies: dict[int, dict[str, Tally]] = {}
     pairs, named, states = Counter[int](), Counter[str](), Counter[str]()
     unread = 0
@@ -117,7 +117,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
 
 
 def _order(named: Counter[str]) -> list[Table]:
-    """Return what the judge of pairs named that read them in both orders: whether it goes by places shows here."""
+    """Return the table of the pair judge's verdicts in both orders, which reveals position bias."""
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]

@@ -1,4 +1,4 @@
-"""What a user chooses for a set of trees, and what never changes in one: the person, and the size of what is made."""
+"""Options of a set of trees, and their scenarios: a persona, and the tree's size."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dialoom.personas.persona import Persona, combined, read_personas
 from dialoom.personas.pools import shipped_seeds
 
 SPOKEN = 300
-"""The most tokens of what users and assistants say (the release's limit); what is read as an object has none."""
+"""The most tokens of users' and assistants' messages (the release's limit); structured replies have no limit."""
 _SAMPLES = 20
 
 
 class PersonaOptions(RecipeOptions):
-    """Which people, and for how many rounds."""
+    """The personas, and the number of rounds."""
 
     personas: AbsolutePath | None = Field(
         None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
@@ -28,10 +28,10 @@ class PersonaOptions(RecipeOptions):
     limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
 
     def people(self) -> Sequence[Persona]:
-        """Return the personas in the file's order, or shipped profiles and personalities drawn together.
+        """Return the personas in the file's order, or random combinations of the shipped profiles and personalities.
 
         Raises:
-            DataError: If the file is not what it should be.
+            DataError: If the file is invalid.
         """
         if self.personas is not None:
             return read_personas(self.personas)
@@ -54,13 +54,13 @@ class AloeOptions(PersonaOptions):
 
 
 class PersonaScenario(Scenario):
-    """A person who is talked with for a number of rounds.
+    """A conversation with a persona over a number of rounds.
 
     Attributes:
         person: The persona's id.
-        profile: The facts of a life, a sentence each.
-        personality: The traits, a sentence each.
-        rounds: How many messages the person writes in each conversation.
+        profile: The facts of the person's life, one sentence each.
+        personality: The traits, one sentence each.
+        rounds: The number of the person's messages in each conversation.
     """
 
     person: str
@@ -82,7 +82,7 @@ class PersonaScenario(Scenario):
         return {**self.facets(), **self.persona()}
 
     def persona(self) -> dict[str, str]:
-        """Return the persona as prompts take it."""
+        """Return the persona as inputs of prompts."""
         return {"profile": self.profile, "personality": self.personality}
 
 
@@ -90,7 +90,7 @@ class AloeScenario(PersonaScenario):
     """One persona's tree.
 
     Attributes:
-        branching: In how many of the first rounds both replies are followed.
+        branching: The number of first rounds in which both replies are followed.
     """
 
     branching: int = 0

@@ -1,6 +1,6 @@
-"""A preference tree as `Outcome.details` holds it: rounds by their paths, and the conversation that leads to each.
+"""Preference trees as in `Outcome.details`: rounds by their paths, and the conversation that leads to each.
 
-A path is the replies that were followed to get to a round: a text of `p` (preferred) and `r` (rejected), empty for the
+A path consists of the replies followed before a round: a text of `p` (preferred) and `r` (rejected), empty for the
 first round. Rounds are ordered by length of path, then path. `docs/design/aloe.md` describes the JSON of a round.
 """
 
@@ -28,12 +28,12 @@ NAMED = {
     "first": "the two orders disagree: each names the first reply",
     "second": "the two orders disagree: each names the second reply",
 }
-"""What a judge named that read the two replies of a round in both orders, and how its explanation begins."""
+"""The results of a judge that read a round's replies in both orders, and the beginnings of its explanations."""
 _EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
 
 
 def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
-    """Return what was said before the round at a path, with why lines broke off."""
+    """Return the lines before the round at a path, with their finish reasons."""
     by_path = {done["path"]: done for done in rounds}
     lines: list[Line] = []
     for depth, reply in enumerate(path):
@@ -44,13 +44,13 @@ def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
 
 
 def conversation(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
-    """Return the same as prompts take it, with the other side called `speaker`."""
+    """Return the lines before a round as prompts take them, with `speaker` as the name of the other side."""
     roles = {"user": "user", "assistant": speaker}
     return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
 
 
 def first_path(rounds: Iterable[Round]) -> str:
-    """Return the path that takes the preferred reply at each fork, as far as rounds were finished."""
+    """Return the path that takes the preferred reply at each fork, as far as rounds are finished."""
     by_path = {done["path"]: done for done in rounds}
     path = ""
     while path in by_path:
@@ -65,7 +65,7 @@ def leaves(rounds: Sequence[Round]) -> list[str]:
 
 
 def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
-    """Yield the two replies of each round, with the persona and what was said before."""
+    """Yield the two replies of each round as cases, with the persona and the lines before them."""
     rounds = outcome.details["rounds"]
     for done in rounds:
         path = done["path"]
@@ -83,7 +83,7 @@ def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
 
 
 def _better(there: Any, back: Any) -> tuple[bool, str]:
-    """Return whether the preferred reply was named in both orders, the second of which has it second; and the words."""
+    """Return whether the preferred reply was named in both orders (it is second in `back`), and the explanation."""
     swapped = "preferred" if there.better == "first" else "rejected"
     named = there.better if there.better == back.better else swapped
     return named == "preferred", f"{NAMED[named]}: {there.explanation} / {back.explanation}"
@@ -98,11 +98,11 @@ PAIR = Judge(
     both_orders=("first", "second"),
     read=_better,
 )
-"""The judge that finds the preferred reply better, or not, whichever of the two it reads first."""
+"""The judge that decides whether the preferred reply is better, regardless of the order."""
 
 
 def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> list[Round]:
-    """Return rounds with what a judge said of their replies.
+    """Return rounds with the verdicts of a judge of their replies.
 
     Args:
         rounds: The rounds.

@@ -1,4 +1,4 @@
-"""Alignment levels and how they improve over the rounds, with bootstrap intervals over dialogues (ALOE, section 3)."""
+"""Alignment levels and their improvement over the rounds, with bootstrap intervals over dialogues (ALOE, section 3)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Alignment:
     """A model's alignment, each figure with its 95 % interval; `None` where it is undefined.
 
     Attributes:
-        levels: AL(k) for k = 1, ..., K, whose n is the number of dialogues with a score at that round. A round without
-            a level is left out of all other figures.
+        levels: AL(k) for k = 1, ..., K; each n is the number of dialogues with a score at that round. A round without a
+            level is left out of all other figures.
         average: Their mean; its n, as that of the following, is the number of dialogues with any score.
         rate: IR, the slope of the least-squares line through the levels (equation 3); points per round. `None` with
             fewer than two levels.
@@ -42,14 +42,14 @@ class Alignment:
 
 
 class Scores:
-    """The scores of many dialogues by round: a number for each dialogue and round, and nothing else, is held."""
+    """Scores of many dialogues by round, held as one number per dialogue and round."""
 
     def __init__(self) -> None:
         self._rounds: list[array[float]] = []
         self._dialogues = 0
 
     def add(self, scores: Mapping[int, float]) -> None:
-        """Take one dialogue's scores by round, from 1; a round that has none is left out of its AL, not guessed."""
+        """Add one dialogue's scores by round, from 1; rounds without a score do not count in their AL."""
         while len(self._rounds) < max(scores, default=0):
             self._rounds.append(array("d", [np.nan]) * self._dialogues)
         for number, column in enumerate(self._rounds, start=1):
@@ -57,7 +57,7 @@ class Scores:
         self._dialogues += 1
 
     def alignment(self) -> Alignment | None:
-        """Return all figures with percentile bootstrap intervals; `None` if there is no score at all.
+        """Return all figures with percentile bootstrap intervals; `None` without any score.
 
         A resample draws as many dialogues as there are, with replacement, and computes every figure anew: the scores of
         one dialogue stay together, as they depend on each other. A figure that a resample does not have (e.g. the
@@ -85,7 +85,7 @@ class Scores:
         return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
 
     def _table(self) -> Floats:
-        """Return scores by dialogue and round, NaN where there is none, without dialogues that have none; sorted."""
+        """Return scores by dialogue and round, NaN where missing, sorted, without dialogues that have none."""
         if not self._rounds:
             return np.empty((0, 0))
         table = np.column_stack([np.frombuffer(column) for column in self._rounds])
@@ -94,21 +94,21 @@ class Scores:
 
 
 def _resampled(table: Floats) -> Floats:
-    """Return levels by resample and round; so many resamples at a time that their weights fit in a few megabytes."""
+    """Return levels by resample and round, in batches whose weights fit in a few megabytes."""
     n = len(table)
     draw = np.random.default_rng(0)
     at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // n))
     levels = np.empty((RESAMPLES, table.shape[1]))
     for start in range(0, RESAMPLES, at_once):
         some = min(at_once, RESAMPLES - start)
-        # How often each dialogue was drawn.
+        # The number of times that each dialogue was drawn.
         weights = np.stack([np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(some)])
         levels[start : start + some] = _levels(weights.astype(np.float64), table)
     return levels
 
 
 def _levels(weights: Floats, table: Floats) -> Floats:
-    """Return AL by row of weights and round; NaN where no dialogue of any weight has a score."""
+    """Return AL by row of weights and round; NaN where no dialogue with a weight has a score."""
     present = ~np.isnan(table)
     return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
 
@@ -123,7 +123,7 @@ def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     x = np.where(present, rounds - mean_round[:, None], 0.0)
     y = np.where(present, values - average[:, None], 0.0)
     xx, xy, yy = (x * x).sum(axis=1), (x * y).sum(axis=1), (y * y).sum(axis=1)
-    # Flat is told by the range: rounding keeps the sum of squares of equal levels from being exactly 0.
+    # Flatness is tested on the range: due to rounding, the sum of squares of equal levels may not be exactly 0.
     spread = np.where(present, levels, -np.inf).max(axis=1) - np.where(present, levels, np.inf).min(axis=1)
     flat = ~(spread > 0)
     slope = _divided(np.where(flat, 0.0, xy), xx)
@@ -139,19 +139,19 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _is_constant(scores: Floats) -> bool:
-    """Return whether a judge's scores, NaN where there is none, are enough and all equal."""
+    """Return whether a judge's scores, NaN where missing, are enough and all equal."""
     had = scores[~np.isnan(scores)]
     return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
 
 
 def _estimate(n: int, value: float, resampled: Floats, scores: Floats | None = None) -> Estimate | None:
-    """Return a figure with its interval, if it is defined; of fewer than 5 dialogues none is made.
+    """Return a figure with its interval, `None` if undefined; with fewer than 5 dialogues it has no interval.
 
     Args:
-        n: How many dialogues it is of.
+        n: The number of dialogues.
         value: The figure.
-        resampled: The same of each resample.
-        scores: The scores that it is the mean of, if it is a mean of scores.
+        resampled: The figure of each resample.
+        scores: The scores that the figure is the mean of, if it is one.
     """
     had = resampled[~np.isnan(resampled)]
     if np.isnan(value) or not len(had):

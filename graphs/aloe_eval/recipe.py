@@ -1,4 +1,4 @@
-"""The benchmark as a recipe: conversations with personas, the conversation with its judge, and alignment levels."""
+"""The benchmark as a recipe: conversations with personas, their judge, and alignment levels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AloeEvalOptions(PersonaOptions):
 
 
 def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
-    """Yield each answer with the message before it and the persona: what the judge is asked about, round by round."""
+    """Yield each answer as a case, with the message before it and the persona."""
     for turn in range(1, len(outcome.messages) // 2 + 1):
         message, answer = (line.content for line in outcome.messages[2 * turn - 2 : 2 * turn])
         yield Case(turn, {"message": message, "answer": answer, **scenario.persona()})
@@ -68,7 +68,7 @@ class AloeEval(DialogueRecipe, WithComparison):
             )
 
     def graph(self, options: AloeEvalOptions) -> Graph:
-        """Return the graph: user and assistant in turn; after each answer the judge, beside the user's next message."""
+        """Return the graph: user and assistant in turn; after each answer the judge, beside the next message."""
         from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(DialogueState, context_schema=Stage)
@@ -93,7 +93,7 @@ class AloeEval(DialogueRecipe, WithComparison):
         return without_directions(reply)
 
     def compared(self, runs: Runs) -> list[Table]:
-        """Return alignment levels by round, and how they rise: the paper's table 1, a row for each run."""
+        """Return alignment levels by round and their rise: the paper's table 1, one row per run."""
         return report.compared(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:

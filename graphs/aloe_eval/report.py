@@ -1,4 +1,4 @@
-"""ALOE's aggregates: the paper's table 1 and figure 4, for one model or several side by side."""
+"""ALOE's aggregates: the paper's table 1 and figure 4, for one model or several models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dialoom.graphs.reporting import FEWEST, Cell, Chart, FittedLine, Runs, Seri
 from .alignment import Alignment, Scores
 
 METRIC, TARGET = "alignment", "assistant"
-"""The judgements that are reported; their turn is the round, from 1."""
+"""The metric and the target of the reported judgements; their turn is the round, from 1."""
 
 SCALE = (1.0, 5.0)
 _STATUSES = ("ok", "unparsed", "error")
@@ -85,7 +85,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Return AL over the rounds with its intervals and fitted lines; nothing while no run has a score."""
+    """Return AL over the rounds with its intervals and fitted lines; no chart if no run has a score."""
     models = [_Model(label, episodes) for label, episodes in runs]
     chart = Chart("alignment", "Alignment level by round", "round k", "AL(k), mean score from 1 to 5", y_range=SCALE)
     chart.series = [_series(model.label, model.alignment) for model in models if model.alignment]
@@ -94,7 +94,7 @@ def charts(runs: Runs) -> list[Chart]:
 
 
 class _Model:
-    """All that is shown of one run."""
+    """The figures of one run."""
 
     def __init__(self, label: str, episodes: Iterable[Episode]) -> None:
         self.label = label
@@ -142,13 +142,13 @@ class _Model:
 
     @property
     def judgements(self) -> list[Cell]:
-        """How many judgements have which status, and how many there are not."""
+        """The number of judgements by status, and the numbers of missing ones."""
         counts = [*(self.statuses[status] for status in _STATUSES), self.rounds * self.unsampled]
         return [*counts, self.rounds * self.dialogues - sum(counts)]
 
     @property
     def sizes(self) -> list[Cell]:
-        """How many dialogues there are, and the means of their sizes."""
+        """The number of dialogues, and the means of their sizes."""
         done = self.dialogues - self.failed
         tokens = None if self.tokens is None or not self.replies else self.tokens / self.replies
         return [self.dialogues, self.failed, self.replies / done if done else None, tokens]

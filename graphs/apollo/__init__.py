@@ -1,4 +1,4 @@
-"""APOLLO: whether an agent with tools follows what its user told an assistant long ago (see `docs/apollo.md`)."""
+"""APOLLO: a benchmark of agents with tools that should follow a preference stated long ago (see `docs/apollo.md`)."""
 
 from .recipe import Apollo
 from .scenario import ApolloScenario

@@ -1,6 +1,6 @@
-"""Why a sample failed: one of four labels, by a rule. The protocol, section 8, after the paper's error analysis.
+"""Error labels of failed samples: one of four, by a rule. The protocol, section 8, after the paper's error analysis.
 
-A judge says the same in its own words; the rule looks at nothing but calls, and is a second opinion.
+A judge may label samples, too; the rule uses only the calls, as a second opinion.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ LABELS: Mapping[str, str] = {
     HALLUCINATED: "a call goes by a preference that the user does not have",
     TOOL_RELATED: "a call is wrong where no preference decides, such as its day or place, or a tool is out of place",
 }
-"""The labels, the first that fits first, and what they mean."""
+"""The labels with their meanings; the first that applies is used."""
 
 _OF_PREFERENCES = ("preference", "output")
-"""Where arguments are from that the preference gives, or chooses among what a tool has said."""
+"""The provenances of arguments that a preference decides, directly or by the choice of a tool's row."""
 
 
 def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
-    """Return the label of a sample by its calls; `None` if they are the gold ones.
+    """Return the label of a sample by its calls; `None` if they are the gold calls.
 
     Args:
         flow: The flow of its request.
-        gold: What should have been called.
-        made: What was.
+        gold: The expected calls.
+        made: The agent's calls.
         asked: Whether the agent asked the user something.
     """
     pairs = list(zip(gold, made, strict=False))
@@ -57,9 +57,9 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
 
 
 def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
-    """Return the label of the first call that is not as it should be."""
+    """Return the label of the first wrong call."""
     if call["name"] != right.name:
-        # Who has looked something up decides by another rule: for the other end, or too early.
+        # After a lookup, the agent has applied another rule: it took the other branch, or decided too early.
         return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
     try:
         given = arguments_of(call)
@@ -75,7 +75,7 @@ def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, An
 
 
 def _with(right: GoldCall, name: str, value: Any) -> dict[str, Any]:
-    """Return the call with one argument as it was made."""
+    """Return the call with one argument replaced by the agent's."""
     return {"name": right.name, "arguments": {**right.arguments, name: value}}
 
 
@@ -87,6 +87,6 @@ def _is_equal(right: GoldCall, call: Mapping[str, Any]) -> bool:
 
 
 def _ends(flow: str) -> set[str]:
-    """Return the tools between which a rule of the preference decides."""
+    """Return the tools of both branches of a preference's rule."""
     last = FLOWS[flow].last
     return {last.then.tool, last.otherwise.tool} if isinstance(last, If) else set()

@@ -1,7 +1,7 @@
-"""APOLLO's formats: a row per sample with its scores, and rows for trainers, the calls in them to be learnt.
+"""APOLLO's formats: a row per sample with its scores, and rows for trainers.
 
-Calls are text in rows for trainers, as a trainer's list of tools is one for all rows, and a row's eight stand in its
-prompt.
+Calls are text in rows for trainers: a trainer has one list of tools for all rows, while each row's eight tools are
+described in its prompt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = Iterator[dict[str, Any]]
 
 
 class RolloutOptions(ExportOptions):
-    """What a row for a trainer is."""
+    """The kind of rows for a trainer."""
 
     rows: Literal["episode", "step"] = Field(
         "episode",
@@ -35,7 +35,7 @@ class RolloutOptions(ExportOptions):
 
 
 def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, models: Mapping[str, str]) -> Rows:
-    """Yield a sample as a row. What is not of one shape in all rows is JSON text, as a column must be."""
+    """Yield a sample as a row. Values whose shape varies between rows are JSON text, so that columns have one type."""
     if episode.state != "done":
         return
     details, outcome = episode.outcome.details, episode.outcome
@@ -62,15 +62,15 @@ def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, mo
 def grpo_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
-    """Yield prompts with the calls that should follow, for TRL's rewards and for verl. The protocol, section 9.
+    """Yield prompts with the expected calls, for TRL's rewards and for verl. The protocol, section 9.
 
-    Objects that differ from row to row are JSON text. For a step there is one call to make, or none: then the agent is
-    to say that it has finished.
+    Objects that differ between rows are JSON text. A step expects one call, or none: then the agent should say that it
+    has finished.
     """
     if episode.state != "done":
         return
     messages, gold = right_dialogue(episode, scenario, prompts), scenario.pair.calls()
-    start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the last word
+    start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
     for step in range(len(gold) + 1 if is_step else 1):
         calls = _json(gold[step : step + 1] if is_step else gold)
@@ -91,7 +91,7 @@ def grpo_rows(
 def sft_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
-    """Yield the right dialogue: as `messages`, or a row for each turn of the agent, as TRL's prompt and completion."""
+    """Yield the gold dialogue: as `messages`, or as a row per turn of the agent, in TRL's prompt-completion form."""
     if episode.state != "done":
         return
     messages = right_dialogue(episode, scenario, prompts)
@@ -104,9 +104,9 @@ def sft_rows(
 
 
 def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
-    """Return a sample as it would go if the agent made the gold calls one by one, with the system message.
+    """Return a sample's dialogue with the gold calls made one by one, including the system message.
 
-    The agent is helped as in the first attempt of the sample: notes and what was retrieved are those that were.
+    The agent's help is that of the sample's first attempt: the same notes or retrieved sessions.
     """
     world, tools = world_of(scenario), scenario.case.value.tools
     said: list[Utterance] = []

@@ -1,6 +1,6 @@
-"""An agent's turns: read from messages, shown to people, when they are over, and what is odd about them.
+"""An agent's turns: parsed from messages, rendered for people, with the loop's ending and unusual behaviour.
 
-A turn is one reply of the agent: calls, or words. Whatever a turn is, only its calls count. The protocol, section 5.
+A turn is one reply of the agent: calls, or text. Only calls are scored. The protocol, section 5.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLAGS: Mapping[str, str] = {
     "failed_call": "a call answered by an error",
     UNREAD_NOTES: "a session about which nothing is noted, as the memory's reply could not be read",
 }
-"""What may be odd about a sample; none of it changes a score."""
+"""Unusual behaviour in a sample; it does not change a score."""
 
 _QUESTION = re.compile(r"\?(?=\W*(?:\s|$))")
 
@@ -42,8 +42,8 @@ class AgentTurn(NamedTuple):
     """One reply of the agent.
 
     Attributes:
-        words: What it says besides its calls, stripped.
-        calls: Each with `name` and `arguments`, as they were made.
+        words: The text besides its calls, stripped.
+        calls: The calls, each with `name` and `arguments` as the agent wrote them.
     """
 
     words: str
@@ -51,7 +51,7 @@ class AgentTurn(NamedTuple):
 
     @property
     def finishes(self) -> bool:
-        """Whether it says that all is done. Words beside a call do not count."""
+        """Whether the agent says that it has finished. Text beside a call does not count."""
         return not self.calls and says_finish(self.words)
 
 
@@ -60,7 +60,7 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
 
     Args:
         message: The message.
-        is_native: Whether calls stand beside the words, as providers have them, or among them as text.
+        is_native: Whether calls are separate from the text, as providers return them, or part of it.
     """
     if is_native:
         return AgentTurn(str(message.content).strip(), message_calls(message))
@@ -68,12 +68,12 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
 
 
 def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn]:
-    """Return the agent's turns among messages."""
+    """Return the agent's turns in a list of messages."""
     return [turn_of(message, is_native) for message in messages if isinstance(message, AIMessage)]
 
 
 def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
-    """Return why the loop is over after these turns, of which there may be at most `limit`; `None` if it goes on."""
+    """Return the reason for which the loop ends after these turns, at most `limit`; `None` if it goes on."""
     if turns and turns[-1].finishes:
         return FINISHED
     if len(turns) > 1 and not any(turn.calls for turn in turns[-2:]):
@@ -87,12 +87,12 @@ def calls_of(turns: Sequence[AgentTurn]) -> list[dict[str, Any]]:
 
 
 def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequence[int] = ()) -> list[str]:
-    """Return what is odd about a sample, by the names in `FLAGS`.
+    """Return the sample's unusual behaviour, by the names in `FLAGS`.
 
     Args:
-        turns: The agent's.
-        outputs: What its calls were answered.
-        unread: The sessions whose notes could not be read.
+        turns: The agent's turns.
+        outputs: The results of its calls.
+        unread: The sessions whose notes could not be parsed.
     """
     found = {
         "parallel": any(len(turn.calls) > 1 for turn in turns),
@@ -107,12 +107,12 @@ def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequenc
 
 
 def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
-    """Return what tools returned, in order."""
+    """Return the tools' results, in order."""
     return [_output(message) for message in messages if isinstance(message, ToolMessage)]
 
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
-    """Return turns and outputs as a person reads them."""
+    """Return turns and results as people read them."""
     made: list[Line] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -129,7 +129,7 @@ def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
 
 
 def call_line(call: Mapping[str, Any]) -> str:
-    """Return a call on a line: `book_flight(flight_id="FL381", cabin="economy")`."""
+    """Return a call as one line: `book_flight(flight_id="FL381", cabin="economy")`."""
     try:
         given = ", ".join(f"{name}={shown(value)}" for name, value in arguments_of(call).items())
     except CallError:
@@ -138,7 +138,7 @@ def call_line(call: Mapping[str, Any]) -> str:
 
 
 def output_line(output: Any) -> str:
-    """Return what a tool returned: an object on a line, rows on a line each."""
+    """Return a tool's result as text: an object on one line, rows on one line each."""
     if isinstance(output, list):
         return "\n".join([f"{len(output)} row{'' if len(output) == 1 else 's'}", *map(output_line, output)])
     if not isinstance(output, dict):
@@ -147,17 +147,17 @@ def output_line(output: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value as calls have it, without quotes."""
+    """Return a value as in calls, without quotes."""
     return value if isinstance(value, str) else shown(value)
 
 
 def gold_refusal(world: World, pair: ApolloPair) -> str | None:
-    """Return how a pair's gold calls fail when an agent makes them one by one; `None` if they score 1.
+    """Return the failure of a pair's gold calls when an agent makes them one by one; `None` if they score 1.
 
-    A pair is kept only if they do. The protocol, section 3, check (f).
+    A pair is kept only in the latter case. The protocol, section 3, check (f).
 
     Args:
-        world: Where they are made.
+        world: The world of the calls.
         pair: The pair; only its own tools can be called.
     """
     turns: list[AgentTurn] = []
@@ -175,7 +175,7 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
 
 
 def _output(message: ToolMessage) -> Any:
-    """Return what a tool returned; its text, where an agent's own loop had it return something else than JSON."""
+    """Return a tool's result, or its text if an agent's own loop returned something other than JSON."""
     try:
         return json.loads(str(message.content))
     except ValueError:

@@ -1,6 +1,6 @@
 """The state and the nodes of a sample: notes or retrieval, the agent and its tools in turn, and the scores.
 
-What goes to the agent is made anew at each call from the scenario and the turns, so no checkpoint holds a history.
+The agent's prompt is rendered at each call from the scenario and the turns, so no checkpoint holds a history.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .scenario import ApolloScenario, NumberedSession
 
 ASSISTANT = "assistant"
 RETRIEVED = 3
-"""Sessions that rag retrieves."""
+"""The number of sessions that rag retrieves."""
 HISTORY = "history"
-"""Who speaks the lines of past sessions, and those that stand for several."""
+"""The role of lines that show past sessions, or that stand for several of them."""
 _AGAIN = "reflexion"
-"""Who speaks the line before a further attempt."""
+"""The role of the line before a further attempt."""
 
 
 class PreferenceNotes(BaseModel):
@@ -55,17 +55,17 @@ class ErrorLabel(BaseModel):
 
 
 class AgentState(TypedDict, total=False):
-    """What is checkpointed.
+    """The state that is checkpointed.
 
     Attributes:
-        framework: As the scenario has it, for the edges; so is `turn_limit`.
-        is_native: Whether calls are written as the provider has them.
-        notes: With memory, what was noted, with the number of its session.
-        unread: With memory, the numbers of the sessions whose notes could not be read.
-        retrieved: With rag, the numbers of the sessions found, in their order.
-        messages: The agent's turns, what tools said to them, and what it was told when it only talked.
-        began: Where in these each attempt begins.
-        has_own_loop: Whether the agent is a graph that ran the tools by itself.
+        framework: The scenario's framework, for the edges; `turn_limit` likewise.
+        is_native: Whether calls have the provider's native format.
+        notes: With memory, the notes with the numbers of their sessions.
+        unread: With memory, the numbers of the sessions whose notes could not be parsed.
+        retrieved: With rag, the numbers of the retrieved sessions, in order.
+        messages: The agent's turns, the tools' results, and the messages sent when it made no call.
+        began: The index of each attempt's first message.
+        has_own_loop: Whether the agent is a graph that ran the tools itself.
         is_scored: Whether the last attempt is over and no further one follows.
     """
 
@@ -82,7 +82,7 @@ class AgentState(TypedDict, total=False):
 
 
 async def prepare(state: AgentState, scene: Scene) -> Update:
-    """Decide how calls are written; with memory, note on each session; with rag, find the sessions like the request."""
+    """Choose the format of calls; with memory, take notes on each session; with rag, retrieve similar sessions."""
     scenario: ApolloScenario = scene.scenario
     world_of(scenario)
     protocol = scenario.played.protocol
@@ -96,7 +96,7 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
 
 
 async def agent(state: AgentState, scene: Scene) -> Update:
-    """Ask for one turn. If it is words and does not end the loop, the agent is told to go on."""
+    """Request one turn. If it has no call and does not end the loop, add a message that asks the agent to go on."""
     scenario: ApolloScenario = scene.scenario
     messages, is_native = state["messages"], state["is_native"]
     definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if is_native else []
@@ -117,7 +117,7 @@ async def agent(state: AgentState, scene: Scene) -> Update:
 
 
 async def tools(state: AgentState, scene: Scene) -> Update:
-    """Return what the tools answer to the last turn's calls, in order; a call written as text is given an id."""
+    """Return the tools' results for the last turn's calls, in order; a call written as text is given an id."""
     messages = state["messages"]
     position = len(messages)
     outputs = []
@@ -129,7 +129,7 @@ async def tools(state: AgentState, scene: Scene) -> Update:
 
 
 async def score(state: AgentState, scene: Scene) -> Update:
-    """Score the calls; or, if they failed and there is another attempt, say where it begins."""
+    """Score the calls; or, if they failed and an attempt is left, record its beginning."""
     scores = scores_of(scene.scenario, attempts_of(state)[-1], state["is_native"])
     if not scores.accuracy and len(state["began"]) <= scene.scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
@@ -137,7 +137,7 @@ async def score(state: AgentState, scene: Scene) -> Update:
 
 
 async def after_agent(state: AgentState) -> str:
-    """Name the tools if they are called, the agent again if it only talks, else the scores."""
+    """Return `tools` after calls; otherwise the agent while the loop goes on, or the scores."""
     if state.get("has_own_loop"):
         return "score"
     if turn_of(state["messages"][-1], state["is_native"]).calls:
@@ -146,7 +146,7 @@ async def after_agent(state: AgentState) -> str:
 
 
 async def after_tools(state: AgentState) -> str:
-    """Name the agent while there are turns left, else the scores."""
+    """Return the agent while there are turns left, else the scores."""
     return "score" if _ending(state) else "agent"
 
 
@@ -162,7 +162,7 @@ def attempts_of(state: AgentState) -> list[list[BaseMessage]]:
 
 
 def ended_by(state: AgentState) -> str:
-    """Return why the last attempt ended."""
+    """Return the reason for which the last attempt ended."""
     return "finished" if state.get("has_own_loop") else _ending(state) or "error"
 
 
@@ -170,7 +170,7 @@ def world_of(scenario: ApolloScenario) -> World:
     """Return the world of a sample.
 
     Raises:
-        RecipeError: If this version's is another one, in which its calls would be wrong.
+        RecipeError: If this version's world differs, so that the sample's calls would be wrong.
     """
     world = _world(scenario.played.world_seed)
     if world.hash != scenario.played.world:
@@ -187,8 +187,8 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
 
     Args:
         scenario: The sample.
-        state: Where it stands.
-        calling: How calls are written as text; empty where the provider has them.
+        state: The graph's state.
+        calling: The explanation of calls as text; empty for native calls.
     """
     pair, retrieved, is_native = scenario.pair, state.get("retrieved"), state["is_native"]
     shown = [each for each in scenario.history if retrieved is None or each.number in retrieved]
@@ -205,13 +205,13 @@ def agent_inputs(scenario: ApolloScenario, state: AgentState, calling: str) -> d
 
 
 def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
-    """Return the inputs of the prompt that says how calls are written as text."""
+    """Return the inputs of the prompt that explains calls as text."""
     names = scenario.case.value.tools
     return {"tools": [json.dumps(TOOLS[name].definition(), ensure_ascii=False) for name in names]}
 
 
 def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
-    """Yield a sample as people read it: the user, the sessions that matter, the request, and each attempt."""
+    """Yield a sample as people read it: the user, the relevant sessions, the request, and each attempt."""
     pair = scenario.pair
     yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
     for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
@@ -269,9 +269,9 @@ def _ending(state: AgentState) -> str | None:
 
 
 async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return notes on every session, in order, and the numbers of those whose notes could not be read.
+    """Return notes on every session, in order, and the numbers of sessions whose notes could not be parsed.
 
-    They are common calls: a session's notes depend on nothing else.
+    The requests are common calls, because a session's notes depend on nothing else.
     """
 
     async def of(numbered: NumberedSession) -> PreferenceNotes | None:
@@ -287,7 +287,7 @@ async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str,
 
 
 async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
-    """Return the numbers of the sessions most like the request by the cosine of embeddings, in their order."""
+    """Return the numbers of the sessions most similar to the request by cosine of embeddings, in order."""
     texts = ["\n".join(each.session.lines) for each in scenario.history]
     request = await embedded_rows([scenario.pair.query], scene, scenario.played.embedder)
     sessions = await embedded_rows(texts, scene, scenario.played.embedder)
@@ -295,7 +295,7 @@ async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
-    """Return turns whose calls are text; what tools returned to one turn is one message."""
+    """Return turns whose calls are text; all results of one turn form one message."""
     made: list[Utterance] = []
     for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
         if is_output:
@@ -306,7 +306,7 @@ def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
 
 
 def _answered(scenario: ApolloScenario, call: FunctionCall) -> str:
-    """Return what a tool answers, as JSON."""
+    """Return a tool's result as JSON."""
     if call["name"]:
         output: Any = execute(world_of(scenario), {**call}, scenario.case.value.tools)
     else:

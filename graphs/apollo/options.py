@@ -1,4 +1,4 @@
-"""What a user chooses for an APOLLO run: one axis each for what a table may vary."""
+"""Options of an APOLLO run; each variable of a table is an axis of its own."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Evolving = Literal["no", "yes", "both"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, COUNTER: tokens}  # type: ignore[dict-item]
 NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": COUNTER}
-"""What the tokenizers are called."""
+"""The names of the tokenizers in reports."""
 
 SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
 _LENGTH = re.compile(r"(\d+)(k?)")
 
 
 class ApolloOptions(RecipeOptions):
-    """The options of the recipe `apollo`; what can be repeated is an axis of the table."""
+    """The options of the recipe `apollo`; repeatable ones are axes of the table."""
 
     source: AbsolutePath | None = Field(None, description="A source folder; without it, the shipped sample.")
     users: str = Field("all", description="all, or ids of users separated by commas.")
@@ -97,21 +97,21 @@ class ApolloOptions(RecipeOptions):
         """Return the source.
 
         Raises:
-            DataError: If a file of it is missing or broken.
+            DataError: If one of its files is missing or broken.
         """
         return read_source(self.source or SAMPLE)
 
     def lengths(self) -> tuple[int, ...]:
-        """Return the lengths in tokens; none where the number of sessions is given."""
+        """Return the lengths in tokens; none if the number of sessions is given."""
         if self.history_sessions:
             return ()
         return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
 
     def places(self, sessions: int) -> tuple[int | None, ...]:
-        """Return the places of the session that matters among so many; `None` for one that is drawn.
+        """Return the positions of the relevant session among so many; `None` for a drawn position.
 
         Raises:
-            RecipeError: If a place is not among them.
+            RecipeError: If a position is beyond the number of sessions.
         """
         if not self.position:
             return (None,)
@@ -125,16 +125,16 @@ class ApolloOptions(RecipeOptions):
         return tuple(map(int, self.position))
 
     def split_of(self, source: ApolloSource) -> dict[str, str]:
-        """Return of each user whether they were trained on, `train` or `test`; nothing unless test users are named.
+        """Return each user's split, `train` or `test`; empty unless test users are named.
 
         Raises:
-            RecipeError: If there is no user of such an id.
+            RecipeError: If a user id is unknown.
         """
         tested = chosen("test_users", self.test_users, source.users) if self.test_users else []
         return {user: "test" if user in tested else "train" for user in source.users} if tested else {}
 
 
 def _tokens(text: str) -> int:
-    """Return a length in tokens; 0 of what is none."""
+    """Parse a length in tokens; return 0 if it is invalid."""
     found = _LENGTH.fullmatch(text.strip().lower())
     return int(found[1]) * (1000 if found[2] else 1) if found else 0

@@ -1,4 +1,4 @@
-"""The samples of a run: every combination of its axes for every pair, one after another, as there may be thousands."""
+"""The samples of a run: every combination of its axes for every pair, generated lazily."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class _Plan:
                     )
 
     def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
-        """Yield histories with the length that was asked for; 0 where a number of sessions was."""
+        """Yield histories with the requested length; 0 if a number of sessions was requested."""
         options = self._options
         make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
         for length in options.lengths():
@@ -90,7 +90,7 @@ class _Plan:
                     yield 0, _made(make, "history_sessions", **wanted)
 
     def _setting(self, framework: Framework) -> ApolloSetting:
-        """Return how a framework is played; what only some have is empty in others, for equal ids."""
+        """Return the settings of a framework; values that a framework does not use are empty, for equal ids."""
         options, meta = self._options, self._source.meta
         return ApolloSetting(
             framework=framework,

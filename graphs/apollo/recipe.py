@@ -1,4 +1,4 @@
-"""The APOLLO recipe: samples from a source, the agent's graph, and what comes out."""
+"""The APOLLO recipe: samples from a source, the agent's graph, and its outcomes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _asked_about(scenario: ApolloScenario) -> dict[str, Any]:
 
 
 def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
-    """Yield the request, what would have been right, and the last attempt as a person reads it."""
+    """Yield a case with the request, the gold calls, and the last attempt as people read it."""
     yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
 
 
@@ -85,12 +85,12 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         return "rag" in options.framework
 
     def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:
-        """Return the agent; who notes, for memory; and who embeds, for rag with a model."""
+        """Return the roles used: the agent; the note taker with memory; the embedder for rag with a model."""
         used = super().roles_used(options)
         return {role: value for role, value in used.items() if role != "memory" or "memory" in options.framework}
 
     def judges_used(self, options: ApolloOptions) -> Sequence[Judge]:  # noqa: ARG002
-        """Return none: the judge is only asked about a finished run."""
+        """Return no judge: samples are judged only after the run."""
         return ()
 
     def scenarios(
@@ -99,13 +99,13 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         draw: random.Random,  # noqa: ARG002
         note: Callable[[str], None],
     ) -> Iterator[ApolloScenario]:
-        """Yield samples by pair, along the axes. All that is drawn was drawn when the source was made."""
+        """Yield samples by pair, along the axes. All random draws were made when the source was built."""
         if self.embeds(options):
             embedder_here(options.embedder)
         return samples(options, note)
 
     def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
-        """Return what a framework needs, the agent and its tools in turn, the scores; with reflexion, once more."""
+        """Return the graph: preparation, agent and tools in turn, scores; with reflexion, further attempts."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
 
         builder = StateGraph(AgentState, context_schema=Stage)
@@ -123,13 +123,13 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         return builder
 
     def initial(self, scenario: ApolloScenario) -> dict[str, Any]:
-        """Return the state in which nothing is done yet."""
+        """Return the initial state."""
         played = scenario.played
         start = {"framework": played.framework, "turn_limit": played.turn_limit}
         return {**start, "is_native": False, "messages": [], "began": [0]}
 
     def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return what was done, and what it is worth."""
+        """Return the agent's calls and their scores."""
         given: Any = state
         is_native, attempts = given["is_native"], nodes.attempts_of(given)
         turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
@@ -162,26 +162,26 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how many turns and calls the agent has made."""
+        """Return the number of the agent's turns and calls."""
         turns = turns_of(state.get("messages", []), state.get("is_native", False))
         return {"turn": len(turns), "call": len(calls_of(turns))}
 
     def compared(self, runs: Runs) -> list[Table]:
-        """Return accuracy and F1 by length, form, framework and the rest."""
+        """Return accuracy and F1 by length, form, framework and the other axes."""
         return report.compared(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
-        """Return accuracy over lengths, places and frameworks, as far as there is something to draw."""
+        """Return accuracy by length, position and framework, where there are several."""
         return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:  # noqa: ARG002
-        """Return everything: the scores say themselves what should have been called."""
+        """Return all lines: they contain no scores."""
         return list(outcome.messages)
 
     def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return what the judge is shown besides, and nothing of the rest of a long history."""
+        """Return the judge's other inputs, without the rest of a long history."""
         return _asked_about(scenario)
 
     def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:  # noqa: ARG002
-        """Return none: nobody but the agent speaks, and calls are no talk."""
+        """Return no conversations: only the agent speaks, and calls are no conversation."""
         return ()

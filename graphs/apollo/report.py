@@ -1,4 +1,4 @@
-"""APOLLO's tables and charts, over one run or several: accuracy and F1 by what is varied, errors, and oddities."""
+"""APOLLO's tables and charts, over one run or several: accuracy and F1 by the axes, errors, and flags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .loop import ENDINGS, FLAGS
 from .results import ALL_IMPLICIT, IMPLICIT, ApolloResults, Group, Sample, accuracy, f1, mean
 
 Figures = Mapping[str, Callable[[Group], Cell]]
-"""What the columns of a table show of the samples of a row, by their names."""
+"""The columns of a table: functions of a row's samples, by name."""
 
 BASELINE = "function-calling"
 _SIZES = {"tokens": "length", "sessions": "sessions"}
@@ -36,9 +36,9 @@ _FACETS: dict[str, FacetColumn | None] = {
     "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
 }
 _HELD = ("model", "framework")
-"""What a row tells even where all rows have the same."""
+"""Axes that a row shows even if all rows have the same value."""
 _TOLD = {"size": "history", "form": "told", "split": "users", "evolving": "earlier preferences"}
-"""What columns of axes are called, where not as the axis."""
+"""Titles of axes' columns that differ from the axis' name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
 _BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
 _READINGS = {"strict %": "strict", "any order %": "any_order", "F1 multiset": "f1_multiset", "actions %": "actions"}
@@ -69,7 +69,7 @@ _GAINS = (
 
 
 def compared(runs: Runs) -> list[Table]:
-    """Return all tables that there is something for, in one pass over the samples of each run."""
+    """Return all tables that have rows, in one pass over the samples of each run."""
     results = ApolloResults(runs)
     every = results.samples
     plain = [sample for sample in every if not sample["evolving"]]
@@ -82,7 +82,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
-    """Yield the tables about samples without earlier preferences; the first two, if there are none, about all."""
+    """Yield the tables about samples without earlier preferences; if there are none, the first two cover all."""
     lengths = plain or results.samples
     # The paper's table 1: a column for every length, and their mean.
     of_length = _by_size(results, lengths, accuracy, " %")
@@ -98,7 +98,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     title = "Accuracy by type of preference and of query"
     yield _table(results, "preferences", _over(title, plain), plain, _HELD, kinds)
     yield gains(results, plain)
-    # Figure 6: users that were trained on, and those that were not, where it is said which.
+    # Figure 6: users that were trained on, and others, if the split is known.
     known = [sample for sample in plain if sample["split"]]
     title, figures = "Accuracy on users that were trained on, and on others", _by_size(results, known, accuracy, " %")
     yield _table(results, "users", title, known, [*_HELD, "split"], {**figures, "F1": f1})
@@ -107,7 +107,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     yield _table(results, "form", title, [*plain, *implicit], [*_HELD, "form"], _BOTH)
     for axis, about in _AXES.items():
         yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_HELD, axis], _BOTH)
-    # Of drawn places each has few samples.
+    # Only given positions: drawn ones have few samples each.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
     title = "Accuracy and F1 by where the session stands that matters"
     yield _table(results, "place", title, placed, [*_HELD, "size", "place"], _BOTH)
@@ -138,7 +138,7 @@ def _table(
     figures: Figures,
     notes: Sequence[str] | None = None,
 ) -> Table:
-    """Return a table with a row for each group of samples that agree on the axes, and a column for each figure."""
+    """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
     table = Table(name, title, [*(_TOLD.get(axis, axis) for axis in axes), *figures])
     for key, group in results.grouped(samples, axes):
         told = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
@@ -159,7 +159,7 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
 
 
 def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """Return a table that says which samples its figures are of; some facets are held in all of it."""
+    """Return a table that records the samples behind its figures; the `held` facets apply to all of it."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
     history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
@@ -179,7 +179,7 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
 
 
 def gains(results: ApolloResults, samples: Group) -> Table:
-    """Return what each framework adds to the baseline by length, and over all, on the same samples. The paper, 6."""
+    """Return each framework's difference from the baseline by length, and overall, on equal samples. The paper, 6."""
     sizes = results.values("size", samples)
     several = len(sizes) > 1
     columns = [*_HELD, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
@@ -209,7 +209,7 @@ def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sa
 
 
 def _errors(results: ApolloResults) -> Table:
-    """Return the paper's analysis of errors: by the rule and, where a judge was asked, by the judge."""
+    """Return the paper's error analysis: by the rule and, if a judge has labelled samples, by the judge."""
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
@@ -228,7 +228,7 @@ def _errors(results: ApolloResults) -> Table:
 
 
 def _endings(results: ApolloResults) -> Table:
-    """Return how the loops ended, and what was odd."""
+    """Return the endings of the loops, and the flags."""
     odd = {flag.replace("_", " "): flag for flag in FLAGS if any(flag in each["flags"] for each in results.samples)}
     ended = {name.replace("_", " "): name for name in ENDINGS}
 
@@ -252,7 +252,7 @@ def _endings(results: ApolloResults) -> Table:
 
 
 def _over(title: str, samples: Group) -> str:
-    """Return a title with the lengths that stand together, if there are several."""
+    """Return a title with the lengths that are combined, if there are several."""
     sizes = [str(size) for size in sorted({sample["size"] for sample in samples})]
     return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
 
@@ -263,7 +263,7 @@ def _notes(samples: Group) -> list[str]:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Return all charts that there is something for, in one pass over each run: the paper's figures 3 to 6."""
+    """Return all charts that have data, in one pass over each run: the paper's figures 3 to 6."""
     results = ApolloResults(runs)
     plain = [sample for sample in results.samples if not sample["evolving"]]
     by_length = [sample for sample in plain if sample["size"].unit == "tokens"]
@@ -292,7 +292,7 @@ def _lines(
     axis: str,
     axes: Sequence[str] = _HELD,
 ) -> Chart:
-    """Return a chart with a line for each model and framework, or whatever else tells samples apart."""
+    """Return a chart with a line for each model and framework, or for the given axes."""
     chart = Chart(name, title, x_label, "accuracy", y_range=(0.0, 1.0), notes=["Bands: 95 % intervals over pairs."])
     groups = results.grouped(samples, axes)
     told = [len({key[at] for key, _ in groups}) > 1 for at in range(len(axes))]
@@ -305,7 +305,7 @@ def _lines(
 
 
 def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
-    """Yield the paper's figure 5: frameworks beside each other, a bar for each model, over all lengths."""
+    """Yield the paper's figure 5: frameworks side by side, one bar per model, over all lengths."""
     names = results.values("framework", samples)
     chart = Chart("frameworks", "Accuracy by framework", "", "accuracy", y_range=(0.0, 1.0), kind="bars", names=names)
     chart.notes = ["Over all lengths. With 95 % intervals over pairs."]
@@ -318,7 +318,7 @@ def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
 
 
 def _error_shares(results: ApolloResults) -> Iterator[Chart]:
-    """Yield the paper's figure 3: which share of the failed samples has which error; by the judge, if one was asked."""
+    """Yield the paper's figure 3: each error's share of the failed samples; by the judge if there are its labels."""
     is_judged = any(sample["judged_error"] for sample in results.samples)
     by = "judged_error" if is_judged else "error"
     groups = results.grouped((each for each in results.samples if each[by]), _HELD)

@@ -1,4 +1,4 @@
-"""What a report counts: samples as flat records with their axes and scores, read from finished ones one at a time."""
+"""The data of reports: samples as flat records of axes and scores, read from finished ones one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import LABELS
 from .options import FRAMEWORKS
 
 Sample: TypeAlias = Mapping[str, Any]
-"""A finished sample: its facets and scores by their names, and what `_sample` adds."""
+"""A finished sample: its facets and scores by name, and what `_sample` adds."""
 Group: TypeAlias = Sequence[Sample]
 
 IMPLICIT = tuple(form for form in FORMS if form != "explicit")
@@ -25,11 +25,11 @@ _OFFERS = {
     "text": "It was offered no tools: they were only described in its prompt (protocol text). How an assistant of your "
     "own takes tools is in docs/assistants.md",
 }
-"""How tools reached an agent, by protocol."""
+"""Explanations of the way in which an agent got its tools, by protocol."""
 
 
 class HistorySize(NamedTuple):
-    """How long a history is: in tokens, or in sessions."""
+    """The length of a history: in tokens, or in sessions."""
 
     unit: str
     amount: int
@@ -39,11 +39,11 @@ class HistorySize(NamedTuple):
 
 
 class ApolloResults:
-    """Everything that tables and charts show, in one pass over the samples of each run.
+    """The data of all tables and charts, from one pass over the samples of each run.
 
     Attributes:
-        samples: Those that came to an end.
-        failed: Those that did not.
+        samples: The finished samples.
+        failed: The failed samples.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -60,7 +60,7 @@ class ApolloResults:
 
     @property
     def warnings(self) -> list[str]:
-        """A sentence on each model that made no call at all although right answers contain some."""
+        """A sentence for each model that made no call at all although gold calls exist."""
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
             wanted = sum(sample["has_gold"] for sample in samples)
@@ -74,12 +74,12 @@ class ApolloResults:
         return found
 
     def values(self, axis: str, samples: Iterable[Sample]) -> list[Any]:
-        """Return the samples' values of an axis: models as the runs were named, words as the options name them."""
+        """Return the samples' values of an axis: models in the order of the runs, names in the order of the options."""
         found = {sample[axis] for sample in samples}
         return sorted(found, key=self._orders[axis].index if axis in self._orders else None)
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
-        """Return the samples that agree on these axes, with what they agree on, in the order of the values."""
+        """Return the groups of samples with equal values of these axes, with the values, in their order."""
         groups: dict[tuple[Any, ...], list[Sample]] = {}
         for sample in samples:
             groups.setdefault(tuple(sample[axis] for axis in axes), []).append(sample)
@@ -92,9 +92,9 @@ class ApolloResults:
 
 
 def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
-    """Return the mean of one of the scores, or how often something holds, where a sample says it.
+    """Return the mean of a score, or the share of samples for which a flag holds, over samples that have it.
 
-    Where pairs come more than once, pairs are resampled, as what is made of one is not independent.
+    If pairs occur several times, the bootstrap resamples pairs, because samples of one pair are dependent.
     """
     held = [sample for sample in samples if sample[name] is not None]
     once = len({sample["pair"] for sample in held}) == len(held)
@@ -105,7 +105,7 @@ def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
 
 
 accuracy, f1 = partial(mean, name="accuracy"), partial(mean, name="f1")
-"""The share of samples with exactly the right calls, and the mean F1."""
+"""The share of samples with exactly the gold calls, and the mean F1."""
 
 
 def _sample(label: str, episode: Episode) -> Sample:

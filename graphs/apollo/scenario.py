@@ -1,4 +1,4 @@
-"""An APOLLO sample: a pair, a history of some length before its query, and how the agent is helped."""
+"""APOLLO samples: a pair, a history of some length before its query, and the agent's framework."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ GoldCalls = tuple[dict[str, Any], ...]
 
 
 class NumberedSession(NamedTuple):
-    """A session of a history, by its number in it, from 1."""
+    """A session of a history with its number in it, from 1."""
 
     number: int
     session: ApolloSession
 
 
 class ApolloPerson(BaseModel):
-    """Who asks, with the unrelated sessions that all samples of the user draw from.
+    """A user, with the unrelated sessions that all samples of the user draw from.
 
     Attributes:
-        user: Who it is.
+        user: The user.
         unrelated: The sessions.
-        split: Whether a model was trained on the user, `train` or `test`; empty where nobody says so.
+        split: The user's split, `train` or `test`; empty if unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,14 +40,14 @@ class ApolloPerson(BaseModel):
 
 
 class ApolloCase(BaseModel):
-    """What a pair's samples have in common, however long their histories are.
+    """The data that a pair's samples share, however long their histories are.
 
     Attributes:
-        pair: What is asked, and what should be called.
-        telling: The sessions that tell a preference, oldest first: the pair's is the last, those before it tell what no
-            longer holds.
-        tools: What the agent may call.
-        stale: What each preference that no longer holds would have it call.
+        pair: The query and the expected calls.
+        telling: The sessions that state a preference, oldest first: the last is the pair's, those before it state
+            outdated preferences.
+        tools: The names of the tools offered to the agent.
+        stale: The calls that each outdated preference leads to.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -58,17 +58,17 @@ class ApolloCase(BaseModel):
 
 
 class ApolloSetting(BaseModel):
-    """How the samples of a framework are played.
+    """The settings that the samples of a framework share.
 
     Attributes:
-        framework: How the agent is helped.
-        protocol: How it writes calls.
-        counter: What counted tokens.
+        framework: The way in which the agent is helped.
+        protocol: The format of its calls.
+        counter: The name of the token counter.
         turn_limit: The most turns of the agent.
-        reflections: How many more attempts follow a failed one; 0 but for reflexion.
-        embedder: What rag compares sessions with; empty for the other frameworks.
-        world_seed: Of the world that is called.
-        world: Its hash.
+        reflections: The number of further attempts after a failed one; 0 except with reflexion.
+        embedder: The embedder of rag; empty for other frameworks.
+        world_seed: The world's seed.
+        world: The world's hash.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -83,16 +83,16 @@ class ApolloSetting(BaseModel):
 
 
 class ApolloScenario(Scenario):
-    """One sample. What it shares with others is stored once, so it costs a run's file little more than some numbers.
+    """One sample. Data shared with other samples is stored once, so a sample adds little to a run's file.
 
     Attributes:
-        who: Who asks.
-        case: What is asked and told.
-        setting: How it is played.
-        length: The tokens that the first message was to fill; 0 where the number of sessions was given.
-        tokens: Those that it has.
-        order: The history, oldest first: a number is a place among the user's unrelated sessions, from 0; -1 is the
-            first of those that tell a preference, -2 the second, and so on.
+        who: The user.
+        case: The pair and its sessions.
+        setting: The settings.
+        length: The requested tokens of the first message; 0 if the number of sessions was requested.
+        tokens: The actual tokens.
+        order: The history, oldest first: a number from 0 is an index of the user's unrelated sessions; -1 is the first
+            of the sessions that state a preference, -2 the second, and so on.
     """
 
     who: Shared[ApolloPerson]
@@ -104,17 +104,17 @@ class ApolloScenario(Scenario):
 
     @property
     def user(self) -> ApolloUser:
-        """Who asks."""
+        """The user."""
         return self.who.value.user
 
     @property
     def pair(self) -> ApolloPair:
-        """What is asked, and what should be called."""
+        """The pair: the query and the expected calls."""
         return self.case.value.pair
 
     @property
     def played(self) -> ApolloSetting:
-        """How it is played."""
+        """The settings."""
         return self.setting.value
 
     @property
@@ -130,17 +130,17 @@ class ApolloScenario(Scenario):
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The numbers of the sessions that tell a preference, the one that holds last."""
+        """The numbers of the sessions that state a preference, the current one last."""
         return tuple(number for number, at in enumerate(self.order, start=1) if at < 0)
 
     @property
     def place(self) -> int:
-        """The number of the session that tells the preference."""
+        """The number of the session that states the current preference."""
         return self.places[-1]
 
     @property
     def is_evolving(self) -> bool:
-        """Whether earlier sessions tell what no longer holds."""
+        """Whether earlier sessions state outdated preferences."""
         return len(self.case.value.telling) > 1
 
     def facets(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class ApolloScenario(Scenario):
         }
 
     def described(self) -> dict[str, Any]:
-        """Return the facets, the request, and what should be called."""
+        """Return the facets, the request, the preference and the expected calls."""
         pair = self.pair
         wanted = ", ".join(f"{facet} {plain(value)}" for facet, value in pair.values.items())
         gold = "; ".join(map(call_line, pair.calls()))

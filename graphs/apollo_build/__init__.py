@@ -1,4 +1,4 @@
-"""APOLLO's data: a source folder of users, sessions, queries and gold calls, made of templates."""
+"""APOLLO's data: a source folder of users, sessions, queries and gold calls, made from templates."""
 
 from .recipe import RECIPE, ApolloBuild, BuildOptions, BuildScenario
 

@@ -44,16 +44,16 @@ class BuildOptions(RecipeOptions):
 
 
 class BuildScenario(Scenario):
-    """A user, and how much is made of them.
+    """A user, and the amount of data to make.
 
     Attributes:
-        user: Who it is.
+        user: The user.
         is_first: Whether the source's own description is exported with this user.
-        pairs: For each preference.
-        errands: Sessions that tell no preference, for each unrelated tool.
-        seed: Of every draw.
-        world_seed: The world's.
-        world: The world's hash: another one makes another source.
+        pairs: The number of pairs per preference.
+        errands: The number of unrelated sessions per tool.
+        seed: The seed of every draw.
+        world_seed: The world's seed.
+        world: The world's hash: another world makes another source.
     """
 
     user: ApolloUser
@@ -66,17 +66,17 @@ class BuildScenario(Scenario):
 
     @property
     def label(self) -> str:
-        """Id and name."""
+        """The user's id and name."""
         return f"{self.user.id} {self.user.name}"
 
     def facets(self) -> dict[str, Any]:
-        """Return who it is, and how much is made."""
+        """Return the user, and the amount of data."""
         about = {"user": self.user.id, "name": self.user.name, "city": self.user.city}
         return {**about, "pairs": self.pairs, "errands": self.errands, "seed": self.seed}
 
 
 class BuildState(TypedDict, total=False):
-    """What is checkpointed: rows of the source's files, and why flows have none."""
+    """The state that is checkpointed: rows of the source's files, and the reasons for flows without any."""
 
     sessions: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
@@ -97,7 +97,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
     def scenarios(
         self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[BuildScenario]:
-        """Yield one user after the other."""
+        """Yield the users one by one."""
         seed, world = draw.randrange(2**32), World(options.world)
         people = drawn_users(world, options.users, seed)
         note(f"{len(people)} users in the world {world.hash[:12]}")
@@ -113,11 +113,11 @@ class ApolloBuild(Recipe, WithGate, WithExports):
             )
 
     def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
-        """Return a single node: a user is made in a second or two."""
+        """Return a graph with a single node: a user takes a second or two."""
         return generation_graph(BuildState, Loop(build))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Return nothing yet."""
+        """Return the empty state."""
         return {"sessions": [], "pairs": [], "left_out": {}}
 
     def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
@@ -138,7 +138,7 @@ class ApolloBuild(Recipe, WithGate, WithExports):
         )
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return what the pairs are like, and how diverse the sessions are."""
+        """Return the forms and kinds of the pairs, and the diversity of the sessions."""
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         pairs: Counter[tuple[str, str]] = Counter()
         left_out: list[Sequence[Cell]] = []
@@ -152,12 +152,12 @@ class ApolloBuild(Recipe, WithGate, WithExports):
         return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """Return the source folder."""
+        """Return the format of the source folder."""
         described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
         return {"apollo-source": Exporter(described, "lists", _rows)}
 
     def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
-        """Return the source."""
+        """Return the format of the source."""
         return "apollo-source"
 
 
@@ -166,7 +166,7 @@ async def build(_: BuildState, scene: Scene) -> Update:
     scenario: BuildScenario = scene.scenario
     world = planned_world(scenario.world_seed, scenario.world)
     chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
-    part = await asyncio.to_thread(user_part, *chosen)  # so that the run can be stopped meanwhile
+    part = await asyncio.to_thread(user_part, *chosen)  # a thread, so that the run can be stopped meanwhile
     for pair in part.pairs:
         if refused := gold_refusal(world, pair):
             raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
@@ -176,10 +176,10 @@ async def build(_: BuildState, scene: Scene) -> Update:
 
 @lru_cache(maxsize=4)
 def planned_world(seed: int, planned: str) -> World:
-    """Return the world of a seed, whose hash must be the one that a run was planned with.
+    """Return the world of a seed, whose hash must be that of the run's plan.
 
     Raises:
-        RecipeError: If it is another one in this version.
+        RecipeError: If this version's world differs.
     """
     world = World(seed)
     if world.hash != planned:
@@ -199,7 +199,7 @@ def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
-    """Return how many pairs there are of each form and kind of query."""
+    """Return the number of pairs by form and kind of query."""
     kinds = ("reactive", "proactive")
     rows: list[Sequence[Cell]] = [
         [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
@@ -209,7 +209,7 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
 
 
 def topics_table(topics: Mapping[str, list[str]]) -> Table:
-    """Return how diverse sessions are, from the topics of each kind."""
+    """Return the diversity of sessions, from the topics of each kind."""
     rows: list[Sequence[Cell]] = []
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])

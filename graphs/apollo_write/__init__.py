@@ -1,4 +1,4 @@
-"""APOLLO's data, written by models: users, preferences, sessions and queries, checked, and mended by people."""
+"""APOLLO's data, written by models: users, preferences, sessions and queries, checked, and edited by people."""
 
 from .recipe import RECIPE, ApolloWrite
 from .scenario import WriteOptions, WriteScenario

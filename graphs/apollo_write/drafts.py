@@ -1,4 +1,4 @@
-"""The drafts of a user: their state, and how they are reviewed."""
+"""The drafts of a user: their state and their review."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .scenario import WriteScenario
 
 Rows = dict[str, dict[str, Any]]
 UNCHECKED = "unchecked: the checker's reply could not be parsed"
-"""No other text would help: what cannot be checked is dropped at once."""
+"""The problem of a draft whose check could not be parsed; it is dropped at once, as another text would not help."""
 
 
 def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Reduce drafts: kind by kind, a draft takes the place of one of the same id."""
+    """Reduce drafts: by kind, a draft replaces the one with the same id."""
     return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
 
 
 class WriteState(GenerationState, total=False):
-    """What is checkpointed.
+    """The state that is checkpointed.
 
     Attributes:
-        drafts: By kind and id, as plain values.
-        offers: By flow, the threes of preferences that can be chosen from.
-        calls: Of the sessions under way, the call that is to be run next; empty of one that is over.
+        drafts: The drafts by kind and id, as plain values.
+        offers: By flow, the sets of three preferences to choose from.
+        calls: By unfinished session, the call to run next; empty once it has been run.
     """
 
     drafts: Annotated[dict[str, Rows], laid_over]
@@ -37,7 +37,7 @@ class WriteState(GenerationState, total=False):
 
 
 def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
-    """Return a draft, of the type of its kind; `None` if there is none."""
+    """Return a draft, typed by its kind; `None` if there is none."""
     row = state["drafts"][kind].get(id_)
     return None if row is None else DRAFTS[kind].model_validate(row)
 
@@ -48,12 +48,12 @@ def rows_of(drafts: Iterable[ApolloDraft]) -> Rows:
 
 
 def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> list[str]:
-    """Return the ids of planned drafts that there are not."""
+    """Return the ids of planned drafts that do not exist yet."""
     return [id_ for id_ in planned if id_ not in state["drafts"][kind]]
 
 
 def stated(reason: str | None) -> Problem | None:
-    """Return the problem of a reason that begins with the name of the check and a colon; `None` if there is none."""
+    """Return the problem for a reason that begins with the check's name and a colon; `None` without a reason."""
     result: Result = "dropped" if reason == UNCHECKED else "rejected"
     return problem(reason.partition(":")[0], reason, result=result) if reason else None
 
@@ -68,17 +68,17 @@ async def review(
     text: Callable[[Any], str],
     problems: Mapping[str, Problem] | None = None,
 ) -> Update:
-    """Check all drafts that are new or edited, by rules and then by a model, and settle what is to be rewritten.
+    """Check all new or edited drafts, by rules and then by a model, and settle which ones are rewritten.
 
     Args:
         state: The state.
-        scene: The node's.
+        scene: The node's scene.
         kind: The kind of the drafts.
-        drafts: All that the stage has made or found, by id.
-        rules: Returns what is wrong with a draft, as far as rules can tell.
-        checker: Returns what a model says is wrong with some drafts, by id.
-        text: Returns a draft as its writer is shown it again.
-        problems: Those that are known; by default the state's.
+        drafts: All drafts of the stage, by id.
+        rules: Returns the problem that the rules find in a draft.
+        checker: Returns the problems that a model finds in some drafts, by id.
+        text: Returns a draft in the form in which its writer sees it again.
+        problems: The known problems; by default the state's.
     """
     scenario: WriteScenario = scene.scenario
     new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
@@ -107,10 +107,10 @@ async def review(
 
 
 async def ask_checker(scene: Scene, check: str, prompt: str, inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Ask a model about some drafts, and return what it finds wrong, by id.
+    """Ask a model to check some drafts, and return the problems by id.
 
     Args:
-        scene: The node's.
+        scene: The node's scene.
         check: The name of the check.
         prompt: The prompt; its reply has a verdict, `right` or `wrong`.
         inputs: The inputs of the prompt, by id.

@@ -1,4 +1,4 @@
-"""What is made of finished users: the folder that APOLLO reads, drafts to mend, texts for the gate, and tables."""
+"""Exports of finished users: the folder that APOLLO reads, drafts to edit, texts for the gate, and tables."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .pairs import PlannedPair, planned_pairs, planned_sessions
 from .scenario import WriteScenario
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
-"""The name of a file, and one of its lines."""
+"""A file's name, and one of its lines."""
 
 
 def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield every draft, first of each user's kind those that were dropped; and what they were made with."""
+    """Yield every draft, dropped ones of each user and kind first; and the settings of the drafts."""
     if scenario.is_first:
         plan = scenario.model_dump(include={"flows", "pairs", "errands"})
         yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
@@ -46,10 +46,10 @@ def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[N
 
 
 def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield a user with all sessions and pairs that have passed every check; nothing of a user who has no pair.
+    """Yield a user with all sessions and pairs that passed every check; nothing for a user without pairs.
 
     Raises:
-        RecipeError: If the run ends before there are queries.
+        RecipeError: If the run ends before queries are written.
     """
     if episode.state != "done":
         return
@@ -78,7 +78,7 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
 
 
 def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
-    """Yield the pairs whose session and query have passed, with the query."""
+    """Yield the pairs whose session and query have passed, with the query's text."""
     for each in planned_pairs(scenario, state):
         session, query = draft_of(state, "sessions", each.session_id), draft_of(state, "queries", each.id)
         if session is not None and session.is_sound and query is not None and query.is_sound:
@@ -90,14 +90,14 @@ def _made_with(scenario: WriteScenario) -> dict[str, Any]:
 
 
 def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
-    """Yield the texts of each draft that was not dropped, and each session; not those that were given and stayed so.
+    """Yield the texts of each draft that was not dropped, and each session; unchanged input drafts are omitted.
 
-    Requests of the same occasion may well be in the same words, so texts are compared within a draft alone.
+    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
 
     Args:
-        scenario: Whose source it is, with the drafts that were given.
-        drafts: By kind and id, as plain values.
-        facts: What the gate should know.
+        scenario: The user's scenario, with the input drafts.
+        drafts: The drafts by kind and id, as plain values.
+        facts: The facts for the gate.
     """
     given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
     found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
@@ -119,7 +119,7 @@ def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Fa
 
 
 def _texts(draft: ApolloDraft) -> dict[str, str]:
-    """Return what stands in a draft and nobody says, by its place."""
+    """Return the texts of a draft that are not spoken, by location."""
     match draft:
         case UserDraft():
             return {f"{draft.id}, persona": draft.persona}
@@ -132,7 +132,7 @@ def _texts(draft: ApolloDraft) -> dict[str, str]:
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return what passed when, what was rejected, and what the pairs and sessions are like that have passed."""
+    """Return the attempts in which drafts passed, the rejections, and tables of the pairs and sessions that passed."""
     tally, forms = NoteTally(), Counter[tuple[str, str]]()
     topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
     for episode in episodes:

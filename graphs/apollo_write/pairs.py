@@ -1,4 +1,4 @@
-"""What is planned for a user, once it is known who they are and what they prefer: sessions, queries, pairs."""
+"""The plan of a user with a profile and preferences: sessions, queries, pairs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .scenario import WriteScenario, world_of
 
 @dataclass(frozen=True, slots=True)
 class PlannedPair:
-    """A session and a later query that are to be written for one preference.
+    """A session and a later query to be written for one preference.
 
     Attributes:
-        id: The pair's, and the query's.
-        user: Whose it is.
-        preference: What is wanted.
-        set_number: Which of the user's preferences for the flow it is, from 1.
-        story: How it came about.
-        form: How the session tells it.
-        kind: Who speaks in the query.
-        slots: What the two requests say.
+        id: The id of the pair and of the query.
+        user: The user.
+        preference: The preference.
+        set_number: The number, from 1, of the user's preference for the flow.
+        story: The reason for the preference.
+        form: The form in which the session states it.
+        kind: The speaker of the query.
+        slots: The slots of both requests.
     """
 
     id: str
@@ -51,17 +51,17 @@ class PlannedPair:
 
     @property
     def session_id(self) -> str:
-        """The session's."""
+        """The session's id."""
         return f"s-{self.id}"
 
     @property
     def told(self) -> str:
-        """A digest of what a session is written for; see `SessionDraft.about`."""
+        """A hash of the session's inputs; see `SessionDraft.about`."""
         return digest([*self._wanted, self.form, self.slots.told, self.user.resident])
 
     @property
     def asked(self) -> str:
-        """A digest of what a query is written for; see `QueryDraft.about`."""
+        """A hash of the query's inputs; see `QueryDraft.about`."""
         return digest([*self._wanted, self.kind, self.slots.asked, self.user.information("")])
 
     @property
@@ -69,7 +69,7 @@ class PlannedPair:
         return [self.preference.flow, self.preference.values, self.preference.order]
 
     def request(self, scenario: WriteScenario) -> FlowRequest:
-        """Return the request in whose session the preference is told."""
+        """Return the request in whose session the preference is stated."""
         return FlowRequest(world_of(scenario), self.preference, self.user.resident, self.slots.told)
 
     def session(self, draft: SessionDraft) -> ApolloSession:
@@ -103,12 +103,12 @@ class PlannedPair:
 
 @dataclass(frozen=True, slots=True)
 class PlannedErrand:
-    """A session that is to be written about a tool that no preference is about.
+    """A session to be written about an unrelated tool.
 
     Attributes:
-        id: The session's.
-        tool: What is called.
-        number: Which of the sessions about this tool it is, from 1.
+        id: The session's id.
+        tool: The tool to call.
+        number: The number, from 1, of the session among those about this tool.
     """
 
     id: str
@@ -117,7 +117,7 @@ class PlannedErrand:
 
     @property
     def told(self) -> str:
-        """A digest of what the session is written for."""
+        """A hash of the session's inputs."""
         return digest([self.tool])
 
     def session(self, draft: SessionDraft) -> ApolloSession:
@@ -126,7 +126,7 @@ class PlannedErrand:
 
 
 def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
-    """Yield the pairs of every flow whose preferences have passed; none for a user whose profile has not."""
+    """Yield the pairs of every flow whose preferences have passed; none for a user whose profile has not passed."""
     user = draft_of(state, "users", scenario.user)
     if user is None or not user.is_sound:
         return

@@ -1,4 +1,4 @@
-"""Who a user is and what they prefer: a profile, and for each flow one of several threes of preferences."""
+"""The user's profile, and for each flow one of several sets of three preferences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def introduce(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_user(state: WriteState, scene: Scene) -> Update:
-    """Check that nothing in it is about a preference, and that the places exist."""
+    """Check that the profile is unrelated to any preference, and that its places exist."""
     scenario: WriteScenario = scene.scenario
     world = world_of(scenario)
 
@@ -62,7 +62,7 @@ async def look_at_user(state: WriteState, scene: Scene) -> Update:
 
 
 async def offer(state: WriteState, scene: Scene) -> Update:
-    """Draw for each flow some threes of preferences such that each can be asked about; no model is needed."""
+    """Draw for each flow some sets of three preferences for which requests exist; no model is needed."""
     scenario: WriteScenario = scene.scenario
     user = _sound_user(state, scenario)
     offers = dict(state["offers"])
@@ -73,7 +73,7 @@ async def offer(state: WriteState, scene: Scene) -> Update:
 
 
 async def prefer(state: WriteState, scene: Scene) -> Update:
-    """Have the writer choose the three that suits the user best, and tell how each of its preferences came about."""
+    """Have the writer choose the set that suits the user best, and write the story of each preference."""
     scenario: WriteScenario = scene.scenario
     user = _sound_user(state, scenario)
     asked = dict[str, dict[str, Any]]()
@@ -120,7 +120,7 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
-    """Check that tools can express them, that requests can be found for them, and that they suit the user."""
+    """Check that tools can express the preferences, that requests exist for them, and that they suit the user."""
     scenario: WriteScenario = scene.scenario
     user = _sound_user(state, scenario)
     if user is None:
@@ -152,7 +152,7 @@ async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
 
 
 def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
-    """Return threes of preferences with their requests, as plain values; none if nothing can be asked from there."""
+    """Return sets of three preferences with their requests, as plain values; none if there are no valid requests."""
     found = []
     for number in range(scenario.offers):
         draw = random.Random(f"offers {scenario.seed} {scenario.user} {flow} {number}")
@@ -174,7 +174,7 @@ def _plain(pairs: Sequence[FlowPair]) -> dict[str, Any]:
 def _with_requests(
     scenario: WriteScenario, draft: PreferencesDraft, resident: Resident
 ) -> tuple[PreferencesDraft, str | None]:
-    """Return a draft with requests for its preferences as they are now; or what keeps them from being found."""
+    """Return a draft with requests for its current preferences, or the problem for which there are none."""
     for_ = draft.drawn_for(resident, scenario.pairs)
     if draft.requests_for == for_:
         return draft, None

@@ -1,4 +1,4 @@
-"""Later queries: they hold all that the calls need and nothing of what is preferred."""
+"""Later queries: they contain everything the calls need and nothing about the preference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def ask(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_queries(state: WriteState, scene: Scene) -> Update:
-    """Check that queries give nothing away, and say what they have to."""
+    """Check that queries reveal no preference, and state everything required."""
     scenario: WriteScenario = scene.scenario
     planned = _with_session(scenario, state)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
@@ -69,7 +69,7 @@ async def look_at_queries(state: WriteState, scene: Scene) -> Update:
 
 
 async def verify(state: WriteState, scene: Scene) -> Update:
-    """Have a model answer each query without the history, several times; if it is right once, the query is dropped."""
+    """Have a model answer each query several times without the history; drop queries with a right answer."""
     scenario: WriteScenario = scene.scenario
     times, planned = scenario.verify_leaks, _with_session(scenario, state)
     drafts: dict[str, QueryDraft] = {
@@ -108,7 +108,7 @@ def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, Plann
 
 
 def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
-    """Return what the writer, the checker and the solver are shown alike."""
+    """Return the inputs shared by the writer, the checker and the solver."""
     flow, slots = planned.preference.flow, planned.slots.asked
     return {
         "user": planned.user.information(str(slots["today"])),
@@ -129,7 +129,7 @@ def _inputs(planned: PlannedPair) -> dict[str, Any]:
 
 
 def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValues) -> bool:
-    """Return whether the calls are the right ones that follow from what somebody takes the values to be."""
+    """Return whether the calls that follow from guessed values are the gold calls."""
     flow = FLOWS[planned.preference.flow]
     said = {each.facet: each.value for each in answer.facets}
     values = {}

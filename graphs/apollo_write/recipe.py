@@ -1,4 +1,4 @@
-"""The `apollo-write` recipe: a scenario is a user; its graph writes and checks what belongs to them."""
+"""The `apollo-write` recipe: a scenario is a user; its graph writes and checks the user's data."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
     scenario_type = WriteScenario
 
     def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
-        """Return all roles, a solver only where leaks are verified."""
+        """Return all roles; the solver only if leaks are verified."""
         return {role: value for role, value in self.roles.items() if options.verify_leaks or role != queries.SOLVER}
 
     def scenarios(
         self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[WriteScenario]:
-        """Yield one user after the other: those of the drafts, if there are any."""
+        """Yield the users one by one: those of the drafts, if there are any."""
         seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
         plan = {**PLAN, **options.plan()}
         if options.drafts:
@@ -99,7 +99,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
             )
 
     def graph(self, options: WriteOptions) -> Graph:
-        """Return the loops for profile, preferences, sessions and queries, up to the stage that is wanted."""
+        """Return the loops for profile, preferences, sessions and queries, up to the requested stage."""
 
         def after_piece(name: str) -> Callable[[WriteState], str]:
             return lambda state: name if state["calls"] else "look_at_sessions"
@@ -116,12 +116,12 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         return generation_graph(WriteState, *loops)
 
     def initial(self, scenario: WriteScenario) -> dict[str, Any]:
-        """Return the drafts to go on from, or nothing yet."""
+        """Return the state with the input drafts, if any."""
         drafts = {kind: rows_of(scenario.drafts.of(kind)) for kind in DRAFTS}
         return {"drafts": drafts, "offers": {}, "calls": {}, **unwritten()}
 
     def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the drafts as they are, their notes, and what passes: forms and kinds of pairs, and topics."""
+        """Return the drafts with their notes; and of those that passed, the pairs' forms and kinds, and the topics."""
         made: Any = {**self.initial(scenario), **state}
         passing = [] if failed else list(exports.with_query(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
@@ -149,16 +149,16 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         )
 
     def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Return what was written and not dropped, text by text, and the sessions."""
+        """Return the texts that were not dropped, and the sessions."""
         return exports.written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how many sessions and queries there are."""
+        """Return the number of sessions and queries."""
         drafts = state.get("drafts", {})
         return {"session": len(drafts.get("sessions", ())), "query": len(drafts.get("queries", ()))}
 
     def outline(self, episode: Episode) -> Outline:
-        """Return who it is, then every draft, with what is wrong of those that were dropped."""
+        """Return the user's drafts as an outline, with the problems of dropped ones."""
         drafts = episode.outcome.details["drafts"]
         counts = episode.outcome.counts
         title = (
@@ -175,15 +175,15 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         return Outline([Span(title, "heading")], parts)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return what passed when, what was rejected, and what the pairs are like."""
+        """Return the attempts in which drafts passed, the rejections, and a table of the pairs."""
         return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """Return the source folder, and the drafts."""
+        """Return the formats of the source folder and of the drafts."""
         return exports.EXPORTERS
 
     def folder_format(self, options: WriteOptions) -> str:
-        """Return the source; drafts, if it ends before there is one."""
+        """Return the format of the source, or of the drafts if the run ends earlier."""
         return "apollo-source" if options.until == "complete" else "drafts"
 
 
@@ -191,10 +191,10 @@ _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
 
 def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """Return what drafts were made with, and goes on being so.
+    """Return the settings of the drafts, which the run keeps.
 
     Raises:
-        RecipeError: If something else is asked for, or this version's world is another one.
+        RecipeError: If an option differs from them, or this version's world differs.
     """
     before = {name: getattr(meta, name) for name in PLAN}
     for name, given in options.plan().items():

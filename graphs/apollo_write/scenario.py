@@ -1,4 +1,4 @@
-"""One user of a source that models write, all that is planned for them, and what a user of the recipe chooses."""
+"""Options of written sources, and their scenarios: one user with the whole plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialoom.personas.apollo.source.drafts import UserDrafts
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
 
 PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
-"""What is planned unless something else is said."""
+"""The default plan."""
 Until = Literal["users", "preferences", "sessions", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
 
@@ -67,10 +67,10 @@ class WriteOptions(RecipeOptions):
     )
 
     def plan(self) -> dict[str, Any]:
-        """What is planned, as far as it is said; drafts keep it as long as they are gone on from.
+        """Return the parts of the plan that options set; drafts keep theirs when a run continues them.
 
         Raises:
-            RecipeError: If there is no such flow.
+            RecipeError: If a flow is unknown.
         """
         flows = tuple(sorted(chosen("flows", self.flows, FLOWS), key=[*FLOWS].index)) if self.flows else None
         said = {"flows": flows, "pairs": self.pairs, "errands": self.errands, "world_seed": self.world}
@@ -78,21 +78,21 @@ class WriteOptions(RecipeOptions):
 
 
 class WriteScenario(Scenario):
-    """All that writing a user's part needs, so that a run never reads a file again.
+    """A user with everything that writing the user's data needs, so that a run never reads a file again.
 
     Attributes:
         user: The user's id.
         is_first: Whether the source's own description is exported with this user.
-        seed_persona: What the profile is made of.
-        city: Where they live.
-        home: Their address.
-        work: Where they work.
-        drafts: Those to go on from.
-        seed: Of every draw.
-        world_seed: The world's.
-        world: The world's hash: another one makes another source.
+        seed_persona: The persona that the profile is made from.
+        city: The city of residence.
+        home: The home address.
+        work: The work address.
+        drafts: The input drafts.
+        seed: The seed of every draw.
+        world_seed: The world's seed.
+        world: The world's hash: another world makes another source.
 
-    All others are as the options say.
+    All other attributes are the options'.
     """
 
     user: str
@@ -115,15 +115,15 @@ class WriteScenario(Scenario):
 
     @property
     def label(self) -> str:
-        """The user's id and city, and the stage after which it ends, if that is not the last."""
+        """The user's id and city, and the last stage unless the run is complete."""
         return f"{self.user} {self.city}" if self.until == "complete" else f"{self.user} {self.city} {self.until}"
 
     def facets(self) -> dict[str, Any]:
-        """Who it is, and until where."""
+        """Return the user, the city, and the last stage."""
         return {"user": self.user, "city": self.city, "until": self.until}
 
     def described(self) -> dict[str, Any]:
-        """With what was chosen, and how many drafts it began with."""
+        """Return the facets, the options, and the number of input drafts."""
         chosen = self.model_dump(include={"flows", "pairs", "errands", "rewrites", "verify_leaks", "seed"})
         return {**self.facets(), "persona": self.seed_persona, "drafts": len(self.drafts.all()), **chosen}
 
@@ -132,6 +132,6 @@ def world_of(scenario: WriteScenario) -> World:
     """Return the world that a scenario was planned in.
 
     Raises:
-        RecipeError: If this version's is another one.
+        RecipeError: If this version's world differs.
     """
     return planned_world(scenario.world_seed, scenario.world)

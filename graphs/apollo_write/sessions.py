@@ -1,4 +1,4 @@
-"""Past sessions: the writer goes on up to the next call, the executor runs it, and so on to the end."""
+"""Past sessions: the writer continues up to the next call, the executor runs it, and so on to the end."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from .scenario import WriteScenario, world_of
 
 Planned = PlannedPair | PlannedErrand
 _MOST_CALLS = 3
-"""In a session about other things."""
+"""The most calls of an unrelated session."""
 
 
 async def talk(state: WriteState, scene: Scene) -> Update:
-    """Write the next turns of every session that is not over; those that are rewritten begin anew."""
+    """Write the next turns of every unfinished session; rewritten sessions start over."""
     scenario: WriteScenario = scene.scenario
     planned, going_on = planned_sessions(scenario, state), state["calls"]
     begun = {} if going_on else {id_: _beginning(planned[id_], id_, scenario) for id_ in _new(state, planned)}
@@ -57,7 +57,7 @@ async def talk(state: WriteState, scene: Scene) -> Update:
 
 
 async def call(state: WriteState, scene: Scene) -> Update:
-    """Run the calls; a session with a call that should not be made goes no further."""
+    """Run the calls; a session with a wrong call is stopped."""
     scenario: WriteScenario = scene.scenario
     planned, world = planned_sessions(scenario, state), world_of(scenario)
     made, going_on, problems = [], Rows(), dict(state["problems"])
@@ -75,7 +75,7 @@ async def call(state: WriteState, scene: Scene) -> Update:
 
 
 async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
-    """Check that sessions tell their preference in their form, and the others none."""
+    """Check that sessions state their preference in their form, and that unrelated ones state none."""
     scenario: WriteScenario = scene.scenario
     planned, world = planned_sessions(scenario, state), world_of(scenario)
     drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
@@ -115,7 +115,7 @@ async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
 
 
 def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
-    """Return the sessions that are to be written: also those that are about something else by now."""
+    """Return the sessions to be written, including those whose inputs have changed."""
     rows = state["drafts"]["sessions"]
     stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.told]
     return due(state, unwritten_of(state, "sessions", planned) + stale)
@@ -153,7 +153,7 @@ def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft:
 
 
 def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
-    """Return what keeps a call from being run: it cannot, or it is none that should be made here."""
+    """Return the problem of a call that is invalid or not expected here, or an empty text."""
     before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
     try:
         wanted = canonical(called)
@@ -174,7 +174,7 @@ def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, 
 
 
 def _misread(planned: Any, reply: ReadTalk | None) -> str:
-    """Return what the checker reads otherwise than it was meant."""
+    """Return the difference between the checker's reading and the intended preference, or an empty text."""
     if reply is None:
         return UNCHECKED
     if reply.verdict == "wrong":
@@ -189,6 +189,6 @@ def _misread(planned: Any, reply: ReadTalk | None) -> str:
 
 
 def same_value(read: Any, value: Any) -> bool:
-    """Return whether a reader means a value, however it is spelt."""
+    """Return whether a reader's value equals a value, regardless of spelling."""
     one, other = (str(each).casefold().replace("_", " ").strip() for each in (read, value))
     return one == other

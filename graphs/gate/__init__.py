@@ -1,4 +1,4 @@
-"""The gate: rules that find what is wrong with a conversation, and say whose fault it is."""
+"""The gate: rules that detect faults of a conversation, and the roles at fault."""
 
 from dialoom.graphs.fault import KINDS, DialogueFault, is_sound
 

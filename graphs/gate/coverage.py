@@ -1,4 +1,4 @@
-"""How well the gate's rules cover a language, derived from the word lists that there are of it."""
+"""Coverage of languages by the gate's rules, derived from the available word lists."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "early_end": ("stop", "fillers", "dealt", "asks", "closings"),
     "no_end": ("closings",),
 }
-"""What of a language's `Vocabulary` the rule of each kind of fault needs; all other kinds are found in any language."""
+"""The attributes of a language's `Vocabulary` that each kind's rule needs; other kinds are found in any language."""
 
 _ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
-"""Kinds of which the rule finds some without any word list."""
+"""Kinds whose rule finds some faults without any word list."""
 
 _ENOUGH = 0.5
-"""This share of the entries of English, by which the rules were made and measured, is full coverage."""
+"""Full coverage takes this share of the entries of English, for which the rules were developed and measured."""
 
 
 @cache
 def coverage(language: str) -> Mapping[str, Coverage]:
-    """Return how well each kind of fault in a conversation is found, by the word lists of its language.
+    """Return the coverage of each kind of fault by the word lists of a language.
 
-    `full`: every list that the rule needs is there, with at least half as many entries as in English. `none`: the rule
-    finds nothing, as all of its lists are missing, or it compares words and blanks do not separate them. `some`:
-    anything between.
+    `full`: every list that the rule needs exists, with at least half as many entries as in English. `none`: the rule
+    finds nothing, as all of its lists are missing, or it compares words and the language does not separate them with
+    spaces. `some`: anything between.
 
     Args:
         language: An ISO 639 code.
@@ -48,16 +48,16 @@ def coverage(language: str) -> Mapping[str, Coverage]:
 
 
 def is_reduced(language: str) -> bool:
-    """Return whether some kind of fault is found less well in a language than in English."""
+    """Return whether some kind of fault has less coverage in a language than in English."""
     return any(level != "full" for level in coverage(language).values())
 
 
 def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
-    """Return a sentence on how many conversations that passed the gate are in languages with reduced coverage.
+    """Return a sentence about the gated conversations in languages with reduced coverage.
 
     Args:
-        languages: How many conversations are in each language, by its ISO 639 code.
-        gated: How many conversations passed the gate.
+        languages: The number of conversations by ISO 639 code.
+        gated: The number of conversations that the gate checked.
     """
     reduced = {language: count for language, count in languages.items() if count and is_reduced(language)}
     if not reduced:
@@ -70,7 +70,7 @@ def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
 
 
 def coverage_table() -> str:
-    """Return a Markdown table of the coverage of each language and kind of fault whose rule needs words."""
+    """Return a Markdown table of the coverage of each language and each kind of fault whose rule needs words."""
     kinds = [kind for kind in coverage("en") if kind in NEEDS]
     rows = [["language", *(f"`{kind}`" for kind in kinds)], ["---"] * (len(kinds) + 1)]
     rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in vocabularies()]
@@ -88,7 +88,7 @@ def _coverage(language: str, kind: str) -> Coverage:
 
 
 def _told(language: str) -> str:
-    """Return which kinds of faults are not found in a language, and which less well."""
+    """Return the kinds of faults that are not found in a language, and those with reduced coverage."""
     if language == UNDETERMINED:
         return "no language declared or recognised: the rules took it for English"
     levels = coverage(language)

@@ -1,4 +1,4 @@
-"""The gate of a run: asks every rule about every conversation of an outcome."""
+"""The gate of a run: applies every rule to every conversation of an outcome."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Finds what is wrong with the conversations of a recipe.
+    """Detects faults in the conversations of a recipe.
 
     Args:
-        recipe: Says what the conversations of an outcome are.
-        prompts: What was said to the models.
+        recipe: Extracts the conversations of an outcome.
+        prompts: The prompts of the models.
     """
 
     def __init__(self, recipe: WithGate, prompts: Iterable[Prompt]) -> None:
@@ -36,7 +36,7 @@ class Gate:
         return PromptWords.of(self._prompts)
 
     def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
-        """Return the faults of all who speak in an outcome, in the order of the messages; `None` if nobody does."""
+        """Return the faults of all roles in an outcome, in the order of the messages; `None` without conversation."""
         return self.passed(scenario, outcome).faults
 
     def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
@@ -52,7 +52,7 @@ class Gate:
         return outcome.model_copy(update={"faults": tuple(sorted(found, key=_place)), "languages": languages})
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
-        """The faults of a line that is about to be said."""
+        """Return the faults of a line before it is added to the conversation."""
         talk = Talk.of([*history, line], self._recipe.facts(scenario))
         return [each for each in self._of_talk(replace(talk, since=len(history))) if each.who == line.role]
 

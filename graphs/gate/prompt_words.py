@@ -1,4 +1,4 @@
-"""What the prompts themselves say: their instructions, tags and forms, none of which belongs into a conversation."""
+"""Texts of the prompts themselves (instructions, tags and forms), none of which belongs in a conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dialoom.prompts import Prompt
 from .vocabulary import words_of
 
 RUN = 8
-"""So many words of a prompt in a row are no coincidence."""
+"""The number of consecutive words of a prompt that is no coincidence."""
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
@@ -21,12 +21,12 @@ _VALUE = re.compile(r":\s*\"([^\"]+)\"")
 
 @dataclass(frozen=True, slots=True)
 class PromptWords:
-    """What some prompts say, made fit for looking it up.
+    """Texts of some prompts, indexed for look-up.
 
     Attributes:
-        runs: The hashes of every `RUN` words that stand in a row in an instruction.
+        runs: The hashes of every `RUN` consecutive words of an instruction.
         tags: The names of their tags.
-        forms: What stands in the form of a reply where the answer belongs.
+        forms: Placeholders of the reply forms, which stand where the answer belongs.
     """
 
     runs: frozenset[int] = frozenset()
@@ -35,7 +35,7 @@ class PromptWords:
 
     @classmethod
     def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
-        """The words of prompts, without what is filled in."""
+        """Return the words of prompts, without their inputs."""
         runs: set[int] = set()
         tags: set[str] = set()
         forms: set[str] = set()
@@ -52,10 +52,10 @@ NO_PROMPTS = PromptWords()
 
 
 def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
-    """The hashes of every so many words in a row, by where they begin."""
+    """Return the hashes of every `length` consecutive words, by their first word's index."""
     return [hash(words[place : place + length]) for place in range(len(words) - length + 1)]
 
 
 def normal(text: str) -> str:
-    """A text's words, for comparing it whole."""
+    """Return a text's words as one normalised text for comparison."""
     return " ".join(words_of(text))

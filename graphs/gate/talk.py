@@ -1,4 +1,4 @@
-"""What the rules read: a conversation's lines, or texts of one author; and what the recipe knows beside the words."""
+"""The rules' view of a conversation's lines, or of one author's texts; and the recipe's facts about them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .prompt_words import NO_PROMPTS, PromptWords, runs_of
 from .vocabulary import UNDETERMINED, Vocabulary, language_of, vocabulary, words_of
 
 LONGEST = 20_000
-"""Letters of a line that are compared word by word: no sound line is longer, and a huge one must not hold up a run."""
+"""The most letters of a line that are compared word by word: longer ones are never sound, and would stall a run."""
 
 STRETCH = 14
-"""So many words in a row, said again, are no coincidence."""
+"""The number of consecutive repeated words that is no coincidence."""
 
 _SHOWN = 120
 _LETTERS = 2_000
-"""So many letters of a line tell its language."""
+"""The number of a line's letters from which its language is derived."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
@@ -30,14 +30,14 @@ _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"
 
 @dataclass(frozen=True)
 class Said:
-    """A line and what rules ask about it, told once however many rules ask.
+    """A line with the features that rules use, each computed once.
 
     Attributes:
-        role: Who said it.
-        text: What was said.
-        message: Its place among the outcome's messages, from 0; `None` if it is none of them.
-        where: A place of the recipe's own.
-        is_cut: Whether its provider said that it was cut off.
+        role: The speaker.
+        text: The text.
+        message: Its index among the outcome's messages, from 0; `None` if it is not one of them.
+        where: A location defined by the recipe.
+        is_cut: Whether the provider reported that it was cut off.
     """
 
     role: str
@@ -48,41 +48,41 @@ class Said:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """Its words, in lower case."""
+        """The words, in lower case."""
         return tuple(words_of(self.text[:LONGEST]))
 
     @cached_property
     def counted(self) -> Counter[str]:
-        """How often each word is there."""
+        """The number of occurrences of each word."""
         return Counter(self.words)
 
     @cached_property
     def pairs(self) -> Counter[tuple[str, str]]:
-        """How often each two words stand side by side."""
+        """The number of occurrences of each pair of adjacent words."""
         return Counter(zip(self.words, self.words[1:], strict=False))
 
     @cached_property
     def stretches(self) -> list[int]:
-        """The hashes of every `STRETCH` words in a row, by where they begin."""
+        """The hashes of every `STRETCH` consecutive words, by their first word's index."""
         return runs_of(self.words, STRETCH)
 
     @cached_property
     def prose(self) -> str:
-        """Its beginning without code."""
+        """The beginning of the text without code."""
         return _CODE.sub(" ", self.text[:LONGEST])
 
     @cached_property
     def own(self) -> str:
-        """Its beginning without code and without what is quoted: what the speaker says in words of their own."""
+        """The beginning of the text without code and quotations: the speaker's own words."""
         return _QUOTED.sub(" “…” ", self.prose)
 
     def shown(self, start: int = 0, end: int | None = None) -> str:
-        """Some words of it, on one line."""
+        """Return an excerpt on one line."""
         text = " ".join(self.text[start : (start + _SHOWN * 2) if end is None else end].split())
         return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
     def fault(self, kind: str, words: str, sureness: float = 1.0) -> DialogueFault:
-        """A fault of its speaker's that stands in this line."""
+        """Return a fault of the speaker in this line."""
         return DialogueFault(
             who=self.role, kind=kind, message=self.message, where=self.where, words=words[:_SHOWN], sureness=sureness
         )
@@ -90,16 +90,16 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a recipe knows of a scenario's conversation. What it leaves out, no rule asks about.
+    """A recipe's facts about a scenario's conversation. Rules skip checks whose facts are missing.
 
     Attributes:
-        user: Who wants something, or tells of themselves.
-        languages: What is spoken, as ISO 639 codes; if there is none, it is told by the words.
-        task: What the user is after, in words.
-        kept_back: What the user must not say in the opening, text by text, such as their preferences.
-        end_marker: The word by which the user ends it, which nobody should see.
-        user_ends: The ending that is the user's doing, as `Outcome.ended_by` has it.
-        limit: The ending that comes when the user makes none.
+        user: The role that has a task, or talks about itself.
+        languages: The languages, as ISO 639 codes; if there is none, it is derived from the words.
+        task: The user's task, in words.
+        kept_back: Texts that the user must not reveal in the opening, such as their preferences.
+        end_marker: The word by which the user ends the conversation, which no message should contain.
+        user_ends: The value of `Outcome.ended_by` for an ending by the user.
+        limit: The value of `Outcome.ended_by` for an ending by the limit.
     """
 
     user: str = "user"
@@ -113,15 +113,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation for the rules.
+    """A conversation as the rules read it.
 
     Attributes:
-        lines: In the order in which they were said.
-        facts: What the recipe knows.
-        ended_by: Why it ended; empty while it goes on.
-        since: Lines before this one are context only: no fault of theirs is looked for.
-        prompts: What was said to the models, of which nothing should be said again.
-        author: Who wrote it all, and whose every fault is, where nobody speaks.
+        lines: The lines in order.
+        facts: The recipe's facts.
+        ended_by: The reason for which it ended; empty while it goes on.
+        since: The first line to check; earlier lines are context only.
+        prompts: The prompts' texts, which lines should not repeat.
+        author: The author at fault for all lines, for texts that are not spoken.
     """
 
     lines: Sequence[Said]
@@ -133,14 +133,14 @@ class Talk:
 
     @classmethod
     def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
-        """Texts that a role wrote and nobody says, such as a person's or a pool's, by their places in the outcome."""
+        """Return the texts that a role wrote but nobody speaks, such as a pool's, by their location in the outcome."""
         return cls(
             [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
         )
 
     @classmethod
     def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
-        """An outcome's messages: what people and models have said. What tools said and what only calls is no speech."""
+        """Return an outcome's messages without tool results and without messages that only hold tool calls."""
         said = [
             Said(line.role, line.content, message, is_cut=line.finish_reason == "length")
             for message, line in enumerate(lines)
@@ -150,18 +150,18 @@ class Talk:
 
     @property
     def is_spoken(self) -> bool:
-        """Whether it is a conversation, be it one that somebody made up."""
+        """Whether it is a conversation, including one written by a single author."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
     def looked_at(self) -> Sequence[Said]:
-        """The lines whose faults are looked for."""
+        """Return the lines to check."""
         return self.lines[self.since :]
 
     @cached_property
     def language(self) -> str:
-        """Its language as an ISO 639 code: the only one that its facts declare, else the one in which most lines are.
+        """Its language as an ISO 639 code: the only one that its facts declare, else that of most lines.
 
-        Of several declared languages it is the first if no line tells; of none, it is `und`.
+        If no line's language can be detected, it is the first declared language, or `und` without any.
         """
         declared = self.facts.languages
         if len(declared) == 1:
@@ -172,5 +172,5 @@ class Talk:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The words of the conversation's language; of English if there are none."""
+        """The vocabulary of the conversation's language, or of English if there is none."""
         return vocabulary((self.language, *self.facts.languages))

@@ -1,4 +1,4 @@
-"""The words by which rules know a language, and what is said in it: data, in a file for each language."""
+"""Vocabularies by which rules recognise a language and typical phrases; one data file per language."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEVER = re.compile(r"(?!)")
 
 UNDETERMINED = "und"
-"""The ISO 639 code of a language that nobody says and that cannot be told."""
+"""The ISO 639 code of a language that is neither declared nor detected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What rules know of a language. Patterns are for words as `spelt` writes them.
+    """A language's word lists for the rules. Patterns match text as normalised by `spelt`.
 
     Attributes:
-        code: As ISO 639 has it.
-        sizes: How many entries each of the following has.
-        is_spaced: Whether blanks stand between its words.
-        scripts: The scripts it is written in, as Unicode names their letters.
-        stop: Its commonest words, which say nothing by themselves.
-        unfinished: Words with which no sentence ends.
-        trailing: Words with which hardly a long one does.
-        fillers: Words of greetings and of waiting, which move nothing forward.
+        code: The ISO 639 code.
+        sizes: The number of entries of each of the following.
+        is_spaced: Whether spaces separate its words.
+        scripts: Its scripts, as in the Unicode names of their letters.
+        stop: Its most common words, which carry no content.
+        unfinished: Words that never end a sentence.
+        trailing: Words that rarely end a long sentence.
+        fillers: Words of greetings and of waiting, without content.
         persons: Words for oneself and for the other.
-        oneself: Words for oneself as the one who does something.
-        offers: Ways of offering help, which a user does not.
-        requests: Ways of asking to be served, which an assistant does not.
-        likes: Ways of stating a preference.
-        closings: Ways of saying that one is content and goes.
-        dealt: Ways of saying that something is done, or cannot be.
-        asks: Words with which a question begins that wants more than a yes.
-        reminders: Ways of saying that one says something again.
+        oneself: Words for oneself as the subject of an action.
+        offers: Phrases that offer help, which users do not say.
+        requests: Phrases that ask for service, which assistants do not say.
+        likes: Phrases that state a preference.
+        closings: Phrases that express satisfaction and say goodbye.
+        dealt: Phrases that say that something is done, or cannot be done.
+        asks: Words that begin an open question.
+        reminders: Phrases that say that something is repeated.
     """
 
     code: str
@@ -62,18 +62,18 @@ class Vocabulary:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in lower case, with one kind of apostrophe."""
+    """Return the words of a text, in lower case, with normalised apostrophes."""
     return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
 
 
 def spelt(text: str) -> str:
-    """A text as the patterns of a vocabulary expect it: in lower case, with one kind of apostrophe and of blank."""
+    """Return a text as a vocabulary's patterns expect it: lower case, normalised apostrophes and spaces."""
     return " ".join(text.lower().replace("’", "'").split())
 
 
 @cache
 def vocabularies() -> Mapping[str, Vocabulary]:
-    """All that there are, by the language's code."""
+    """Return all vocabularies by language code."""
     found = {}
     for file in (resources.files(__package__) / "data").iterdir():
         if file.name.endswith(".toml"):
@@ -83,21 +83,21 @@ def vocabularies() -> Mapping[str, Vocabulary]:
 
 
 def vocabulary(languages: Sequence[str]) -> Vocabulary:
-    """The words of the first of some languages that there are words of; else of English."""
+    """Return the vocabulary of the first language that has one, or that of English."""
     known = vocabularies()
     return next((known[code] for code in languages if code in known), known["en"])
 
 
 def commonest_words(words: Sequence[str]) -> Counter[str]:
-    """How many of some words are among the commonest of each language, by its code; words of one letter are not."""
+    """Return by language code how many words are among its most common; words of one letter do not count."""
     languages = _languages_of_words()
     return Counter(code for word in words for code in languages.get(word, ()))
 
 
 def language_of(text: str) -> str | None:
-    """Return the code of the language whose commonest words a text has most of; `None` of one with fewer than three.
+    """Return the code of the language with the most common words in a text; `None` with fewer than three.
 
-    Languages that are written without blanks between words are told by their letters.
+    Languages written without spaces between words are detected by their script.
     """
     for code, count in commonest_words(words_of(text)).most_common(1):
         if count >= 3:
@@ -121,7 +121,7 @@ def _languages_of_words() -> Mapping[str, Sequence[str]]:
 
 @cache
 def script_of(letter: str) -> str:
-    """The script of a letter, as the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
+    """Return the script of a letter, the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
     return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
 
 

@@ -20,14 +20,14 @@ def release_files(
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """Yield `output/dialogue/<user>/<assistant>/<task>_dialogue.json`, as the release's own tools read it.
 
-    The assistant's folder also names the setting, as one task may have been held in several.
+    The assistant's folder also names the setting, because a task may have been played in several settings.
     """
     if episode.state != "done":
         return
     content = {
         "user_id": _number(scenario.user),
         "task_id": scenario.task,
-        "task_description": scenario.intent,  # what the release calls so, and shows its judge
+        "task_description": scenario.intent,  # the release's name for the intent, which its judge is shown
         "user_model": models["user"],
         "assistant_model": models["assistant"],
         "dialogue": [{"role": line.role, "content": line.content} for line in episode.outcome.messages],
@@ -41,8 +41,8 @@ def evaluation_files(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield `output/evaluation/<user>/<assistant>/<metric>/<judge>/<task>.txt`, as the release's own scripts read it.
 
-    The score stands in the words by which that finds it (figures 16 to 20 of the paper). It takes a file without them
-    for a failed task, so a judgement that could not be had has no file. Judgements of single turns have no place there.
+    The score has the wording by which those scripts find it (figures 16 to 20 of the paper). They treat a file without
+    it as a failed task, so a missing score has no file. Judgements of single turns have no place in the layout.
     """
     for judgement in episode.outcome.judgements:
         if judgement.score is None or judgement.turn is not None:
@@ -80,7 +80,7 @@ def _name(model: str) -> str:
 
 
 def _number(user: str) -> int | str:
-    """Return the number of `user7`, which is the release's id; an id of another form as it is."""
+    """Return the number of `user7`, which is the release's id; ids of another form are unchanged."""
     found = re.fullmatch(r"user(\d+)", user, re.ASCII)
     return int(found[1]) if found else user
 

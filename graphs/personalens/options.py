@@ -1,4 +1,4 @@
-"""What a user chooses for a PersonaLens run, and how it picks people and tasks."""
+"""Options of a PersonaLens run, and the selection of people and tasks."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class PersonaLensOptions(RecipeOptions):
     limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
 
     def source(self) -> PersonaLensRelease:
-        """Return the people to draw from."""
+        """Return the release to read people from."""
         return samples() if self.profiles is None else PersonaLensRelease(self.profiles)
 
     def chosen_users(self, release: PersonaLensRelease, draw: random.Random) -> list[str]:
-        """Return ids of the people wanted, in the release's order.
+        """Return the ids of the selected people, in the release's order.
 
         Raises:
-            RecipeError: If an id is unknown or a number is not one from 1 to the number of people.
+            RecipeError: If an id is unknown, or a number is not from 1 to the number of people.
         """
         known, named = release.user_ids(), self.users.strip()
         if named.lstrip("-").isdecimal() and named not in known:
@@ -62,10 +62,10 @@ class PersonaLensOptions(RecipeOptions):
         return [user for user in known if user in set(wanted)]
 
     def wanted_tasks(self) -> frozenset[str] | None:
-        """Return ids of the tasks wanted; `None` when a whole kind is.
+        """Return the ids of the selected tasks, or `None` if a whole kind is selected.
 
         Raises:
-            RecipeError: If something is neither a kind nor of the form of a task id.
+            RecipeError: If a part is neither a kind nor of the form of a task id.
         """
         wanted = [part.strip() for part in self.tasks.split(",") if part.strip()]
         if wanted in (["all"], ["single"], ["multi"]):
@@ -79,5 +79,5 @@ class PersonaLensOptions(RecipeOptions):
         return frozenset(wanted)
 
     def wants(self, task: Task, ids: frozenset[str] | None) -> bool:
-        """Return whether a task is among those chosen."""
+        """Return whether a task is selected."""
         return task.id in ids if ids is not None else self.tasks in ("all", task.kind)

@@ -1,4 +1,4 @@
-"""The PersonaLens recipe: scenarios from profiles, dialogues with their judges, and what comes out.
+"""The PersonaLens recipe: scenarios from profiles, dialogues with their judges, and their exports.
 
 Section 2.3 of the paper. A turn is one assistant reply followed by one user reply; after the user's TERMINATE the
 assistant gives one last reply. The judges are those of section 3 and figures 16 to 20; scores by turn are figure 5's.
@@ -37,7 +37,7 @@ _BY_TURN = replace(_PERSONALIZATION, per_turn=True, node="")
 
 
 def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str:
-    """Return that the limit is met, after the user has replied so often as there may be turns."""
+    """Return the limit's reason once the user has replied as often as the limit allows."""
     replies = sum(message.name == "user" for message in messages) - 1
     return "turn_limit" if messages[-1].name == "user" and replies >= scenario.turn_limit else ""
 
@@ -99,32 +99,32 @@ class PersonaLens(DialogueRecipe, WithExports):
             note(f"source: {summary}")
 
     def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:
-        """Return the judges of whole dialogues, and that of each turn if it is wanted."""
+        """Return the judges of whole dialogues, and with `turn_scores` that of each turn."""
         by_turn = (_BY_TURN,) if options.turn_scores else ()
         return (*self.judges, *by_turn) if options.judge else ()
 
     def prompt_of(self, scenario: PersonaLensScenario, role: str) -> str:
-        """Return the id of the prompt that a role speaks by."""
+        """Return the id of a role's prompt."""
         return scenario.assistant_prompt if role == "assistant" else super().prompt_of(scenario, role)
 
     def inputs(self, scenario: PersonaLensScenario, role: str) -> Mapping[str, Any]:
-        """Return what a role's prompt is given: the assistant's, what the setting allows."""
+        """Return the inputs of a role's prompt; the assistant's are those that the setting allows."""
         return scenario.for_assistant() if role == "assistant" else super().inputs(scenario, role)
 
     def outcome(self, scenario: PersonaLensScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the dialogue, with how many end markers were taken out of its opening."""
+        """Return the dialogue, with the number of end markers removed from its opening."""
         outcome = super().outcome(scenario, state, failed)
         counts = {**outcome.counts, "stripped_markers": int(state.get("marked_opening", False))}
         return outcome.model_copy(update={"counts": counts})
 
     def facts(self, scenario: PersonaLensScenario) -> Facts:
-        """Return the task, and the affinities, of which the opening must say nothing."""
+        """Return the task, and the affinities, which the opening must not reveal."""
         kept_back = tuple(value for domain in scenario.domains for value in domain.affinities.values())
         task = f"{scenario.intent} {scenario.description}"
         return replace(super().facts(scenario), task=task, kept_back=kept_back)
 
     def played_by(self, scenario: PersonaLensScenario) -> dict[str, str]:
-        """Return the person, what they like and did before, the situation and the task."""
+        """Return the person, their preferences and past, the situation and the task."""
         liked = [
             f"{name} ({domain.name}): {value}"
             for domain in scenario.domains
@@ -139,7 +139,7 @@ class PersonaLens(DialogueRecipe, WithExports):
         }
 
     def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
-        """Return an end marker in the opening, where it was taken out."""
+        """Return a fault for an end marker that was removed from the opening."""
         marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
         return [DialogueFault(who="user", kind="end_marker", message=0, words=marker)] if stripped else []
 

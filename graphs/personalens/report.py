@@ -102,7 +102,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
 
 
 def _has_judgement(judgement: Judgement) -> str:
-    """Return that a dialogue has one of this metric, target and status, as an expression over it."""
+    """Return an expression that tests a dialogue for a judgement of this metric, target and status."""
     whole = "none" if judgement.turn is None else "number"
     having = {"metric": judgement.metric, "target": judgement.target, "status": judgement.status}
     parts = [f"selectattr('{name}', 'eq', '{value}')" for name, value in having.items()]

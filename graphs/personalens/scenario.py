@@ -1,4 +1,4 @@
-"""One dialogue to be held: a person, a task of theirs, and what the assistant is shown."""
+"""PersonaLens scenarios: a person, one of their tasks, and the information that the assistant gets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dialoom.personas import Profile, Task
 from dialoom.personas.profile import as_text
 
 Setting = Literal["vanilla", "base", "D", "I", "S", "DI", "DS", "IS", "all"]
-"""What the assistant gets (table 4 of the paper): minimal words, personalizing words, and on top of the latter any of
-D (demographics), I (summaries of past interactions), S (situation); `all` is D + I + S."""
+"""The assistant's information (table 4 of the paper): a minimal prompt, a personalizing prompt, and with the latter any
+of D (demographics), I (summaries of past interactions), S (situation); `all` is D + I + S."""
 
 SETTINGS: tuple[str, ...] = get_args(Setting)
 TURN_LIMITS: Mapping[str, int] = {"single": 20, "multi": 30}
@@ -21,7 +21,7 @@ TURN_LIMITS: Mapping[str, int] = {"single": 20, "multi": 30}
 
 
 class DomainContext(BaseModel):
-    """What is known of the person in one domain of the task."""
+    """The person's data in one domain of the task."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -30,7 +30,7 @@ class DomainContext(BaseModel):
 
 
 class PersonaLensScenario(Scenario):
-    """All that a dialogue needs. Affinities are for the user and the judge; the assistant never sees them."""
+    """All data of a dialogue. Affinities are for the user and the judge; the assistant never sees them."""
 
     user: str
     task: str
@@ -46,7 +46,7 @@ class PersonaLensScenario(Scenario):
 
     @classmethod
     def of(cls, profile: Profile, task: Task, setting: Setting, turn_limit: int | None = None) -> PersonaLensScenario:
-        """Return the scenario of a person's task in a setting; with the paper's turn limit, if none is given."""
+        """Return the scenario of a person's task in a setting, by default with the paper's turn limit."""
         domains = tuple(
             DomainContext(
                 name=name,
@@ -80,7 +80,7 @@ class PersonaLensScenario(Scenario):
         return "single" if len(self.domains) == 1 else "multi"
 
     def facets(self) -> dict[str, Any]:
-        """Return person, task, domains, setting, and whether it is single- or multi-domain."""
+        """Return person, task, domains, setting, and the kind of the task."""
         return {
             "user": self.user,
             "task": self.task,
@@ -110,7 +110,7 @@ class PersonaLensScenario(Scenario):
 
     @property
     def most_replies(self) -> int:
-        """The most messages of the assistant: the limit ends a dialogue before the last of them, with the user's."""
+        """The most messages of the assistant; the limit ends a dialogue before the last, with the user's."""
         return self.turn_limit + 1
 
     @property
@@ -119,7 +119,7 @@ class PersonaLensScenario(Scenario):
         return "personalens/assistant-vanilla" if self.setting == "vanilla" else "personalens/assistant"
 
     def for_assistant(self) -> dict[str, Any]:
-        """Return the inputs of the assistant's prompt: what the setting allows."""
+        """Return the inputs of the assistant's prompt that the setting allows."""
         shown = "DIS" if self.setting == "all" else self.setting
         summaries = [{"domain": domain.name, "text": domain.summary} for domain in self.domains]
         return {

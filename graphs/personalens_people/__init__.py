@@ -1,4 +1,4 @@
-"""Making people and tasks for PersonaLens, in a folder that it reads (see `docs/personalens-people.md`)."""
+"""Generation of people and tasks for PersonaLens, in a folder that it reads (see `docs/personalens-people.md`)."""
 
 from .recipe import PersonaLensPeople
 from .scenario import PersonScenario

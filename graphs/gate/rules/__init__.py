@@ -1,4 +1,4 @@
-"""The rules: each reads a conversation and gives the faults that it finds. They cost nothing but a little time."""
+"""The rules: each reads a conversation and yields the faults that it detects, without calls to models."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RULES: tuple[Rule, ...] = (
     early_ends,
     endless_goodbyes,
 )
-"""All that are asked of every conversation, in the order in which faults of the same line are told."""
+"""All rules for conversations, in the order in which faults of the same line are reported."""
 
 TEXT_RULES: tuple[Rule, ...] = (copied_lines, leaked_prompts, empty_lines, cut_lines, foreign_lines, unfilled_blanks)
-"""All that are asked of texts that nobody says."""
+"""All rules for texts that are not spoken."""
 
 __all__ = ["RULES", "TEXT_RULES", "Rule"]

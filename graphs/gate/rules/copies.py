@@ -1,4 +1,4 @@
-"""Copies of what was said before, and conversations that go round in circles."""
+"""Copies of earlier lines, and conversations that loop."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from dialoom.graphs.gate.talk import LONGEST, STRETCH, Said, Talk
 from dialoom.graphs.gate.vocabulary import spelt, words_of
 
 _FEWEST_WORDS, _FEWEST_LONG = 6, 5
-"""Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are names that are spelt."""
+"""Shorter lines are alike in sound conversations, too: thanks, yes please, all done. So are spelled-out names."""
 
 _LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
-"""Shared words and shared neighbours (Dice's coefficient) from which on two lines are copies."""
+"""The shares of common words and of common word pairs (Dice's coefficient) from which two lines are copies."""
 
 _AGAIN_SHARE = 0.5
-"""A line is a copy, too, if so much of it stands in long stretches in one earlier line."""
+"""A line is also a copy if this share of it repeats long stretches of one earlier line."""
 
 _SPOKEN_AS = 2
-"""So many words for oneself that two speakers share tell that the second one has not turned them into the first's."""
+"""The number of shared first-person words that shows that the second speaker did not rephrase the first one's line."""
 
 _LOOKED_BACK = 12
-"""A near-copy is looked for among so many lines; an exact one among all."""
+"""The number of earlier lines searched for a near-copy; exact copies are searched in all."""
 
 _LOOP = 6
-"""Messages in a row, three turns, that bring nothing new."""
+"""Consecutive messages, i.e. three turns, without anything new."""
 
 _NEW_SHARE = 0.1
 _T = TypeVar("_T", bound=Hashable)
 
 
 def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both.
+    """Yield near-copies of a line of one's own (`repetition`) or of the other's (`echo`); a line may be both.
 
-    Of texts that nobody says only exact copies are told: how near they may come to each other is for their recipe.
+    For texts that are not spoken, only exact copies are faults: their recipe decides how similar they may be.
     """
     seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
     for place, line in enumerate(talk.lines):
@@ -56,7 +56,7 @@ def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def loops(talk: Talk) -> Iterator[DialogueFault]:
-    """Three turns in which nobody says a word that was not said before: the fault of all who speak in them."""
+    """Yield a loop fault for each speaker of three turns without a new word."""
     stop = talk.vocabulary.stop
     known: set[str] = set()
     stale: list[Said] = []
@@ -85,25 +85,25 @@ def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
         return False
     mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
     words = talk.vocabulary
-    if line.role == before.role:  # the same request for another thing is no copy, nor is who insists
+    if line.role == before.role:  # a repeated request with another object, or an insistent one, is no copy
         if words.reminders.search(spelt(line.own)):
             return False
         exchanged = mine - words.stop and yours - words.stop
         content = (Counter(_asked(each) - words.stop) for each in (line, before))
         return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 2 * STRETCH
-    # Who reads a wish back turns `my` into `your`, and does not say `I` where the other did.
+    # A speaker who confirms a wish turns `my` into `your`, and does not say `I` where the other did.
     is_turned = mine & words.persons and yours & words.persons
     return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
 
 
 def _asked(line: Said) -> set[str]:
-    """The words of what a line asks, without the choices that may follow; all its words if it asks nothing."""
+    """Return the words of a line's question, without the options that may follow; all its words if it asks nothing."""
     question, mark, _ = line.text[:LONGEST].partition("?")
     return set(words_of(question)) if mark else set(line.words)
 
 
 def _is_near(line: Said, before: Said) -> bool:
-    """Whether two lines are nearly the same as a whole."""
+    """Return whether two lines as a whole are nearly the same."""
     shorter, longer = sorted((len(line.words), len(before.words)))
     if longer > 1.4 * shorter:
         return False
@@ -111,7 +111,7 @@ def _is_near(line: Said, before: Said) -> bool:
 
 
 def _said_again(line: Said, before: Said) -> int:
-    """How many words of a line stand in an earlier one in long stretches, whatever comes before and after them."""
+    """Return how many words of a line repeat long stretches of an earlier one."""
     there = set(before.stretches)
     again = (place for place, stretch in enumerate(line.stretches) if stretch in there)
     return len({place + step for place in again for step in range(STRETCH)})

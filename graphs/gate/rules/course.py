@@ -1,4 +1,4 @@
-"""How a conversation goes: what it opens with, and how it ends."""
+"""Faults of a conversation's opening and its end."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.gate.vocabulary import spelt, words_of
 
 _STEM = 5
-"""Words that begin with the same letters are taken for forms of one word."""
+"""Words that share this many first letters are treated as forms of one word."""
 
 _LAST, _FAREWELLS = 6, 2
 _FEW = 3
 _EARLY = 2
-"""With so many lines of the user's, or fewer, an end is early."""
+"""An end after at most this many lines of the user is early."""
 
 
 def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
-    """An opening that tells what it must keep back, beyond what the task itself says."""
+    """Yield a fault if the opening reveals what it must keep back, beyond the task itself."""
     facts = talk.facts
     if talk.since or not talk.lines or not facts.kept_back:
         return
@@ -36,7 +36,7 @@ def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def early_ends(talk: Talk) -> Iterator[DialogueFault]:
-    """A user who ends it although nobody has touched the task: nothing was answered, asked about or done."""
+    """Yield a fault if the user ends a conversation before anything of the task was answered, asked about or done."""
     facts = talk.facts
     if not facts.user_ends or talk.ended_by != facts.user_ends:
         return
@@ -50,7 +50,7 @@ def early_ends(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
-    """A user who takes leave again and again until the limit ends it."""
+    """Yield a fault if the user says goodbye repeatedly until the limit ends the conversation."""
     facts = talk.facts
     if not facts.limit or talk.ended_by != facts.limit:
         return
@@ -61,20 +61,20 @@ def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _is_farewell(line: Said, talk: Talk) -> bool:
-    """Whether a line takes leave and hardly says anything else."""
+    """Return whether a line is a goodbye with hardly any other content."""
     words, text = talk.vocabulary, spelt(line.own)
     rest = set(words_of(words.closings.sub(" ", text))) - words.stop
     return words.closings.search(text) is not None and "?" not in text and len(rest) < _FEW
 
 
 def _touches(line: Said, talk: Talk) -> bool:
-    """Whether a line says more than a greeting: something of the matter, or that something was done."""
+    """Return whether a line is more than a greeting: it has content, or says that something was done."""
     words = talk.vocabulary
     return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
 
 
 def _leaves_unanswered(before: list[Said], last: Said, talk: Talk) -> bool:
-    """Whether the end comes in place of the answer to a question without which nothing can be done."""
+    """Return whether the user ends the conversation instead of answering a question that blocks the task."""
     words = talk.vocabulary
     if any(words.dealt.search(spelt(line.own)) for line in before):
         return False

@@ -1,4 +1,4 @@
-"""What belongs to the prompts and shows in a conversation."""
+"""Texts of the prompts that appear in a conversation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEWEST_WORDS = 2
 
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
-    """The prompts' tags and instructions, marks of chat templates, and blanks that nobody filled in."""
+    """Yield prompts' tags and instructions, marks of chat templates, and placeholders that were never filled in."""
     for line in talk.looked_at():
         if (mark := _MARK.search(line.own)) is not None:
             yield line.fault("prompt_leak", mark[0])
@@ -42,7 +42,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
-    """The end marker in what was said: whoever ends a conversation properly has it taken out."""
+    """Yield end markers left in a message; the marker of a proper ending is removed."""
     if (marker := talk.facts.end_marker) is None:
         return
     pattern = re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])")
@@ -52,14 +52,14 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
-    """Texts that are no more than what the form of the reply has in their place."""
+    """Yield texts that are only the placeholder of the reply's form."""
     for line in talk.looked_at():
         if _gives_back(normal(line.text[:400]), talk.prompts.forms):
             yield line.fault("prompt_leak", line.shown())
 
 
 def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
-    """Judges whose explanation is what the form of their reply has in its place."""
+    """Yield judgements whose explanation is only the placeholder of the reply's form."""
     for each in judgements:
         if _gives_back(normal(each.explanation[:400]), prompts.forms):
             about = f"{each.metric} ({each.target})" + ("" if each.turn is None else f" of turn {each.turn}")
@@ -77,7 +77,7 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
 
 
 def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
-    """A tag that no prompt has, where prompts have theirs: at the beginning of a line, or closing something."""
+    """Return a tag that no prompt uses, if it begins a line or is a closing tag."""
     found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
     tag = next((each for each in found if (each[1] or each[2]) != end_marker), None)
     return None if tag is None else tag[0].strip()

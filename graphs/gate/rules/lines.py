@@ -1,4 +1,4 @@
-"""What is wrong with a line by itself: nothing in it, its end missing, another language."""
+"""Faults of single lines: empty, cut off, or in another language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.gate.vocabulary import Vocabulary, commonest_words, script_of, vocabularies, words_of
 
 _LETTERS = 2_000
-"""So many letters tell a line's script and language."""
+"""The number of letters from which a line's script and language are derived."""
 
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
 _BARE_ITEM = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d{1,3}[.)])\s*\Z")
@@ -21,14 +21,14 @@ _FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
 
 
 def empty_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Lines without a letter, a figure or a picture."""
+    """Yield lines without a letter, a digit or a symbol such as an emoji."""
     for line in talk.looked_at():
         if not any(letter.isalnum() or unicodedata.category(letter) == "So" for letter in set(line.text)):
             yield line.fault("empty_line", line.shown())
 
 
 def cut_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Lines that break off: by their provider's word, or by how they end."""
+    """Yield lines that are cut off, by the provider's finish reason or by their ending."""
     for line in talk.looked_at():
         if line.is_cut:
             yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text) - 80)))
@@ -37,7 +37,7 @@ def cut_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """Lines in another language than the conversation's; names, titles and single words of another are none."""
+    """Yield lines in another language than the conversation's; names, titles and single words do not count."""
     if not talk.facts.languages:
         return
     ours = [each for code, each in vocabularies().items() if code in talk.facts.languages]
@@ -48,7 +48,7 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _breaks_off(text: str, language: Vocabulary) -> float:
-    """How sure it is that a text breaks off."""
+    """Return the confidence that a text is cut off."""
     if not any(map(str.isalnum, text[-2_000:])):
         return 0.0
     if text.count("```") % 2 or _BARE_ITEM.search(text[-40:]):
@@ -63,7 +63,7 @@ def _breaks_off(text: str, language: Vocabulary) -> float:
 
 
 def _lacks_its_end(text: str) -> bool:
-    """Whether a long text that minds its full stops goes without the last one."""
+    """Return whether a long text that uses full stops lacks the last one."""
     *before, left = _SENTENCE_END.split(text.rsplit("\n", 1)[-1])
     if before:
         return len(left.split()) >= _FEWEST_LEFT and len(text.split()) >= _FEWEST_IN_ALL

@@ -1,4 +1,4 @@
-"""Who says what: lines of two speakers in one, and speakers who do what is the other's part."""
+"""Mixed-up parts: lines of two speakers in one message, and speakers who play the other's part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FEWEST_WORDS = 2
 
 
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
-    """A line that goes on with what somebody else says, or bears its speaker's label."""
+    """Yield lines that continue with another speaker's words, or carry their speaker's label."""
     both = _names_with_both(talk)
     for line in talk.looked_at():
         for label in _SPOKEN_BY.finditer(line.prose):
@@ -33,9 +33,9 @@ def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
-    """A user who offers help or calls itself a model; an assistant who asks for what only users ask for.
+    """Yield lines of a user who offers help or claims to be a model, or of an assistant who asks for help as users do.
 
-    What is quoted does not count.
+    Quoted text does not count.
     """
     for line in talk.looked_at():
         pattern = talk.vocabulary.offers if line.role == talk.facts.user else talk.vocabulary.requests
@@ -44,14 +44,14 @@ def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
 
 
 def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
-    """Names before what somebody says of themselves or to somebody, and the words."""
+    """Yield names before first- or second-person text, and the text."""
     for found in _NAMED.finditer(line.prose):
         if talk.vocabulary.persons & set(words_of(found[2])):
             yield found[1], " ".join(found[0].split())
 
 
 def _names_with_both(talk: Talk) -> set[str]:
-    """Names of speakers in what both sides say: a third one, whom neither is."""
+    """Return the speakers' names that occur on both sides: they belong to a third person."""
     by_side: tuple[set[str], set[str]] = (set(), set())
     for line in talk.lines:
         by_side[line.role == talk.facts.user].update(name for name, _ in _named(line, talk))

@@ -1,4 +1,4 @@
-"""Flows: tasks that come up again and again, the preferences that decide them, and the calls that are right."""
+"""Flows: recurring tasks, the preferences that decide them, and the right calls."""
 
 from .catalogue import FLOWS
 from .checks import FlowError, FlowPair, apart, drawn_slots, find_pairs, find_request, find_sets, refusal

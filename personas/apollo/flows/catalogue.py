@@ -28,7 +28,7 @@ _KM_MARGIN, _MINUTES_MARGIN = 0.3, 2
 
 
 def _like(tool: str, *names: str, **renamed: str) -> tuple[PreferenceFacet, ...]:
-    """Facets that are parameters of a tool; `renamed` are called otherwise."""
+    """Return facets for parameters of a tool; `renamed` maps facets' names to parameters with other names."""
     parameters = TOOLS[tool].parameters
     pairs = [(name, name) for name in names] + list(renamed.items())
     return tuple(PreferenceFacet(facet, parameters[name].of or (False, True)) for facet, name in pairs)

@@ -1,4 +1,4 @@
-"""What makes a request fit to tell who knows a preference from who does not."""
+"""Checks that a request distinguishes agents that know a preference from agents that do not."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50
 _FEWEST_ROWS = 3
-_TOLD_IN, _ASKED_IN = range(7), range(14, 21)  # so that the past is past, whatever day of the next week it was about
+_TOLD_IN, _ASKED_IN = range(7), range(14, 21)  # a gap, so that dates of the first request are past at the second
 
 
 class FlowError(DialoomError):
-    """No request can be found for a preference: which check refuses them."""
+    """No request was found for a preference; the message names the check that refused most."""
 
 
 class FlowPair(NamedTuple):
-    """Two requests for one preference: one in whose session it was told, and a later one that it decides."""
+    """Two requests for one preference: the one in whose session it is stated, and a later one that it decides."""
 
     told: FlowRequest
     told_gold: Gold
@@ -46,22 +46,22 @@ def find_sets(
     count: int,
     also: Callable[[Slots], str | None] | None = None,
 ) -> list[list[FlowPair]]:
-    """Preferences that somebody has had for a flow one after the other, and so many pairs for each.
+    """Return successive preferences of a resident for a flow, and `count` pairs of requests for each.
 
-    Any two preferences differ in all that has three values or more, numbers aside, and on each request that is asked
-    the calls differ.
+    Any two preferences differ in every facet with three values or more, except numbers, and their calls differ on each
+    later request.
 
     Args:
-        world: Where it takes place.
+        world: The world.
         flow: The flow.
-        resident: Who asks.
-        draw: Where preferences, days and places come from.
-        sets: How many preferences.
-        count: How many pairs for each.
-        also: One more check of what is asked, as of `find_request`.
+        resident: The user.
+        draw: The random stream for preferences, days and places.
+        sets: The number of preferences.
+        count: The number of pairs per preference.
+        also: An additional check of the later request, as in `find_request`.
 
     Raises:
-        FlowError: If there are not so many pairs, for any preferences of 50 draws.
+        FlowError: If there are too few pairs for the preferences of each of 50 draws.
     """
     for attempt in range(1, DRAWS + 1):
         preferences = _preferences(flow, draw, sets)
@@ -81,10 +81,10 @@ def find_pairs(
     count: int,
     also: Callable[[Slots], str | None] | None = None,
 ) -> list[list[FlowPair]]:
-    """So many pairs for each of the preferences that somebody has had for a flow; arguments as of `find_sets`.
+    """Return `count` pairs of requests for each preference of a resident; arguments as for `find_sets`.
 
     Raises:
-        FlowError: If there are not so many.
+        FlowError: If there are too few.
     """
 
     def refused(slots: Slots) -> str | None:
@@ -103,12 +103,12 @@ def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference
         if all(apart(flow, old, new) for old in drawn):
             drawn.append(new)
         elif (refused := refused + 1) % DRAWS == 0:
-            drawn.clear()  # what was drawn before may leave nothing else
+            drawn.clear()  # the earlier draws may leave no valid one
     return drawn
 
 
 def apart(flow: Flow, one: Preference, other: Preference) -> bool:
-    """Two preferences agree in nothing that has three values or more, numbers aside."""
+    """Return whether two preferences differ in every facet with three values or more, except numbers."""
     for name, value in one.values.items():
         many = len(flow.facet(name).values) > 2 and isinstance(value, str)
         if many and other.values.get(name) == value:
@@ -142,19 +142,19 @@ def find_request(
     days: range = range(21),
     also: Callable[[Slots], str | None] | None = None,
 ) -> tuple[FlowRequest, Gold]:
-    """A request that passes all checks, and what should be done.
+    """Return a request that passes all checks, and its gold calls.
 
     Args:
-        world: Where it takes place.
-        preference: What is wanted.
-        resident: Who asks.
-        draw: Where its days and places come from.
-        before: What an earlier request said: this one is for another day and another place.
-        days: Those of the world's days, from 0, on which it may be made.
-        also: One more check, of what the request says: what is wrong with it, or None.
+        world: The world.
+        preference: The preference.
+        resident: The user.
+        draw: The random stream for days and places.
+        before: An earlier request's slots: this request is for another day and another place.
+        days: The indices, from 0, of the world's days on which it may be made.
+        also: An additional check of the slots: returns the problem, or None.
 
     Raises:
-        FlowError: If none of 50 that were drawn passes.
+        FlowError: If none of 50 drawn requests passes.
     """
     flow, refusals = FLOWS[preference.flow], Counter[str]()
     for _ in range(DRAWS):
@@ -170,7 +170,7 @@ def find_request(
 
 
 def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Random, days: range) -> dict[str, Value]:
-    """What a request may say: today, a day in the week from then, where from and where to."""
+    """Draw a request's slots: today, a day of the following week, the start and the destination."""
     today = draw.choice(days)
     venues = [place.name for place in world.places(world.city(resident.city)) if not place.is_address]
     drawn: dict[str, Value] = {
@@ -185,13 +185,13 @@ def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Rando
 
 
 def refusal(request: FlowRequest, gold: Gold) -> str | None:
-    """The name of the first check that fails, and how; None if the request is kept (the protocol, section 3)."""
+    """Return the first failed check with its reason; None if the request is kept (the protocol, section 3)."""
     checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
     return next((refused for check in checks if (refused := check(request, gold))), None)
 
 
 def _repeated(request: FlowRequest, before: Slots) -> str | None:
-    """It is about other days and places, so that no answer can be copied."""
+    """Refuse days and places of the earlier request, so that no answer can be copied."""
     for slot in ("today", "date", "destination", "to_city"):
         if slot in before and request.slots.get(slot) == before[slot]:
             return f"repeated: {slot} {before[slot]} was asked for before"
@@ -199,7 +199,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
 
 
 def _not_played(request: FlowRequest, gold: Gold) -> str | None:
-    """The calls run, with no other tools than they need, and answer what the flow went by."""
+    """Refuse calls that fail with only their own tools, or whose results differ from those of the flow."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
         again = execute(request.world, call, tools)
@@ -209,7 +209,7 @@ def _not_played(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _pick(_: FlowRequest, gold: Gold) -> str | None:
-    """One row of several is what the preference wants."""
+    """Require that exactly one of several rows matches the preference."""
     if gold.picked_from is None:
         return None
     rows, matches = gold.picked_from
@@ -219,7 +219,7 @@ def _pick(_: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
-    """Each facet that was used could have been such that other calls are right."""
+    """Require that for each facet used, some other value leads to other calls."""
     wanted, flow = request.preference, request.flow
     for name in sorted(gold.used):
         facet = flow.facet(name)
@@ -231,7 +231,7 @@ def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
-    """Each lookup of a rule could have said what makes other calls right, so that nobody can do without."""
+    """Require that for each lookup of a rule, some other result leads to other calls, so that it cannot be skipped."""
     last = request.flow.last
     for part in last.tests if isinstance(last, If) else last.arguments.values():
         if not isinstance(part, Above | Among | Bands):
@@ -245,7 +245,7 @@ def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _outcomes(part: Above | Among | Bands, preference: Preference) -> list[Value]:
-    """What a lookup could say, on every side of the rule."""
+    """Return results of a lookup on every side of the rule."""
     if isinstance(part, Among):
         return list(part.outcomes)
     limits = (part.limit,) if isinstance(part, Above) else part.limits
@@ -253,7 +253,7 @@ def _outcomes(part: Above | Among | Bands, preference: Preference) -> list[Value
 
 
 def _close_number(_: FlowRequest, gold: Gold) -> str | None:
-    """What was looked up is not so near a limit that one could argue."""
+    """Refuse results so close to a limit that the decision is debatable."""
     for gap, margin in gold.gaps:
         if gap < margin:
             return f"close number: what was looked up is {gap} off a limit, which should be {margin} or more"
@@ -261,7 +261,7 @@ def _close_number(_: FlowRequest, gold: Gold) -> str | None:
 
 
 def _guessed(request: FlowRequest, gold: Gold) -> str | None:
-    """Who takes the first of everything does something else in the end."""
+    """Refuse requests whose last call is also made by taking the first of everything."""
     guess = request.gold(request.flow.unknowing(request.preference), blind=True)
     if guess.calls and compare(guess.plain()[-1:], gold.plain()[-1:]).accuracy:
         return "guessed: who takes the first of everything makes the same last call"

@@ -1,4 +1,4 @@
-"""What a flow is made of: steps whose arguments are typed expressions, rules, and facets that a preference fixes."""
+"""The elements of a flow: steps whose arguments are typed expressions, rules, and facets set by a preference."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ Provenance = Literal["query", "user", "preference", "output", "constant"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What the request says; `slot` names it."""
+    """A value stated in the request, by its slot."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """What is known of the user: `city`, or the `start`, which is home or work, as the request has it."""
+    """A value known about the user: `city`, or `start`, which is home or work, as the request says."""
 
     field: Literal["city", "start"]
 
 
 @dataclass(frozen=True, slots=True)
 class Pref:
-    """What the preference says."""
+    """A value set by the preference."""
 
     facet: str
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """What the flow always says."""
+    """A constant of the flow."""
 
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The id of the row of a search that the preference wants.
+    """The id of the row of a search that matches the preference.
 
     Attributes:
-        search: The tool whose output has the rows.
-        column: Where the id stands.
-        by: Facets, one of which the preference has: it decides.
+        search: The tool whose output holds the rows.
+        column: The column of the id.
+        by: Facets of which the preference has one, which decides.
     """
 
     search: str
@@ -58,7 +58,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """Whether a number that was looked up is above the preference's limit, from which it must be `margin` away."""
+    """A test that a looked-up number exceeds the preference's limit; it must be `margin` away from the limit."""
 
     lookup: str
     column: str
@@ -68,7 +68,7 @@ class Above:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """Whether what was looked up is among what the preference names, joined by "or"."""
+    """A test that a looked-up value is among the values that the preference names, joined by "or"."""
 
     lookup: str
     column: str
@@ -78,7 +78,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """What the preference wants for the band that a number lies in: up to the first limit, up to the second, above."""
+    """The preference's value for the band of a number: up to the first limit, up to the second, or above."""
 
     lookup: str
     column: str
@@ -92,7 +92,7 @@ Expression = Query | User | Pref | Const | Pick | Bands
 
 @dataclass(frozen=True, slots=True)
 class FlowStep:
-    """A call of a tool."""
+    """A tool call."""
 
     tool: str
     arguments: Mapping[str, Expression]
@@ -100,9 +100,9 @@ class FlowStep:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """One step if either test holds or both do, as the facet `joined` has it, else the other.
+    """A conditional: one step if either test holds, or if both do, as the facet `joined` says; else the other.
 
-    Tests look up what they need, in the order of the preference's session, and no more than decides.
+    Tests make their lookups in the preference's order, and stop as soon as the result is decided.
     """
 
     tests: tuple[Above | Among, ...]
@@ -113,13 +113,13 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceFacet:
-    """One thing that a preference fixes.
+    """One value that a preference sets.
 
     Attributes:
         name: A parameter, a column of a search's rows, or a part of a rule.
-        values: What it can be, two or more; what comes first is what one takes who knows nothing.
-        indirect: Whether it decides by way of what a tool says, rather than as the value of an argument.
-        beyond: More that it could be, although no preference is drawn so: numbers on either side of the others.
+        values: The possible values, two or more; the first is the default without knowledge of the preference.
+        indirect: Whether it decides through a tool's result, rather than as an argument's value.
+        beyond: Further possible values that are never drawn: numbers on either side of the others.
     """
 
     name: str
@@ -130,11 +130,11 @@ class PreferenceFacet:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """What somebody wants whenever a flow comes up.
+    """A user's preference for every request of a flow.
 
     Attributes:
-        flow: Its name.
-        values: The value of every facet; of facets that stand for each other, of one.
+        flow: The flow's name.
+        values: The value of every facet; of alternative facets, of one only.
         order: The flow's lookups in the order in which they are made.
     """
 
@@ -145,18 +145,18 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A task that comes up again and again, with other places and days, and the same preferences.
+    """A recurring task: places and days change, preferences stay.
 
     Attributes:
-        domain: What it is about, such as `travel`.
+        domain: Its domain, such as `travel`.
         kind: How the preference reaches the arguments: `direct` as their values, `indirect` by the row that it picks,
-            or `conditional` by a rule over what was looked up.
-        slots: What a request says, drawn anew for each.
-        facets: What a preference fixes.
-        lookups: Steps that look something up, each by its tool; none needs another.
-        last: What is done in the end.
+            or `conditional` by a rule over lookups.
+        slots: The request's slots, drawn for each request.
+        facets: The facets that a preference sets.
+        lookups: Lookup steps, one per tool; they are independent of each other.
+        last: The final step.
         rising: Facets whose numbers rise in this order.
-        apart: Facets whose values differ.
+        apart: Facets whose values must differ.
     """
 
     name: str
@@ -170,11 +170,11 @@ class Flow:
     apart: tuple[str, ...] = ()
 
     def facet(self, name: str) -> PreferenceFacet:
-        """A facet by its name."""
+        """Return a facet by its name."""
         return next(facet for facet in self.facets if facet.name == name)
 
     def preference(self, draw: random.Random) -> Preference:
-        """One that somebody may have: never the one of who knows nothing."""
+        """Draw a valid preference that is not the default in every facet."""
         while True:
             either = self.either
             left_out = set(either) - {draw.choice(either)} if either else set()
@@ -184,25 +184,25 @@ class Flow:
                 return Preference(self.name, values, order)
 
     def unknowing(self, preference: Preference) -> Preference:
-        """What who does not know this preference takes: the first value of everything."""
+        """Return the default preference of an agent that does not know this one: the first value of every facet."""
         values = {name: self.facet(name).values[0] for name in preference.values}
         return Preference(self.name, values, preference.order)
 
     def consistent(self, values: Mapping[str, Value]) -> bool:
-        """Whether values go together."""
+        """Return whether values are consistent with each other."""
         limits = [values[name] for name in self.rising]
         apart = [values[name] for name in self.apart]
         return limits == sorted(set(limits)) and len(set(apart)) == len(apart)
 
     @property
     def either(self) -> tuple[str, ...]:
-        """Facets that stand for each other: a preference has one of them."""
+        """Alternative facets, of which a preference has exactly one."""
         given = self.last.arguments.values() if isinstance(self.last, FlowStep) else ()
         return next((expression.by for expression in given if isinstance(expression, Pick)), ())
 
 
 def of_row(row: Row, facet: str) -> Any:
-    """What a row has of a facet: a column, or the part of the day in which it departs or starts."""
+    """Return a row's value of a facet: a column, or the part of the day in which it departs or starts."""
     if facet != "part_of_day":
         return row[facet]
     hour = int(row["departs" if "departs" in row else "starts"][:2])

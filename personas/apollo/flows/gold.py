@@ -1,4 +1,4 @@
-"""Gold calls: a flow run for a preference and a request, on the executor that serves agents."""
+"""Gold calls: a flow executed for a preference and a request, by the executor that also serves agents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Slots = Mapping[str, Value]
 
 
 class Resident(NamedTuple):
-    """Where somebody lives: a city, and the addresses of home and work."""
+    """A user's city, and the addresses of home and work."""
 
     city: str
     home: str
@@ -45,11 +45,11 @@ class Resident(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GoldCall:
-    """A call that should be made.
+    """An expected call.
 
     Attributes:
-        provenance: Where each argument is from: the request (`query`), what is known of the `user`, the `preference`,
-            the `output` of an earlier call, or the flow itself (`constant`).
+        provenance: The source of each argument: the request (`query`), the `user`'s data, the `preference`, the
+            `output` of an earlier call, or the flow itself (`constant`).
     """
 
     name: str
@@ -57,21 +57,21 @@ class GoldCall:
     provenance: Mapping[str, Provenance]
 
     def call(self) -> dict[str, Any]:
-        """As it is made."""
+        """Return the call as plain values."""
         return {"name": self.name, "arguments": dict(self.arguments)}
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What should be done for a request.
+    """The expected calls of a request.
 
     Attributes:
-        calls: In order.
-        outputs: What each of them answers.
+        calls: The calls in order.
+        outputs: The results of the calls.
         used: Facets of the preference that decided something.
-        picked_from: The rows that one was to be picked from, and how many of them the preference wants; None where
-            nothing is picked.
-        gaps: How far what was looked up is from the limits of a rule, and how far it should be, each.
+        picked_from: The number of rows of the search, and the number of rows that match the preference; None if nothing
+            is picked.
+        gaps: For each limit of a rule, the distance of the looked-up number and the required margin.
     """
 
     calls: tuple[GoldCall, ...]
@@ -81,23 +81,23 @@ class Gold:
     gaps: tuple[tuple[float, float], ...]
 
     def plain(self) -> list[dict[str, Any]]:
-        """The calls alone."""
+        """Return the calls as plain values."""
         return [call.call() for call in self.calls]
 
     def same_calls(self, other: Gold) -> bool:
-        """Whether the other says to do the same."""
+        """Return whether the other expects the same calls."""
         return compare(other.plain(), self.plain()).accuracy
 
 
 @dataclass(frozen=True, slots=True)
 class FlowRequest:
-    """Somebody asks for what a flow does.
+    """A user's request for a flow.
 
     Attributes:
-        world: Where it takes place.
-        preference: What decides it.
-        resident: Who asks.
-        slots: What the request says.
+        world: The world.
+        preference: The user's preference.
+        resident: The user.
+        slots: The values stated in the request.
     """
 
     world: World
@@ -117,12 +117,12 @@ class FlowRequest:
         said: Mapping[str, Mapping[str, Value]] | None = None,
         blind: bool = False,
     ) -> Gold:
-        """What should be done. The calls end where no row is what the preference wants, or one cannot run.
+        """Return the expected calls. They end where no row matches the preference, or a call fails.
 
         Args:
-            preference: Another preference than the request's.
-            said: What tools say otherwise than they do: columns of their output, by tool.
-            blind: Whether the first row of a search is picked, whatever it is.
+            preference: A preference to use instead of the request's.
+            said: Simulated results: columns of tools' output that replace the real ones, by tool.
+            blind: Whether to pick the first row of a search regardless of the preference.
         """
         wanted = preference or self.preference
         return follow(wanted, self.resident, self.slots, partial(execute, self.world), said=said, blind=blind)
@@ -137,15 +137,15 @@ def follow(
     said: Mapping[str, Mapping[str, Value]] | None = None,
     blind: bool = False,
 ) -> Gold:
-    """What should be done by a preference's flow, one call after the other. They end where one cannot run.
+    """Return the expected calls of a preference's flow. They end where a call fails.
 
     Args:
-        preference: What decides it.
-        resident: Who asks.
-        slots: What the request says.
-        answer: What a tool says to a call.
+        preference: The preference.
+        resident: The user.
+        slots: The values stated in the request.
+        answer: Returns a tool's result for a call.
         said: As for `FlowRequest.gold`.
-        blind: Likewise.
+        blind: As for `FlowRequest.gold`.
     """
     making = _Run(preference, resident, slots, answer, said or {}, blind)
     making.go(FLOWS[preference.flow])
@@ -154,7 +154,7 @@ def follow(
 
 
 class _EndsHereError(Exception):
-    """A search has nothing that is wanted, or a call cannot run."""
+    """A search without a matching row, or a call that failed."""
 
 
 @dataclass(slots=True)
@@ -182,7 +182,7 @@ class _Run:
                 self._call(flow.last)
 
     def _holds(self, rule: If, lookups: Mapping[str, FlowStep]) -> bool:
-        """Tests in the order of the preference, until it is decided."""
+        """Evaluate tests in the order of the preference, until the result is decided."""
         either = rule.joined is None or self._pref(rule.joined) == "either"
         for test in sorted(rule.tests, key=lambda test: self.preference.order.index(test.lookup)):
             self._call(lookups[test.lookup])
@@ -236,7 +236,7 @@ class _Run:
         return self.preference.values[facet]
 
     def _banded(self, bands: Bands) -> Value:
-        """Used are the limits between which the number lies, and not the one behind the next."""
+        """Return the value of a number's band, and mark only the limits around that band as used."""
         number = self.outputs[bands.lookup][bands.column]
         low, high = bands.limits
         band = self._is_above(number, low, bands.margin) + self._is_above(number, high, bands.margin)
@@ -255,7 +255,7 @@ class _Run:
 
 
 def _spelled_out(row: Row, id_column: str) -> Row:
-    """A row with names for its columns, as some come as an id with a category."""
+    """Return a row with named columns; some tools return a row as one id with its category."""
     if id_column in row:
         return row
     ((row_id, category),) = row.items()

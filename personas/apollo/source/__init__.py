@@ -1,4 +1,4 @@
-"""Sources for agents with tools: users, past sessions, queries, and the histories that are made of them."""
+"""Sources for agents with tools: users, past sessions, queries, and the histories made of them."""
 
 from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
 from .reading import read_source

@@ -1,4 +1,4 @@
-"""Queries: what is asked later on, in words that hold all that the calls need and nothing of what is preferred."""
+"""Queries: later requests that contain everything the calls need and nothing about the preference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 def query_text(
     flow: str, kind: QueryKind, name: str, gender: str, slots: Mapping[str, Value], draw: random.Random
 ) -> str:
-    """What is asked: in the user's own words, or as a description of what goes on around them."""
+    """Return a query's text: in the user's own words, or as a description of the user's surroundings."""
     they, them, their = _PRONOUNS.get(gender, ("they", "them", "their"))
     words = {**place_words(slots), "name": name, "they": they, "them": them, "their": their}
     if "date" in slots:
@@ -29,7 +29,7 @@ def query_text(
 
 
 def day_phrases(today: str, day: str) -> list[str]:
-    """How one may call a day, the most usual way first; by its date, where it is not said what day it is."""
+    """Return the phrases for a day, the most usual first; only dates if `today` is empty."""
     named = date.fromisoformat(day)
     ahead = (named - date.fromisoformat(today)).days if today else -1
     near = {0: ["today"], 1: ["tomorrow"]}.get(ahead, [f"on {named:%A}"] if 0 < ahead < 7 else [])
@@ -37,7 +37,7 @@ def day_phrases(today: str, day: str) -> list[str]:
 
 
 def missing_slot(pair: ApolloPair) -> str | None:
-    """What the query should say and does not, or not clearly; None if it says all."""
+    """Return the first slot that the query does not state clearly, as a message; None if all are stated."""
     for name, value in pair.slots.items():
         if name == "date":
             found = _days_said(pair.query.casefold(), pair.today) == {value}
@@ -51,7 +51,7 @@ def missing_slot(pair: ApolloPair) -> str | None:
 
 
 def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
-    """What a past user should have said and has not, where a day is told by its date; None if all is said."""
+    """Return the first slot that a past user never stated, with days stated as dates; None if all are stated."""
     for name, value in slots.items():
         dated = day_phrases("", str(value)) if name == "date" else ()
         if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
@@ -60,7 +60,7 @@ def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
 
 
 def _tells(text: str, name: str, value: Value) -> bool:
-    """Whether a text has what is wanted of it, days aside."""
+    """Return whether a text states a slot's value, other than a day."""
     if name == "start":
         return stems(str(value)) <= stems(text)
     said = [f"{number} night" for number in (value, NUMBERS.get(int(value)))] if name == "nights" else [str(value)]
@@ -68,23 +68,23 @@ def _tells(text: str, name: str, value: Value) -> bool:
 
 
 def _days_said(query: str, today: str) -> set[str]:
-    """The days in four weeks from today that a query names."""
+    """Return the days within four weeks from today that a query names."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     return {day for day in days if any(says(query, phrase) for phrase in day_phrases(today, day))}
 
 
 def says(text: str, phrase: str) -> bool:
-    """Whether a text holds a phrase, and not as a part of other words."""
+    """Return whether a text contains a phrase as whole words."""
     return re.search(rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)", text) is not None
 
 
 def leak(pair: ApolloPair, user: ApolloUser) -> str | None:
-    """The word of the query, or of what is told of the user, that says something about a facet; None if none does."""
+    """Return the word of the query or of the user's information that reveals a facet, as a message, or None."""
     return _giveaway("\n".join([pair.query, *user.information(pair.today)]), pair.flow, pair.values)
 
 
 def leaking_place(flow: str, slots: Mapping[str, Value]) -> str | None:
-    """What is wrong with a place to ask about whose very name says something about a facet of the flow."""
+    """Return a message about a destination whose name reveals a facet of the flow, or None."""
     return _giveaway(str(slots.get("destination", "")), flow, phrases()[flow])
 
 
@@ -101,7 +101,7 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
 
 
 def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
-    """What one would take each facet for who has not read the history: what the words hint at, or the first value."""
+    """Return the best guess of each facet without the history: the value that the words suggest, or the first."""
     words = stems("\n".join([pair.query, *user.information(pair.today)]))
     guessed: dict[str, Value] = {}
     for name in pair.values:

@@ -1,4 +1,4 @@
-"""A source that is being written: what models have made so far, in files that people read, accept and mend."""
+"""Drafts of a source: models' output so far, in files that people review, accept and edit."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Of = TypeVar("Of", bound="ApolloDraft")
 
 
 class ApolloDraft(BaseModel):
-    """A piece of a source in the making: a line of a file.
+    """A draft of one part of a source: a line of a file.
 
     Attributes:
-        id: Its name.
-        user: Whose it is.
-        accepted: Whether somebody has found it right. Then no model is asked about it; rules are gone by as ever.
-        problem: What is wrong with it, if it is out.
-        checked: What it was when it was last looked at: whoever changes it changes what it would be now.
+        id: The draft's id.
+        user: The id of its user.
+        accepted: Whether a person has approved it. Models' checks are then skipped; rules still apply.
+        problem: The problem for which it was rejected, or empty.
+        checked: The value of `own_id` at the last check, which reveals later edits.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,26 +43,26 @@ class ApolloDraft(BaseModel):
 
     @property
     def own_id(self) -> str:
-        """What `checked` is if nobody has changed it since."""
+        """The hash of its content, equal to `checked` unless it was edited since."""
         return digest(self.model_dump(mode="json", exclude=set(self.about_itself)))
 
     @property
     def is_sound(self) -> bool:
-        """Whether it has passed all checks as it is."""
+        """Whether its current content has passed all checks."""
         return not self.problem and self.checked == self.own_id
 
     @property
     def is_mended(self) -> bool:
-        """Whether somebody has changed it, or has accepted what was out."""
+        """Whether a person has edited it, or has accepted a rejected draft."""
         return self.checked != self.own_id or (self.accepted and bool(self.problem))
 
     def looked_at(self: Of, problem: str = "") -> Of:
-        """Itself after all checks."""
+        """Return the draft with the result of its checks."""
         return self.model_copy(update={"problem": problem, "checked": self.own_id})
 
 
 class UserDraft(ApolloDraft):
-    """Somebody who has an assistant; the keys are those of `ApolloUser`."""
+    """A user of an assistant; the keys are those of `ApolloUser`."""
 
     name: Text
     gender: Text
@@ -74,17 +74,17 @@ class UserDraft(ApolloDraft):
 
     @property
     def resident(self) -> Resident:
-        """Where they live and work."""
+        """The user's city, home and work."""
         return Resident(self.city, self.home, self.work)
 
     def person(self) -> ApolloUser:
-        """Who it is."""
+        """Return the user without the draft's own fields."""
         mine = self.model_dump(include={"id", "name", "gender", "age", "persona", "city", "home", "work"})
         return ApolloUser(**mine, interests={})
 
 
 class RequestSlots(BaseModel):
-    """What two requests say for one preference: in whose session it is told, and the later one."""
+    """The slots of two requests for one preference: the one whose session states it, and a later one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     told: dict[str, Value]
@@ -92,13 +92,13 @@ class RequestSlots(BaseModel):
 
 
 class PreferenceSet(BaseModel):
-    """What a user wanted of a flow for a time.
+    """A preference of a user for a flow during a period.
 
     Attributes:
         values: The value of every facet.
         order: The flow's lookups in the order in which they are made.
-        story: How it came about, in a sentence or two.
-        requests: What is asked when; drawn, and drawn anew if the values change.
+        story: The reason for the preference, in a sentence or two.
+        requests: The drawn requests; drawn anew if the values change.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -109,12 +109,12 @@ class PreferenceSet(BaseModel):
 
 
 class PreferencesDraft(ApolloDraft):
-    """The preferences that a user has had for a flow, one after the other.
+    """The successive preferences of a user for a flow.
 
     Attributes:
-        flow: Its name.
+        flow: The flow's name.
         sets: The preferences.
-        requests_for: What their requests were drawn for.
+        requests_for: The hash of the inputs from which the requests were drawn.
     """
 
     about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"requests_for"}
@@ -124,15 +124,15 @@ class PreferencesDraft(ApolloDraft):
 
     @property
     def own_id(self) -> str:
-        """As of any draft; what is drawn is no part of it."""
+        """The hash as of any draft, without the drawn requests."""
         return digest([self.id, [each.model_dump(mode="json", exclude={"requests"}) for each in self.sets]])
 
     def preferences(self) -> list[Preference]:
-        """They alone."""
+        """Return the preferences alone."""
         return [Preference(self.flow, each.values, each.order) for each in self.sets]
 
     def drawn_for(self, resident: Resident, count: int) -> str:
-        """What `requests_for` is if the requests are for these preferences, somebody who lives there, and so many."""
+        """Return the value of `requests_for` for these preferences, a resident, and a number of requests."""
         return digest([[[each.values, each.order] for each in self.sets], resident, count])
 
 
@@ -140,9 +140,9 @@ class SessionDraft(ApolloDraft):
     """A past session.
 
     Attributes:
-        about: What it was written for: with other preferences it is of no use any more.
-        form: How it tells a preference; none if it tells none.
-        turns: In order; outputs are what the tools really say.
+        about: The hash of its inputs: with other preferences it becomes obsolete.
+        form: The form in which it states a preference; None if it states none.
+        turns: The turns in order; outputs are the tools' real results.
     """
 
     about: str = ""
@@ -154,10 +154,10 @@ class QueryDraft(ApolloDraft):
     """A later query.
 
     Attributes:
-        about: As a session's.
-        kind: Who speaks: the user, or somebody who tells of them.
-        query: Its words.
-        verified: How many answers without the history were not the right ones.
+        about: As for a session.
+        kind: The speaker: the user, or an observer who describes them.
+        query: The text.
+        verified: The number of answers without the history that were wrong, as intended.
     """
 
     about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"verified"}
@@ -173,7 +173,7 @@ DRAFTS: Mapping[DraftKind, type[ApolloDraft]] = {
     "sessions": SessionDraft,
     "queries": QueryDraft,
 }
-"""Kinds of drafts; their file is called so, with `.jsonl`."""
+"""The kinds of drafts; each kind's file has its name and the ending `.jsonl`."""
 
 
 class UserDrafts(BaseModel):
@@ -186,22 +186,22 @@ class UserDrafts(BaseModel):
     queries: tuple[QueryDraft, ...] = ()
 
     def of(self, kind: DraftKind) -> tuple[ApolloDraft, ...]:
-        """Those of a kind."""
+        """Return the drafts of a kind."""
         found: tuple[ApolloDraft, ...] = getattr(self, kind)
         return found
 
     def all(self) -> list[ApolloDraft]:
-        """All of them."""
+        """Return all drafts."""
         return [draft for kind in DRAFTS for draft in self.of(kind)]
 
 
 class DraftsMeta(ApolloMeta):
-    """What drafts were made with.
+    """The settings that drafts were made with.
 
     Attributes:
-        flows: What preferences are for.
-        pairs: For each preference.
-        errands: Sessions about each unrelated tool.
+        flows: The flows of the preferences.
+        pairs: The number of pairs per preference.
+        errands: The number of sessions per unrelated tool.
     """
 
     maker: Literal["scripted", "written"] = "written"
@@ -211,12 +211,12 @@ class DraftsMeta(ApolloMeta):
 
 
 def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
-    """What a folder of drafts was made with, and the drafts by user, in the order of `users.jsonl`.
+    """Read a folder's settings, and its drafts by user, in the order of `users.jsonl`.
 
-    Other files than this one and that of the meta may be missing.
+    Files other than these two may be missing.
 
     Raises:
-        DataError: If there are no users, a line is of another form, or is of a user that is not there.
+        DataError: If there are no users, or a line is invalid or refers to an unknown user.
     """
     ((_, meta),) = read_lines(folder / META, DraftsMeta)[:1]
     found: dict[str, dict[DraftKind, list[ApolloDraft]]] = {}
@@ -234,5 +234,5 @@ def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
 
 
 def digest(value: Any) -> str:
-    """Twelve hex digits that follow from plain values."""
+    """Return a hash of plain values, twelve hex digits."""
     return content_id(json.dumps(value, ensure_ascii=False, sort_keys=True))

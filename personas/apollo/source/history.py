@@ -1,7 +1,7 @@
-"""Histories: the session that tells a preference among unrelated ones, and the tools that go with them.
+"""Histories: the session that states a preference among unrelated ones, and the tools of the request.
 
-A shorter history's unrelated sessions are among a longer one's, so that lengths can be compared: histories grow by
-steps of 1,000 tokens.
+A shorter history's unrelated sessions are a subset of a longer one's, so that lengths can be compared: histories grow
+in steps of 1,000 tokens.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ LEAST_FILLED = 0.9
 
 
 class HistoryError(DialoomError):
-    """A history that cannot be made: how many sessions or tokens there are, and how many it takes."""
+    """A history that cannot be made; the message gives the available and the required sessions or tokens."""
 
 
 def quarter_of_characters(text: str) -> int:
-    """Tokens as a quarter of the characters, rounded up."""
+    """Estimate tokens as a quarter of the characters, rounded up."""
     return -(-len(text) // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class ApolloHistory:
-    """What precedes a query.
+    """The context that precedes a query.
 
     Attributes:
-        sessions: Oldest first.
-        tools: What the agent may call, by name.
-        place: Where the session stands that tells the preference, from 1.
-        earlier: Where those stand that tell what no longer holds, oldest first; with `stale` only when evolving.
-        stale: The calls that each of them would ask for.
-        tokens: Of the first message.
-        borrowed: How many of the tools the shortest history does not show.
+        sessions: The sessions, oldest first.
+        tools: The names of the tools offered to the agent.
+        place: The position, from 1, of the session that states the preference.
+        earlier: The positions of sessions with outdated preferences, oldest first; like `stale`, only when evolving.
+        stale: The calls that each outdated preference leads to.
+        tokens: The tokens of the first message.
+        borrowed: The number of offered tools that the shortest history does not show.
     """
 
     sessions: tuple[ApolloSession, ...]
@@ -55,7 +55,7 @@ class ApolloHistory:
 
 
 def first_message(user: ApolloUser, pair: ApolloPair, sessions: Sequence[ApolloSession]) -> str:
-    """What an agent is told first: the user, the history, the request. Lengths are counted on it."""
+    """Return an agent's first message: the user, the history, the request. Lengths are measured on it."""
     return "\n".join(
         [
             "<user_information>",
@@ -75,7 +75,7 @@ def first_message(user: ApolloUser, pair: ApolloPair, sessions: Sequence[ApolloS
 
 
 def session_lines(session: ApolloSession, number: int | str) -> tuple[str, ...]:
-    """A session of a history."""
+    """Return the lines of a session in a history."""
     return f'<session n="{number}">', *session.lines, "</session>"
 
 
@@ -89,19 +89,19 @@ def history(
     evolving: bool = False,
     counter: TokenCounter = quarter_of_characters,
 ) -> ApolloHistory:
-    """The history of a sample.
+    """Return the history of a sample.
 
     Args:
-        source: Where its sessions come from.
-        pair: The query and the session that matters to it.
-        length: How many tokens it may have; it has nine tenths of them or more.
-        sessions: Or how many sessions it has.
-        place: Where the session that matters stands, from 1; by the pair's draw if left out.
-        evolving: Whether sessions of the user's other preferences for the flow stand before it.
-        counter: Of tokens.
+        source: The source of its sessions.
+        pair: The query and the session that states its preference.
+        length: The most tokens; at least nine tenths of them are used.
+        sessions: The number of sessions, in place of a length.
+        place: The position, from 1, of the session that states the preference; drawn for the pair by default.
+        evolving: Whether sessions with the user's other preferences for the flow precede it.
+        counter: Counts tokens.
 
     Raises:
-        HistoryError: If the user has too few sessions for it, or the place is outside it.
+        HistoryError: If the user has too few sessions for it, or the position is outside it.
     """
     if (length is None) == (sessions is None):
         raise HistoryError("a history is made to a length or to a number of sessions: give one of them")
@@ -134,7 +134,7 @@ def _draw(pair: ApolloPair, purpose: str) -> random.Random:
 
 
 def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
-    """One pair of each other preference of the user's for the flow, such that the calls change from one to the next."""
+    """Return one pair per other preference of the user for the flow, ordered so that the calls change each time."""
     draw, by_set = _draw(pair, "evolving"), dict[int, list[ApolloPair]]()
     for sibling in source.pairs_for[pair.user, pair.flow]:
         if sibling.preference_set != pair.preference_set:
@@ -151,10 +151,9 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
 
 
 def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
-    """The user's unrelated sessions in the pair's order.
+    """Return the user's unrelated sessions in the pair's order.
 
-    Without those that hold a word of what is preferred, and those that ask again what an earlier one has asked: nobody
-    asks for a thing that stands further up.
+    Sessions that contain a word of the preference are omitted, and those that repeat a question of an earlier session.
     """
     pair = told[-1]
     words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
@@ -176,7 +175,7 @@ def _filled(
     length: int,
     counter: TokenCounter,
 ) -> list[ApolloSession]:
-    """Unrelated sessions that fit, in their order: step by step, so that a longer history has those of a shorter."""
+    """Return unrelated sessions that fit, in order; added in steps, so that longer histories contain shorter ones."""
     left = list(order)
     chosen: list[ApolloSession] = []
     used = counter(first_message(user, pair, telling))
@@ -196,7 +195,7 @@ def _filled(
 def _arranged(
     pair: ApolloPair, telling: Sequence[ApolloSession], chosen: Sequence[ApolloSession], place: int | None
 ) -> tuple[list[ApolloSession], list[int]]:
-    """All sessions, and where those stand that matter: each at a share of the history that is the pair's own."""
+    """Return all sessions, and the positions of those that state preferences, which the pair's random stream sets."""
     draw, count = _draw(pair, "place"), len(chosen) + 1
     before = [int(share * count) for share in sorted(draw.random() for _ in telling)]
     if place is not None:
@@ -210,7 +209,7 @@ def _arranged(
 
 
 def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tuple[tuple[str, ...], int]:
-    """The flow's tools among others that the shortest history shows, shuffled; and how many are borrowed."""
+    """Return the flow's tools and others that the shortest history shows, shuffled; and how many are borrowed."""
     user, telling, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
     shown = _filled(user, pair, telling, order, SHORTEST, counter)
     draw = _draw(pair, "tools")
@@ -224,6 +223,6 @@ def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tup
 
 
 def _others(pair: ApolloPair, sessions: Iterable[ApolloSession]) -> list[str]:
-    """Tools that sessions use and the flow does not."""
+    """Return the tools that sessions use and the flow does not."""
     used = dict.fromkeys(tool for session in sessions for tool in session.tools)
     return [tool for tool in used if tool not in pair.tools]

@@ -1,4 +1,4 @@
-"""What makes a pair fit to be kept: all checks of a pair and its session, each refusal by its name."""
+"""Acceptance checks of a pair and its session; each refusal is named."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from .source import ApolloPair, ApolloSession, ApolloUser, PastCall, PreferenceF
 
 
 def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
-    """The first check that a pair or its session fails, and how; None if both can be kept.
+    """Return the first failed check of a pair or its session, with the reason; None if both are kept.
 
     Args:
-        world: Where the calls are made.
-        user: Whose pair it is.
+        world: The world of the calls.
+        user: The pair's user.
         pair: The pair.
-        session: The session that tells its preference.
+        session: The session that states its preference.
     """
     return query_refusal(world, user, pair) or session_refusal(world, user, pair.preference, pair.form, session)
 
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
-    """What is wrong with a session that should tell no preference: it tells one, or has a call that is not true."""
+    """Return the problem of an unrelated session that states a preference or has a wrong call, or None."""
     told = read_preference(spoken(session))
     if told is not None:
         values = ", ".join(f"{name} {value}" for name, value in told.values.items())
@@ -35,7 +35,7 @@ def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
 
 
 def untrue_call(world: World, session: ApolloSession) -> str | None:
-    """The first call of a session that does not answer what stands there."""
+    """Return the first call of a session whose recorded result is wrong, as a message, or None."""
     for turn in session.turns:
         if isinstance(turn, PastCall):
             said = execute(world, turn.call())
@@ -45,7 +45,7 @@ def untrue_call(world: World, session: ApolloSession) -> str | None:
 
 
 def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
-    """The first check that a pair's query and gold calls fail, and how; None if they can be kept."""
+    """Return the first failed check of a pair's query and gold calls, with the reason; None if they are kept."""
     missing = missing_slot(pair)
     if missing is not None:
         return f"missing: {missing}"
@@ -68,7 +68,7 @@ def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | Non
 def session_refusal(
     world: World, user: ApolloUser, preference: Preference, form: PreferenceForm, session: ApolloSession
 ) -> str | None:
-    """The first check that a session fails which is to tell a preference in a form, and how; None if it can be kept."""
+    """Return the first failed check of a session that should state a preference in a form, with the reason, or None."""
     told = read_preference(spoken(session))
     wanted = (preference.flow, form, dict(preference.values))
     if told is not None and (told.flow, told.form, dict(told.values)) != wanted:

@@ -1,4 +1,4 @@
-"""How one facet of a preference is asked about, told in each form, and read again from what was said."""
+"""Phrases for each facet of a preference: questions, answers in each form, and the parsing of such answers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LISTING: tuple[PreferenceForm, ...] = ("choice", "anti")
 
 
 class FacetPhrases:
-    """What is said about a facet of a flow.
+    """The phrases about a facet of a flow.
 
     Args:
         flow: The flow's name.
-        facet: The facet's.
+        facet: The facet's name.
     """
 
     def __init__(self, flow: str, facet: str) -> None:
@@ -39,11 +39,11 @@ class FacetPhrases:
         }
 
     def form(self, wanted: PreferenceForm) -> PreferenceForm:
-        """How the facet is told in a session of a form: a plain one outright, unless it is chosen from a list."""
+        """Return the form in which the facet is stated: a plain facet is explicit unless chosen from a list."""
         return "explicit" if self.plain and wanted != "choice" else wanted
 
     def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
-        """A question about it, and an answer that tells the value, in words that are not `used` if there are any."""
+        """Return a question and an answer that states the value, with unused phrases as long as there are any."""
         ask, form = draw.choice(self.asks), self.form(form)
         words = self._values[value]
         if form == "facts":
@@ -58,7 +58,7 @@ class FacetPhrases:
         return ask, _sentences([self._unused("grumbles", option, draw, used) for option in options if option != value])
 
     def read(self, asked: str, reply: str) -> tuple[PreferenceForm, Value] | None:
-        """The form and the value that an answer tells; None if it does not answer a question about this facet."""
+        """Return the form and the value that an answer states; None if it answers no question about this facet."""
         ask = next((ask for ask in self.asks if ask in asked), None)
         if ask is None:
             return None
@@ -77,7 +77,7 @@ class FacetPhrases:
 
     @cached_property
     def replies(self) -> Mapping[str, tuple[PreferenceForm, Value]]:
-        """Every answer that stands for itself, with the form and the value that it tells."""
+        """Every answer that is complete without its question, with the form and the value that it states."""
         made: dict[str, tuple[PreferenceForm, Value]] = {}
         for value, words in self._values.items():
             forms: tuple[PreferenceForm, ...] = ("explicit",) if self.plain else ("explicit", "comparison", "tone")
@@ -90,17 +90,17 @@ class FacetPhrases:
 
     @cached_property
     def words(self) -> Mapping[Value, frozenset[str]]:
-        """The stems of the words that give each value away."""
+        """The stems of the words that reveal each value."""
         return {value: stems(" ".join(said.get("words", ()))) for value, said in self._values.items()}
 
     @cached_property
     def labels(self) -> Mapping[Value, Sequence[str]]:
-        """All that a value is called, in lists of options too."""
+        """All names of each value, including those in lists of options."""
         return {value: (*self.names[value], self._label(value).casefold()) for value in self._values}
 
     @cached_property
     def names(self) -> Mapping[Value, Sequence[str]]:
-        """What each value is called."""
+        """The names of each value."""
         return {value: tuple(name.casefold() for name in said["names"]) for value, said in self._values.items()}
 
     def _frames(self, form: PreferenceForm) -> Sequence[str]:
@@ -121,7 +121,7 @@ class FacetPhrases:
         return str(words.get("label", words["names"][0]))
 
     def _left_over(self, reply: str) -> tuple[PreferenceForm, Value] | None:
-        """The one value that nothing was said against."""
+        """Return the one value that no complaint excludes."""
         spared = [
             value
             for value, words in self._values.items()
@@ -132,31 +132,31 @@ class FacetPhrases:
 
 @lru_cache(maxsize=1)
 def phrases() -> Mapping[str, Mapping[str, FacetPhrases]]:
-    """The phrases of every facet, by flow, in the order in which they come up."""
+    """Return the phrases of every facet, by flow, in the order of the questions."""
     asks = content("requests")["flows"]
     return {flow: {facet: FacetPhrases(flow, facet) for facet in asks[flow]["asks"]} for flow in FLOWS}
 
 
 def preference_words(flow: str, values: Mapping[str, Value]) -> frozenset[str]:
-    """Stems of the words that give a preference away."""
+    """Return the stems of the words that reveal a preference."""
     return frozenset[str]().union(*(phrases()[flow][name].words[value] for name, value in values.items()))
 
 
 @lru_cache(maxsize=1)
 def telling_words() -> frozenset[str]:
-    """Stems of the words that give any value of any facet away."""
+    """Return the stems of the words that reveal any value of any facet."""
     facets = [facet for each in phrases().values() for facet in each.values()]
     return frozenset[str]().union(*(words for facet in facets for words in facet.words.values()))
 
 
 def _one_unused(texts: Sequence[str], draw: random.Random, used: set[str]) -> str:
-    """One of the texts, of those that are not used yet if there are any; it is used then."""
+    """Return a random text, an unused one if possible, and mark it as used."""
     text = draw.choice([text for text in texts if text not in used] or texts)
     used.add(text)
     return text
 
 
 def _sentences(clauses: list[str]) -> str:
-    """Clauses in pairs, as sentences."""
+    """Join clauses in pairs to sentences."""
     pairs = [clauses[start : start + 2] for start in range(0, len(clauses), 2)]
     return " ".join(capital(", and ".join(pair)) + "." for pair in pairs)

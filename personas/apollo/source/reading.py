@@ -1,4 +1,4 @@
-"""Reading a source folder, whoever wrote or mended it: what is wrong with it is told with file and line."""
+"""The reader of source folders, written or edited by anybody; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
-    """The source that a folder holds.
+    """Read the source in a folder.
 
     Args:
-        folder: Where its four files are.
-        thorough: Whether everything that the builder checks is checked again, as after people have mended it: that
-            calls and outputs are true, that gold calls are right, that no query gives a preference away, and that no
-            other session tells it. It takes some milliseconds for each pair.
+        folder: The folder of its four files.
+        thorough: Whether to repeat all checks of the builder, e.g. after people have edited the files: that calls and
+            outputs match the world, that gold calls are right, that no query reveals a preference, and that no other
+            session states it. It takes some milliseconds per pair.
 
     Raises:
-        DataError: If a file is missing or broken, names what is not there, or belongs to another world; and if
-            something fails a check.
+        DataError: If a file is missing or broken, has a dangling reference, or belongs to another world; or if a check
+            fails.
     """
     (_, meta), *more = read_lines(folder / META, ApolloMeta)
     if more:
@@ -68,10 +68,10 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
 
 
 def read_lines(path: Path, model: type[M]) -> list[tuple[int, M]]:
-    """The models of a file, each with its line, on which there may be others.
+    """Read the models of a file, each with its line number.
 
     Raises:
-        DataError: If there is no such file, it holds none, one is of another form, or two have the same `id`.
+        DataError: If the file is missing or empty, a line is invalid, or two have the same `id`.
     """
     found: list[tuple[int, M]] = []
     ids: dict[Any, int] = {}
@@ -114,13 +114,13 @@ def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """What is wrong with a pair by itself, before any check of what it asks."""
+    """Return the problem of a pair itself, before any check of its request."""
     problem = next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
     return f"pair {pair.id}: {problem}" if problem else None
 
 
 def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
-    """What a pair names that is not there, and what it does not name."""
+    """Yield the pair's references that do not exist, and its missing ones."""
     flow, session = FLOWS.get(pair.flow), source.sessions.get(pair.session)
     if flow is None:
         yield f"there is no flow {pair.flow!r}; there are {', '.join(FLOWS)}"
@@ -171,7 +171,7 @@ def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
 
 
 def _wrong_request(source: ApolloSource, pair: ApolloPair) -> str | None:
-    """What is wrong with the day or with what the query says: the flow's calls cannot be made of it."""
+    """Return a problem of the day or of the slots for which the flow's calls cannot be made."""
     try:
         source.world.day(pair.today, "today")
     except CallError as error:

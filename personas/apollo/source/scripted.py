@@ -1,4 +1,4 @@
-"""The scripted source: users, sessions and pairs from templates, the same for the same seed."""
+"""The scripted source: users, sessions and pairs from templates, deterministic for a seed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ MOST_USERS = len(PEOPLE)
 
 
 class UsersError(DialoomError):
-    """A number of users that cannot be had."""
+    """An invalid number of users."""
 
 
 def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
-    """So many of the people, each in a city. No address holds a word that says something about a preference.
+    """Return the first `count` people, each in a city. No address contains a word that reveals a preference.
 
     Raises:
-        UsersError: If there are not that many people.
+        UsersError: If there are fewer people.
     """
     if not 1 <= count <= MOST_USERS:
         raise UsersError(f"users {count}: there are {MOST_USERS} people; give a number from 1 to that", setting="users")
@@ -52,12 +52,12 @@ def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
 
 
 def user_id(number: int) -> str:
-    """What the first, second, ... user is called."""
+    """Return the id of the first, second, ... user."""
     return f"u{number:02}"
 
 
 def drawn_resident(world: World, seed: int, number: int) -> Resident:
-    """Where a user lives and works."""
+    """Draw a user's city, home and work."""
     draw = random.Random(f"users {seed} {number}")
     city = draw.randrange(len(CITIES))
     telling = telling_words()
@@ -77,18 +77,18 @@ def scripted_source(
     seed: int = 0,
     world_seed: int = 0,
 ) -> ApolloSource:
-    """A source made of templates.
+    """Return a source made of templates.
 
     Args:
-        users: How many there are.
+        users: The number of users.
         pairs_of_set: Pairs for each of the three preferences that a user has for each of the nine flows.
-        errands: How many unrelated sessions each user has for each of the 31 unrelated tools.
-        seed: Of every draw.
-        world_seed: The world's.
+        errands: The number of unrelated sessions per user and unrelated tool, of which there are 31.
+        seed: The seed of every draw.
+        world_seed: The world's seed.
 
     Raises:
-        UsersError: If there are not that many people.
-        FlowError: If no request can be found for any preferences for a flow.
+        UsersError: If there are fewer people.
+        FlowError: If a flow has no valid request for any preference.
         PairError: If no wording of a pair passes the checks.
     """
     world = World(world_seed)
@@ -105,12 +105,12 @@ def scripted_source(
 
 
 class UserPart(NamedTuple):
-    """What is made for a user.
+    """The parts of a source that belong to a user.
 
     Attributes:
-        sessions: All of them.
-        pairs: Of the flows that there are pairs for.
-        left_out: Of each other flow: why no pairs can be had for it.
+        sessions: All sessions.
+        pairs: The pairs of all flows with pairs.
+        left_out: The reasons for which other flows have no pairs.
     """
 
     sessions: list[ApolloSession]
@@ -119,16 +119,16 @@ class UserPart(NamedTuple):
 
 
 def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int) -> UserPart:
-    """A user's sessions and pairs, which depend on nobody else's.
+    """Return a user's sessions and pairs, which are independent of other users.
 
     Raises:
-        PairError: If a session about other things does not pass its checks.
+        PairError: If an unrelated session does not pass its checks.
     """
     part = UserPart([], [], {})
     for place, flow in enumerate(FLOWS.values()):
         try:
             made = list(_user_pairs(world, user, flow, pairs_of_set, place + int(user.id[1:]), seed))
-        except FlowError as error:  # from this home and work nothing can be asked that tells preferences apart
+        except FlowError as error:  # no request from this home and work distinguishes preferences
             part.left_out[flow.name] = str(error)
             continue
         part.pairs.extend(pair for pair, _ in made)
@@ -142,13 +142,13 @@ def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, s
 
 
 class PairError(FlowError):
-    """A pair or a session that no check lets pass: which, and what is wrong with it."""
+    """A pair or a session without a wording that passes the checks; the message names it and the reason."""
 
 
 def _user_pairs(
     world: World, user: ApolloUser, flow: Flow, pairs_of_set: int, turn: int, seed: int
 ) -> Iterator[tuple[ApolloPair, ApolloSession]]:
-    """A user's pairs for a flow, with their sessions."""
+    """Yield a user's pairs for a flow, with their sessions."""
     draw = random.Random(f"pairs {seed} {user.id} {flow.name}")
     labels = pair_labels(SETS * pairs_of_set, turn, draw)
     sets = find_sets(world, flow, user.resident, draw, SETS, pairs_of_set, partial(leaking_place, flow.name))
@@ -159,7 +159,7 @@ def _user_pairs(
 
 
 def pair_labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
-    """Forms and kinds of queries: of twelve pairs five explicit and each implicit form once or more; half reactive."""
+    """Return forms and query kinds: five of twelve explicit, each implicit form at least once; half reactive."""
     implicit = FORMS[1:]
     explicit = max(1, count * _EXPLICIT // 12)
     forms = [FORMS[0]] * explicit + [implicit[(turn + n) % len(implicit)] for n in range(count - explicit)]
@@ -178,7 +178,7 @@ def _told_and_asked(
     kind: QueryKind,
     draw: random.Random,
 ) -> tuple[ApolloPair, ApolloSession]:
-    """A pair and its session, in words that pass the checks."""
+    """Return a pair and its session in a wording that passes the checks."""
     told, told_gold, asked, gold = found
     refused = None
     for _ in range(_TRIES):

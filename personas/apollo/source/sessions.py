@@ -33,12 +33,12 @@ UNRELATED_TOOLS = tuple(name for name, tool in TOOLS.items() if tool.domain not 
 
 
 def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
-    """What sessions about an unrelated tool go by."""
+    """Return the scripts of sessions about an unrelated tool."""
     return _SCRIPTS[tool]
 
 
 def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
-    """A user's sessions about other things: so many for each of the 31 tools, none with a call of another's."""
+    """Return a user's unrelated sessions: `rounds` for each of the 31 tools, without a call that another one makes."""
     draw, sessions, used = random.Random(f"errands {seed} {user.id}"), list[ApolloSession](), set[str]()
     for round_ in range(rounds):
         for name in UNRELATED_TOOLS:
@@ -62,7 +62,7 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
 
 
 def _told_twice(session: ApolloSession) -> bool:
-    """Whether a tool begins two answers with the same text, where what was asked between makes another one expected."""
+    """Return whether two of a tool's results begin with the same text although the requests between them differ."""
     outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
     firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
     told = [first for first in firsts if isinstance(first, str)]
@@ -70,9 +70,9 @@ def _told_twice(session: ApolloSession) -> bool:
 
 
 def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
-    """What a user's calls of unrelated tools ask for more than once, and most: a value by the parameter's name.
+    """Return the value that a user's unrelated calls use most often, by parameter; only values used more than once.
 
-    Of parameters that have a list of values, as the number of minutes is no interest.
+    Only parameters with a list of values count: a number of minutes, for example, is no interest.
     """
     asked: dict[str, Counter[Value]] = {}
     for session in sessions:
@@ -96,14 +96,14 @@ def errand_turns(
     draw: random.Random,
     answer: Callable[[Mapping[str, Any]], Output],
 ) -> Iterator[PastCall | Speech]:
-    """A script's turns, one after the other: what all calls ask for is drawn first, as it may be said before them.
+    """Yield a script's turns; all calls' arguments are drawn first, because earlier turns may mention them.
 
     Args:
-        tool: What is called.
-        script: Its lines.
-        interests: The user's.
-        draw: Where arguments and words come from.
-        answer: What the tool says to a call.
+        tool: The tool to call.
+        script: The script's lines.
+        interests: The user's interests.
+        draw: The random stream for arguments and words.
+        answer: Returns the tool's result for a call.
     """
     arguments: dict[str, Value] = {}
     for parameter in tool.parameters.values():
@@ -134,7 +134,7 @@ def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
 def _value(
     parameter: Parameter, tool: Tool, interests: Mapping[str, Value], draw: random.Random, given: Mapping[str, Value]
 ) -> Value:
-    """Something for a parameter: what the user is interested in, or anything; never what was given already."""
+    """Draw a parameter's value: one of the user's interests or any other; never a value already used."""
     source = "homework" if (tool.name, parameter.name) == ("homework_checker", "text") else parameter.name
     taken = [given.get(parameter.name), given.get(_DIFFERENT.get(parameter.name, ""))]
     values = [value for value in parameter.of or _DRAWS[source] if value not in taken]
@@ -143,7 +143,7 @@ def _value(
 
 
 def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
-    """What braces stand for: arguments and columns of a call, the first or a later one, and of the output's rows."""
+    """Return the values of a call's placeholders: its arguments, and the columns of its output's rows."""
     call = str(number) if number > 1 else ""
     words: dict[str, Any] = dict(arguments)
     words["homework"] = arguments.get("text", "")
@@ -157,7 +157,7 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
 
 
 def _numbered(name: str, call: str) -> str:
-    """A name with the number of the call, before the letter of a row."""
+    """Return a name with the number of the call inserted before the letter of a row."""
     row = name[-2:] if name.endswith(("_b", "_c")) else ""
     return f"{name.removesuffix(row)}{call}{row}"
 
@@ -167,12 +167,12 @@ REQUESTS = content("requests")
 
 @dataclass(frozen=True, slots=True)
 class ToldPreference:
-    """What a session tells.
+    """A preference stated in a session.
 
     Attributes:
         flow: The flow's name.
-        form: How it is told.
-        values: What the preference gives each facet.
+        form: The form in which it is stated.
+        values: The preference's value for each facet.
     """
 
     flow: str
@@ -181,9 +181,9 @@ class ToldPreference:
 
 
 def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random) -> list[PastCall | Speech]:
-    """A session about a request: what is wanted, how it is liked, the calls, and how it ends.
+    """Return a session about a request: the request, the preferences, the calls, and the closing.
 
-    The assistant makes no call before it has been told all, and repeats nothing of it.
+    The assistant makes no call before the user has stated everything, and repeats nothing of it.
     """
     turns: list[PastCall | Speech] = [*opening_turns(request.preference, request.slots, form, draw)]
     for call, output in zip(gold.calls, gold.outputs, strict=True):
@@ -194,7 +194,7 @@ def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: ran
 def opening_turns(
     preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
 ) -> list[Speech]:
-    """What is said before the first call: what is wanted, and facet by facet how it is liked."""
+    """Return the turns before the first call: the request, and the preference facet by facet."""
     said, flow = REQUESTS["flows"][preference.flow], preference.flow
     turns = [_user(filled(draw.choice(said["openings"]), _slots(slots), draw))]
     used: set[str] = set()
@@ -207,7 +207,7 @@ def opening_turns(
 
 
 def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech]:
-    """What is said when the last call has been answered."""
+    """Return the turns after the last call's result."""
     answered = output[0] if isinstance(output, list) else output
     lines = REQUESTS["for_nothing" if answered.get("cost") == 0 else "done"][tool]
     done = filled(draw.choice(lines), {column: as_said(value) for column, value in answered.items()}, draw)
@@ -215,10 +215,10 @@ def closing_turns(tool: str, output: Output, draw: random.Random) -> list[Speech
 
 
 def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
-    """The preference that a session of the scripted source tells; None if it tells none.
+    """Return the preference stated in a session of the scripted source; None if it states none.
 
     Args:
-        turns: Who speaks (`user` or `assistant`) and what they say, in order; calls are left out.
+        turns: Speaker (`user` or `assistant`) and text of each turn, in order; calls are omitted.
     """
     said = list(turns)
     answers = [(asked, text) for (asker, asked), (_, text) in pairwise(said) if asker == "assistant"]
@@ -235,12 +235,12 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
 
 
 def spoken(session: ApolloSession) -> list[tuple[str, str]]:
-    """Who says what in a session."""
+    """Return the speaker and the text of each spoken turn of a session."""
     return [(turn.speaker, turn.text) for turn in session.turns if isinstance(turn, Speech)]
 
 
 def slots_of(flow: Flow, session: ApolloSession, user: ApolloUser) -> dict[str, Value]:
-    """What a session's request said, as its calls have it."""
+    """Return the slots of a session's request, derived from its calls."""
     slots: dict[str, Value] = {}
     for turn in session.turns:
         for step in _steps(flow):
@@ -255,7 +255,7 @@ def _steps(flow: Flow) -> list[FlowStep]:
 
 
 def flow_tools(flow: Flow) -> tuple[str, ...]:
-    """Every tool that a flow may need, both ends of a rule among them."""
+    """Return every tool that a flow may call, including both branches of a rule."""
     return tuple(dict.fromkeys(step.tool for step in _steps(flow)))
 
 
@@ -270,12 +270,12 @@ def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> d
 
 
 def _slots(slots: Mapping[str, Value]) -> dict[str, Any]:
-    """What braces stand for in a session, where days have their dates."""
+    """Return the values of a session's placeholders; days are written as dates."""
     return {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
 
 
 def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
-    """What braces for places and nights stand for."""
+    """Return the values of placeholders for places and nights."""
     start, nights = slots.get("start", "home"), int(slots.get("nights", 1))
     return {
         **slots,
@@ -286,7 +286,7 @@ def place_words(slots: Mapping[str, Value]) -> dict[str, Any]:
 
 
 def day_of_month(day: str) -> str:
-    """A day as one says it, such as `9 March`."""
+    """Return a day as people say it, such as `9 March`."""
     return f"{date.fromisoformat(day).day} {date.fromisoformat(day):%B}"
 
 
@@ -298,14 +298,14 @@ def _user(text: str) -> Speech:
 
 
 class SessionPiece(NamedTuple):
-    """What is said, and the call that comes then; None at the end."""
+    """The turns up to the next call, and that call; None at the end."""
 
     turns: Sequence[PastCall | Speech]
     call: dict[str, Any] | None
 
 
 class _NextCallError(Exception):
-    """There is no output yet for a call."""
+    """A call without a result so far."""
 
     def __init__(self, call: Mapping[str, Any]) -> None:
         self.call = {"name": call["name"], "arguments": dict(call["arguments"])}
@@ -320,16 +320,16 @@ def told_piece(
     outputs: Sequence[Output] | None,
     draw: random.Random,
 ) -> SessionPiece:
-    """The next piece of a session that tells a preference.
+    """Return the next piece of a session that states a preference.
 
     Args:
-        wanted: What the calls go by.
-        told: What is said, which should be the same.
-        form: How it is told.
-        resident: Where the user lives.
-        slots: What the session is about.
-        outputs: What tools have said so far; None at the beginning.
-        draw: Where words come from.
+        wanted: The preference that the calls follow.
+        told: The preference that is stated, normally the same.
+        form: The form in which it is stated.
+        resident: The user's city and addresses.
+        slots: The request's slots.
+        outputs: The tools' results so far; None at the beginning.
+        draw: The random stream for words.
     """
     turns = opening_turns(told, slots, form, draw) if outputs is None else []
     try:
@@ -340,14 +340,14 @@ def told_piece(
 
 
 def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output], draw: random.Random) -> SessionPiece:
-    """The next piece of a session about an unrelated tool; the whole of it is drawn each time.
+    """Return the next piece of a session about an unrelated tool; the whole session is drawn again each time.
 
     Args:
-        tool: What is called.
-        number: Which of its scripts it goes by.
-        behind: How many turns there are already.
-        outputs: What the tool has said so far.
-        draw: Where arguments and words come from, the same for all pieces of a session.
+        tool: The tool to call.
+        number: The index of its script.
+        behind: The number of existing turns.
+        outputs: The tool's results so far.
+        draw: The random stream for arguments and words, the same for all pieces of a session.
     """
     scripts, turns = errand_scripts(tool), list[PastCall | Speech]()
     try:
@@ -359,7 +359,7 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
 
 
 def _answers(outputs: Iterator[Output]) -> Callable[[Mapping[str, Any]], Output]:
-    """What tools have said to one call after the other; the first that they have not answered is the next."""
+    """Return a function that replays results in order and raises `_NextCallError` for the first call without one."""
 
     def answer(call: Mapping[str, Any]) -> Output:
         for output in outputs:

@@ -1,4 +1,4 @@
-"""Flows, facets, requests and tools as a writer is shown them, and an example of a session of each kind."""
+"""Descriptions of flows, facets, requests and tools for writers, and an example of a session of each kind."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, told_turns
 from .source import ApolloSession, PreferenceForm
 
 _ELSEWHERE = 10_000
-"""The number of nobody: an example is about somebody who is no user."""
+"""A user number beyond all users: examples are about another person."""
 
 
 def about_flow(flow: str) -> str:
-    """Return what a flow is."""
+    """Return a flow's description."""
     return " ".join(str(REQUESTS["flows"][flow]["about"]).split())
 
 
 def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]:
-    """Return the facets that a preference has: what each is about, all that it can be, and what it is, as JSON."""
+    """Return a preference's facets: the question, all possible values, and the preferred value, as JSON."""
     return [
         {
             "name": name,
@@ -43,24 +43,24 @@ def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]
 
 
 def values_text(values: Mapping[str, Value]) -> str:
-    """Return values as one reads them: `cabin premium, insurance true`."""
+    """Return values as readable text: `cabin premium, insurance true`."""
     return ", ".join(f"{name} {_json(value)}" for name, value in values.items())
 
 
 def occasion(slots: Mapping[str, Value]) -> dict[str, str]:
-    """Return what a request says, as `key: value` lines; a day has its date in words beside it."""
+    """Return a request's slots as `key: value` pairs, with the date also in words."""
     shown = {name: str(value) for name, value in slots.items()}
     return {**shown, **({"day": day_phrases("", shown["date"])[0]} if "date" in shown else {})}
 
 
 def definitions(tools: Sequence[str]) -> list[str]:
-    """Return tools as JSON, for who writes their calls."""
+    """Return tools as JSON, for writers of their calls."""
     return [_json(TOOLS[name].definition()["function"]) for name in tools]
 
 
 @lru_cache(maxsize=256)
 def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[str, ...]:
-    """Return a session of somebody else that tells a preference for a flow in a form, with its calls and outputs."""
+    """Return another person's session that states a preference for a flow in a form, with its calls and outputs."""
     world, draw = World(world_seed), random.Random(f"example {flow}")
     resident = drawn_resident(world, 0, _ELSEWHERE)
     while True:
@@ -74,7 +74,7 @@ def example_session(world_seed: int, flow: str, form: PreferenceForm) -> tuple[s
 
 @lru_cache(maxsize=256)
 def example_errand(world_seed: int, tool: str) -> tuple[str, ...]:
-    """Return a session of somebody else about an unrelated tool."""
+    """Return another person's session about an unrelated tool."""
     script, draw, world = errand_scripts(tool)[0], random.Random(f"example {tool}"), World(world_seed)
     while True:
         lines = _lines([*errand_turns(TOOLS[tool], script, {}, draw, partial(execute, world))])

@@ -24,18 +24,18 @@ QueryKind = Literal["reactive", "proactive"]
 
 
 class ApolloUser(BaseModel):
-    """Somebody whom an assistant with tools knows.
+    """A user of an assistant with tools.
 
     Attributes:
         id: Such as `u07`.
         name: First name.
         gender: Such as `woman`.
         age: In years.
-        persona: A sentence or two about them; nothing in it bears on a preference.
-        interests: What they call unrelated tools with, by the name of the parameter; agents are not shown it.
-        city: Where they live.
-        home: Their address.
-        work: Where they work, an address in the same city.
+        persona: A sentence or two about the user, unrelated to any preference.
+        interests: Frequent arguments of unrelated tools, by parameter; agents do not see them.
+        city: The city of residence.
+        home: The home address.
+        work: The work address, in the same city.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -51,11 +51,11 @@ class ApolloUser(BaseModel):
 
     @property
     def resident(self) -> Resident:
-        """Where they live and work."""
+        """The user's city and addresses."""
         return Resident(self.city, self.home, self.work)
 
     def information(self, today: str) -> tuple[str, ...]:
-        """Lines of what an agent is told of them, with today's date."""
+        """Return the information about the user that agents see, with today's date."""
         return (
             f"Name: {self.name}, {self.gender}, aged {self.age}",
             f"About: {self.persona}",
@@ -67,23 +67,23 @@ class ApolloUser(BaseModel):
 
 
 class ApolloPair(BaseModel):
-    """A session in which a preference is told, and a later query that it decides.
+    """A session in which a preference is stated, and a later query that it decides.
 
     Attributes:
-        id: Its name in the source.
-        user: Whose it is: the user's id.
-        flow: The task that both are about.
-        preference_set: Which of the user's preferences for the flow it is, from 1.
-        form: How the session tells it: said outright (`explicit`), or one of the five implicit forms.
+        id: The pair's id in the source.
+        user: The user's id.
+        flow: The flow of both.
+        preference_set: The number, from 1, of the user's preference for the flow.
+        form: The form in which the session states it: directly (`explicit`), or in one of the five implicit forms.
         query_kind: `reactive` asks for the thing; `proactive` describes what goes on around the user.
-        kind: How the preference reaches the arguments, as `Flow.kind`.
-        query: What is asked.
-        today: The day on which it is asked.
-        slots: What the query says, with `today`.
-        values: What the preference gives every facet of the flow.
+        kind: The way in which the preference reaches the arguments, as in `Flow.kind`.
+        query: The query's text.
+        today: The day of the query.
+        slots: The query's slots, including `today`.
+        values: The preference's value for every facet of the flow.
         order: The flow's lookups in the order of the session.
-        gold: The calls that should be made.
-        tools: The flow's tools: those of the gold calls, and where a rule decides, those of both its ends.
+        gold: The expected calls.
+        tools: The flow's tools: those of the gold calls, and with a rule, those of both branches.
         session: The id of the session.
     """
 
@@ -106,15 +106,15 @@ class ApolloPair(BaseModel):
 
     @property
     def preference(self) -> Preference:
-        """What is wanted."""
+        """The pair's preference."""
         return Preference(self.flow, self.values, self.order)
 
     def calls(self) -> list[dict[str, Any]]:
-        """The gold calls alone."""
+        """Return the gold calls as plain values."""
         return [call.call() for call in self.gold]
 
     def request(self, world: World, user: ApolloUser, preference: Preference | None = None) -> FlowRequest:
-        """The query as a flow's request, for the pair's preference or another."""
+        """Return the query as a flow's request, for the pair's preference or another."""
         return FlowRequest(world, preference or self.preference, user.resident, self.slots)
 
 
@@ -124,7 +124,7 @@ _ENDINGS = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "y", "e")
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """A word without its ending, if three letters stay."""
+    """Return a word without its ending, if at least three letters remain."""
     word = word.casefold()
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -133,29 +133,29 @@ def stem(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """A text's words, as they are."""
+    """Return a text's words, unchanged."""
     return _WORD.findall(text)
 
 
 def stems(text: str) -> frozenset[str]:
-    """The stems of a text's words."""
+    """Return the stems of a text's words."""
     return frozenset(map(stem, words_of(text)))
 
 
 class Speech(BaseModel):
-    """A turn of words."""
+    """A spoken turn."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     speaker: Literal["user", "assistant"]
     text: str = Field(min_length=1)
 
     def lines(self) -> tuple[str, ...]:
-        """As a history shows it."""
+        """Return the turn as a history shows it."""
         return (f"{self.speaker}: {self.text}",)
 
 
 class PastCall(BaseModel):
-    """A turn of the assistant's that is a call, and what the tool answered."""
+    """A tool call of the assistant, and its result."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
@@ -163,11 +163,11 @@ class PastCall(BaseModel):
     output: dict[str, Any] | list[dict[str, Any]]
 
     def call(self) -> dict[str, Any]:
-        """As it was made."""
+        """Return the call as plain values."""
         return {"name": self.name, "arguments": self.arguments}
 
     def lines(self) -> tuple[str, ...]:
-        """As a history shows it: JSON, the call and the output on a line each."""
+        """Return the turn as a history shows it: the call and the output as one line of JSON each."""
         return _json({"call": self.call()}), _json({"output": self.output})
 
 
@@ -175,11 +175,11 @@ class ApolloSession(BaseModel):
     """One past conversation of a user with an assistant that has tools.
 
     Attributes:
-        id: Its name in the source.
-        user: Whose it is: the user's id.
-        kind: Whether a preference is told in it.
+        id: The session's id in the source.
+        user: The user's id.
+        kind: `preference` if it states one, else `unrelated`.
         topic: Domain and first tool, such as `health/recipe_search`.
-        turns: In order.
+        turns: The turns in order.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -191,28 +191,28 @@ class ApolloSession(BaseModel):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The tools that were called, each once, in order."""
+        """The names of the tools called, without duplicates, in order."""
         return tuple(dict.fromkeys(turn.name for turn in self.turns if isinstance(turn, PastCall)))
 
     @cached_property
     def asked(self) -> frozenset[str]:
-        """Its calls, each as a line in which arguments are in the order of their names."""
+        """The calls as JSON with sorted keys, for comparison."""
         made = [turn.call() for turn in self.turns if isinstance(turn, PastCall)]
         return frozenset(json.dumps(call, ensure_ascii=False, sort_keys=True) for call in made)
 
     @property
     def words(self) -> str:
-        """All that was said, without the calls."""
+        """The spoken text, without the calls."""
         return "\n".join(turn.text for turn in self.turns if isinstance(turn, Speech))
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """As a history shows it, without a number."""
+        """The lines of the session in a history, without its number."""
         return tuple(line for turn in self.turns for line in turn.lines())
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of all words that it holds."""
+        """The stems of all words of the session."""
         return stems("\n".join(self.lines))
 
 
@@ -225,14 +225,14 @@ USERS, SESSIONS, PAIRS, META = "users.jsonl", "sessions.jsonl", "pairs.jsonl", "
 
 
 class ApolloMeta(BaseModel):
-    """What a source folder was made with.
+    """The settings that a source folder was made with.
 
     Attributes:
-        version: Of the folder's layout.
+        version: The version of the folder's layout.
         maker: `scripted` from templates, or `written` by models and people.
-        seed: What it was drawn with.
+        seed: The seed of the source.
         world_seed: The world's seed.
-        world: The world's hash: calls and outputs are true in this world only.
+        world: The world's hash: calls and outputs are valid only in this world.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -248,10 +248,10 @@ class ApolloSource:
     """Users, sessions and pairs, in the order of their files.
 
     Attributes:
-        users: By id.
-        sessions: By id.
-        pairs: By id.
-        meta: What they were made with.
+        users: The users by id.
+        sessions: The sessions by id.
+        pairs: The pairs by id.
+        meta: The settings that they were made with.
     """
 
     users: Mapping[str, ApolloUser]
@@ -267,7 +267,7 @@ class ApolloSource:
         pairs: Iterable[ApolloPair],
         meta: ApolloMeta,
     ) -> ApolloSource:
-        """The source of these."""
+        """Return a source made of users, sessions and pairs."""
         return cls(
             {user.id: user for user in users},
             {session.id: session for session in sessions},
@@ -277,12 +277,12 @@ class ApolloSource:
 
     @cached_property
     def world(self) -> World:
-        """The world that its calls are made in."""
+        """The world of its calls."""
         return World(self.meta.world_seed)
 
     @cached_property
     def unrelated(self) -> Mapping[str, Sequence[ApolloSession]]:
-        """Every user's sessions in which no preference is told."""
+        """Each user's sessions that state no preference."""
         found: dict[str, list[ApolloSession]] = {user: [] for user in self.users}
         for session in self.sessions.values():
             if session.kind == "unrelated":
@@ -299,10 +299,10 @@ class ApolloSource:
 
 
 def write_source(folder: Path, source: ApolloSource) -> None:
-    """Write a source as a new folder, whole or not at all.
+    """Write a source as a new folder, atomically.
 
     Raises:
-        OutputError: If the folder is there and is not empty, or cannot be written.
+        OutputError: If the folder exists and is not empty, or cannot be written.
     """
     files: dict[str, Iterable[BaseModel]] = {
         USERS: source.users.values(),

@@ -1,4 +1,4 @@
-"""Rules on texts that models wrote, each rejection with its name, and how diverse sessions are."""
+"""Rules for texts written by models, with named rejections; and the diversity of sessions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .sessions import SIZE
 from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech, stem, words_of
 
 _LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
-"""Tokens and characters: a history of 2,000 tokens must have room for other sessions."""
+"""Tokens, and characters: a history of 2,000 tokens must have room for other sessions."""
 
 
 def profile_refusal(draft: UserDraft) -> str | None:
-    """What is wrong with a profile: an agent is shown it, so it may not say anything about what is preferred."""
+    """Return the problem of a profile, or None; agents see profiles, so they must not reveal a preference."""
     telling = telling_words()
     for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
         if stem(word) in telling:
@@ -31,7 +31,7 @@ def profile_refusal(draft: UserDraft) -> str | None:
 
 
 def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
-    """Return what is wrong with preferences as such: so many, of values that there are, each unlike the others."""
+    """Return the problem of preferences, or None: their number, their values, and their differences are checked."""
     flow = FLOWS.get(draft.flow)
     if flow is None or len(draft.sets) != count:
         return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
@@ -54,7 +54,7 @@ def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
 def wording_refusal(
     preference: Preference, form: PreferenceForm, slots: Mapping[str, Value], session: ApolloSession
 ) -> str | None:
-    """What is wrong with the words of a session that tells a preference in a form."""
+    """Return the problem of the wording of a session that states a preference in a form, or None."""
     return (
         _shapeless(session)
         or _too_long(session, range(_LONGEST_SESSION + 1))
@@ -65,7 +65,7 @@ def wording_refusal(
 
 
 def errand_refusal(session: ApolloSession, tool: str) -> str | None:
-    """What is wrong with a session that should be about an unrelated tool, and tell no preference."""
+    """Return the problem of a session that should be about an unrelated tool, or None."""
     used = set(session.tools)
     if used != {tool}:
         return f"calls: it calls {', '.join(sorted(used)) or 'nothing'}, where it should call {tool}"
@@ -73,7 +73,7 @@ def errand_refusal(session: ApolloSession, tool: str) -> str | None:
 
 
 def query_wording_refusal(query: str, kind: QueryKind, user: ApolloUser) -> str | None:
-    """What is wrong with a query as such."""
+    """Return the problem of a query's wording, or None."""
     if len(query) > _LONGEST_QUERY:
         return f"length: {len(query)} characters; {_LONGEST_QUERY} are the most"
     is_named = says(query.casefold(), user.name)
@@ -98,7 +98,7 @@ def _too_long(session: ApolloSession, size: range) -> str | None:
 
 
 def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
-    """What the first call needs and the user has not said before it."""
+    """Return a slot that the first call needs but the user has not stated before it, as a message, or None."""
     said: list[str] = []
     for turn in session.turns:
         if isinstance(turn, PastCall):
@@ -109,7 +109,7 @@ def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
 
 
 def _voiced(preference: Preference, session: ApolloSession) -> str | None:
-    """The assistant may list all values of a facet, and say none of them alone."""
+    """Refuse an assistant that names one value of a facet; it may only list all of them."""
     for turn in session.turns:
         if isinstance(turn, Speech) and turn.speaker == "assistant":
             text = turn.text.casefold()
@@ -124,7 +124,7 @@ def _voiced(preference: Preference, session: ApolloSession) -> str | None:
 
 
 def _named(preference: Preference, session: ApolloSession) -> str | None:
-    """What follows from facts is not called by its name, unless it has no other, as a cinema."""
+    """Refuse a user who names a value that should follow from facts, unless it is a proper name, as of a cinema."""
     text = "\n".join(turn.text for turn in session.turns if isinstance(turn, Speech) and turn.speaker == "user")
     for name, value in preference.values.items():
         facet = phrases()[preference.flow][name]
@@ -142,13 +142,13 @@ _FREQUENT = 0.02
 
 
 class TopicDiversity(NamedTuple):
-    """What many sessions are about (APOLLO, appendix A.2).
+    """The diversity of the topics of sessions (APOLLO, appendix A.2).
 
     Attributes:
-        sessions: How many there are.
-        topics: K, the topics among them.
-        entropy: H / log K: 1 if all topics are as frequent, 0 if there is only one.
-        frequent: Topics that have more than 2 % of the sessions.
+        sessions: The number of sessions.
+        topics: K, the number of their topics.
+        entropy: H / log K: 1 if all topics are equally frequent, 0 if there is only one.
+        frequent: The number of topics with more than 2 % of the sessions.
     """
 
     sessions: int
@@ -158,7 +158,7 @@ class TopicDiversity(NamedTuple):
 
 
 def topic_diversity(topics: Iterable[str]) -> TopicDiversity:
-    """The diversity of sessions, from the topic of each."""
+    """Return the diversity of sessions, from the topic of each."""
     counts = Counter(topics)
     total = counts.total()
     shares = [count / total for count in counts.values()]
