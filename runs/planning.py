@@ -69,11 +69,11 @@ class Drawn:
 def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, draw: random.Random) -> Drawn:
     """Draw scenarios so that each value of each facet occurs as often as its share of the plan, as nearly as possible.
 
-    The same holds for pairs of values of two facets, and for the combinations of the facets with the fewest values, so
-    that facets are not confounded: methods that occur with certain topics only could not be compared. Scenarios are
-    drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties broken at random.
-    So a smaller sample is part of a larger one. Memory holds a small tuple for each scenario of the plan, not the
-    scenario.
+    The same holds for pairs of values of two facets, and for combinations of values of the facets with the highest
+    priority, so that facets are not confounded: methods that occur with certain topics only could not be compared.
+    Scenarios are drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties
+    broken at random. So a smaller sample is part of a larger one. Memory holds a small tuple for each scenario of the
+    plan, not the scenario.
 
     Args:
         scenarios: The whole plan.

@@ -1,4 +1,4 @@
-"""Whether people agree with the judge: a sample for them to label, and the kappas of what they filled in."""
+"""Agreement between people and judges: a sample for people to label, and the kappas of their labels."""
 
 from .items import Group, Item, Scale, Scales, items_of
 from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside

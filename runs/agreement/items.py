@@ -19,7 +19,7 @@ from dialoom.runs.store import RunFile
 
 
 class Group(NamedTuple):
-    """Judgements that are compared together: one metric of one target, of whole conversations or of turns."""
+    """A group of judgements that are compared together: one metric of one target, of conversations or of turns."""
 
     metric: str
     target: str
@@ -31,11 +31,11 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One judgement.
+    """One judgement, as an item to label.
 
     Attributes:
-        id: The scenario's id, metric, target and turn; the same in every judging of the run.
-        judgement: What the judge said of it.
+        id: The scenario's id, metric, target and turn; the same in every set of judgements of the run.
+        judgement: The judgement.
     """
 
     id: str
@@ -43,24 +43,25 @@ class Item:
 
     @property
     def group(self) -> Group:
-        """What it is compared with."""
+        """The group in which the item is compared."""
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
 def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
-    """An episode's items, in the order of its judgements; at last what these come to together, by its recipe."""
+    """Yield an episode's items in the order of its judgements; its recipe's conclusions from them come last."""
     seen: Counter[str] = Counter()
     concluded = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
     for judgement in (*episode.outcome.judgements, *concluded):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
-        # A tree has several rounds at one depth; their judgements keep their order, so counting them is a name.
+        # Rounds of a tree at the same depth share an id; their judgements keep their order, so a number tells them
+        # apart.
         yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
 def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
-    """The position and the id of the scenario that an item's id begins with; `None` if the run has none of it."""
+    """Return the position and the id of the scenario of an item's id; `None` if the run has no such scenario."""
     for end in (place for place, letter in enumerate(item) if letter == "/"):
         if (position := run.position_of(item[:end])) is not None:
             return position, item[:end]
@@ -70,7 +71,7 @@ def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
 def items(
     run: RunFile, judging: str | None, metrics: Collection[str], where: str | None = None
 ) -> Iterator[tuple[Episode, Item]]:
-    """All items of a run in plan order, or those of some metrics, or of scenarios that an expression holds of.
+    """Yield a run's items in plan order, optionally only those of some metrics or of scenarios matching an expression.
 
     Raises:
         RunError: If the run has no judgements of such a metric.
@@ -101,10 +102,11 @@ _LENGTH = 16
 
 
 def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
-    """The digest of the lines that people read to label an item; the same whatever judges have said of it.
+    """Return the digest of the lines that people read to label an item; it does not depend on any judgement.
 
-    It is another one when another branch has become the scenario's conversation, or it was played anew, unless what
-    the item is about, such as its first turns, is the same there.
+    It changes if another branch has become the scenario's conversation, or the scenario was played anew, unless the
+    part
+    that the item is about, such as the first turns, is unchanged.
     """
     judgements = episode.outcome.judgements
     unsaid = tuple(map(_without_a_word, judgements))
@@ -113,12 +115,12 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     outcome = episode.outcome.model_copy(update={"judgements": unsaid})
     lines = [[line.role, line.spoken] for line in WithLabels.of(recipe).judged_lines(outcome, judgement)]
     content = json.dumps(lines, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    # The word before it keeps spreadsheets from taking it for a number.
+    # The prefix keeps spreadsheets from parsing it as a number.
     return f"sha256:{sha256(content).hexdigest()[:_LENGTH]}"
 
 
 def _without_a_word(judgement: Judgement) -> Judgement:
-    """That something was judged, and not how: what people are shown of a conversation may quote a judge."""
+    """Return a judgement without its result: the lines shown to people may quote a judge."""
     return Judgement(metric=judgement.metric, target=judgement.target, turn=judgement.turn, status="unparsed")
 
 
@@ -127,7 +129,7 @@ _VERDICTS = {"yes": 1, "true": 1, "1": 1, "no": 0, "false": 0, "0": 0}
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Whole numbers from `low` to `high`; a verdict is 0 or 1."""
+    """A scale of whole numbers from `low` to `high`; a verdict is 0 or 1."""
 
     low: int
     high: int
@@ -135,18 +137,18 @@ class Scale:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return self.high - self.low + 1
 
     def __str__(self) -> str:
-        # Not `1-5`: a spreadsheet would make a date of it.
+        # Not `1-5`: a spreadsheet would parse it as a date.
         return "yes or no" if self.is_verdict else f"{self.low} to {self.high}"
 
     def parse(self, text: str) -> int:
-        """A label as a value.
+        """Parse a label.
 
         Raises:
-            ValueError: If it is none of the scale's values; the message says which they are.
+            ValueError: If it is not one of the scale's values; the message lists them.
         """
         value = _VERDICTS.get(text.lower()) if self.is_verdict else _whole(text)
         if value is None or not self.low <= value <= self.high:
@@ -159,16 +161,16 @@ VERDICT = Scale(0, 1, is_verdict=True)
 
 
 class Scales:
-    """The scales of a run's metrics: what the recipe says, and what the user says instead.
+    """The scales of a run's metrics: the recipe's, overridden by the user's.
 
     A metric without a scale is a verdict.
 
     Args:
         known: The lowest and the highest score by metric, as in `WithJudging.scales`.
-        given: `METRIC=LOW-HIGH`, which win.
+        given: Overrides of the form `METRIC=LOW-HIGH`.
 
     Raises:
-        RunError: If a given scale cannot be read.
+        RunError: If a given scale cannot be parsed.
     """
 
     def __init__(self, known: Mapping[str, tuple[int, int]], given: Iterable[str] = ()) -> None:
@@ -176,14 +178,14 @@ class Scales:
         self._scales |= dict(map(_given, given))
 
     def of(self, metric: str) -> Scale:
-        """A metric's scale."""
+        """Return a metric's scale."""
         return self._scales.get(metric, VERDICT)
 
     def code(self, judgement: Judgement) -> int | None:
-        """The judge's score as a value of its scale; `None` if there is none.
+        """Return the judge's score as a value of its scale; `None` if there is none.
 
         Raises:
-            RunError: If the score is not on it.
+            RunError: If the score is not on the scale.
         """
         score, scale = judgement.score, self.of(judgement.metric)
         if score is None:
@@ -206,7 +208,7 @@ class Scales:
 
 
 def _whole(text: str) -> int | None:
-    """The whole number that a text is; spreadsheets write 4 as `4.0` at times."""
+    """Parse a whole number; spreadsheets sometimes write 4 as `4.0`."""
     found = re.fullmatch(r"([+-]?\d{1,9})(?:\.0*)?", text, re.ASCII)
     return int(found[1]) if found else None
 

@@ -1,7 +1,7 @@
-"""Kappa: agreement between raters beyond what chance would give, with 95 % intervals.
+"""Kappa: agreement between raters beyond chance, with 95 % intervals.
 
 Cohen's kappa (Cohen 1960) for two raters, also with quadratic weights (Cohen 1968), and Fleiss' kappa (Fleiss 1971) for
-several, all from statsmodels. It is heavy, so it is imported when a kappa is first asked for.
+several, all from statsmodels. Its slow import is deferred to the first kappa.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES
 from dialoom.runs.errors import RunError
 
 Codes = npt.NDArray[np.int64]
-"""An item a row, a rater a column; values from 0, and -1 where a label is missing."""
+"""Labels: a row per item, a column per rater; values from 0, and -1 for a missing label."""
 MISSING = -1
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _WIDTHLESS = 1e-6
-"""The width of an interval that has none but for rounding."""
+"""Width up to which an interval counts as zero but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A kappa and the ends of its 95 % interval.
+    """A kappa and its 95 % interval.
 
-    The ends are `None` where there is no interval that says how sure the kappa is: of fewer than 5 items, and where it
-    would have no width, as at full agreement.
+    The ends are `None` where an interval would not show how certain the kappa is: for fewer than 5 items, and where it
+    would have zero width, as at full agreement.
 
     Attributes:
-        value: At most 1; 0 is what chance would give.
-        skipped: Of the bootstrap's resamples, how many had no kappa and are not in the interval.
+        value: At most 1; 0 is agreement by chance.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
+        skipped: Number of bootstrap resamples in which kappa is undefined, which the interval omits.
     """
 
     value: float
@@ -46,20 +48,21 @@ class Interval:
 
     @classmethod
     def between(cls, value: float, low: float, high: float, n: int, skipped: int = 0) -> Interval:
-        """A kappa of `n` items, with its interval if that tells something."""
+        """Return a kappa of `n` items, with its interval if that is informative."""
         is_telling = n >= FEWEST and high - low > _WIDTHLESS
         return cls(value, low, high, skipped) if is_telling else cls(value, None, None, skipped)
 
 
 Kappa = Interval | None
-"""`None` where there is none: nobody gave a label, or a rater gave one value only, as all do who have one item.
+"""`None` where kappa is undefined or uninformative: there are no labels, or a rater used only one value, as with one
+item.
 
-Kappa is then undefined, or 0 whatever the others say.
+In the latter case it is undefined, or 0 whatever the others say.
 """
 
 
 def require_statistics() -> Any:
-    """The library.
+    """Import and return statsmodels' module.
 
     Raises:
         RunError: If it is not installed; says how to install it.
@@ -74,27 +77,27 @@ def require_statistics() -> Any:
 
 
 def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kappa:
-    """Cohen's kappa of two raters; its interval is asymptotic (Fleiss, Cohen and Everitt 1969), cut off at -1 and 1.
+    """Return Cohen's kappa of two raters with an asymptotic interval (Fleiss, Cohen and Everitt 1969), within [-1, 1].
 
     Args:
         first: One rater's values, from 0 to `size` - 1, or `MISSING`.
         second: The other's, for the same items.
-        size: How many values the scale has.
-        weighted: Whether a disagreement weighs as much as the square of its distance.
+        size: Number of values on the scale.
+        weighted: Whether a disagreement is weighted by the square of its distance.
     """
     table = _table(first, second, size)
     if not _tells(table):
         return None
-    with np.errstate(all="ignore"):  # a test of zero agreement that comes along divides by zero at times
+    with np.errstate(all="ignore"):  # the library's test of zero agreement may divide by zero
         result = require_statistics().cohens_kappa(table, wt="quadratic" if weighted else None)
     value, margin = float(result.kappa), _Z * sqrt(max(float(result.var_kappa), 0.0))
     return Interval.between(value, max(value - margin, -1.0), min(value + margin, 1.0), int(table.sum()))
 
 
 def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = False) -> Kappa:
-    """The mean of the judge's kappas with each annotator, of those that there are; interval by bootstrap over items.
+    """Return the mean of the judge's defined kappas with each annotator; its interval is a bootstrap over items.
 
-    The annotators read the same items, so their kappas are not independent: items are drawn, with all their labels.
+    The annotators label the same items, so their kappas are not independent: items are resampled with all their labels.
     """
     columns = [column for column in annotators.T if _tells(_table(judge, column, size))]
     if not columns:
@@ -111,7 +114,7 @@ def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = Fals
 
 
 def fleiss(labels: Codes, size: int) -> Kappa:
-    """Fleiss' kappa of several raters who all labelled every item; interval by bootstrap over items."""
+    """Return Fleiss' kappa of several raters who all labelled every item; its interval is a bootstrap over items."""
     if len(labels) < 2 or labels.shape[1] < 2 or len(np.unique(labels)) < 2:
         return None
     library = require_statistics()
@@ -125,30 +128,30 @@ def fleiss(labels: Codes, size: int) -> Kappa:
 
 
 def observed(first: Codes, second: Codes) -> float | None:
-    """The share of the items labelled by both on which two raters agree."""
+    """Return the share of equal labels among the items labelled by both raters; `None` without such items."""
     both = (first != MISSING) & (second != MISSING)
     return float((first == second)[both].mean()) if both.any() else None
 
 
 def _tells(table: npt.NDArray[np.int64]) -> bool:
-    """Whether a kappa tells anything of two raters: not if one of them only ever gave one value."""
+    """Return whether kappa is informative for two raters: not if one of them used only one value."""
     return all(np.count_nonzero(table.sum(axis=axis)) > 1 for axis in (0, 1))
 
 
 def _is_defined(table: npt.NDArray[np.int64]) -> bool:
-    """Whether chance alone could have made them disagree: not if both only ever gave one and the same value."""
+    """Return whether kappa is defined for two raters: not if both used only one and the same value."""
     values = (table.sum(axis=0) + table.sum(axis=1)).nonzero()[0]
     return len(values) > 1
 
 
 def _table(first: Codes, second: Codes, size: int) -> npt.NDArray[np.int64]:
-    """How often each pair of values was given to an item that both labelled."""
+    """Return the contingency table of two raters over the items that both labelled."""
     both = (first != MISSING) & (second != MISSING)
     return np.bincount(first[both] * size + second[both], minlength=size * size).reshape(size, size)
 
 
 def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
-    """A statistic of items with a percentile interval; the seed is fixed, so that equal labels give equal intervals."""
+    """Return a statistic of items with a percentile interval; the seed is fixed, so results are reproducible."""
     generator = np.random.default_rng(0)
     draws = (statistic(generator.integers(n, size=n)) for _ in range(RESAMPLES))
     values: Sequence[float] = [value for value in draws if value is not None]

@@ -1,4 +1,4 @@
-"""Labelling one judgement after the other: each label goes into the file that `read_labels` reads, at once."""
+"""Interactive labelling: each label is written at once to the file that `read_labels` reads."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _MOST_KEPT = 8
 
 
 def labels_beside(run: Path) -> Path:
-    """Where the labels of a run stand if nobody says otherwise: beside it."""
+    """Return the default path of a run's labels file, next to the run."""
     return run.with_name(f"{run.stem}.labels.csv")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenLabel:
-    """A label that stands in a file.
+    """A label in a labels file.
 
     Attributes:
-        position: The scenario's.
-        item: What was labelled.
-        label: What was said of it.
-        is_earlier: Whether it was given to an earlier conversation of the scenario: it does not count then.
+        position: The scenario's position.
+        item: The item's id.
+        label: The label.
+        is_earlier: Whether it was given to an earlier conversation of the scenario, so that it does not count.
     """
 
     position: int
@@ -50,13 +50,13 @@ class GivenLabel:
 
 
 class LabelFile:
-    """A labels file that is filled in item by item; what else stands in it stays as it is.
+    """A labels file that is filled in item by item; its other content stays unchanged.
 
-    It may be a sample that was drawn, or begin with nothing: items that it lacks are added to it.
+    It may be a sample that was drawn, or start empty: missing items are added to it.
 
     Args:
-        path: The file; it need not be there yet.
-        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
+        path: The file; it need not exist yet.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
     """
 
     def __init__(self, path: Path, scales: Iterable[str] = ()) -> None:
@@ -64,23 +64,23 @@ class LabelFile:
         self._given = tuple(scales)
 
     def annotators(self) -> list[str]:
-        """Who has a column in it."""
+        """Return the names of the annotators with a column in the file."""
         header, _ = self._read()
         return [title.strip()[len(LABEL) :].strip() for title in header if _is_label(title)]
 
     def items(self) -> list[str]:
-        """The items that stand in it, in their order."""
+        """Return the ids of the items in the file, in its order."""
         header, rows = self._read()
         place = _place(header, ITEM)
         return [cell_text(_cell(row, place)) for row in rows] if place is not None else []
 
     def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
-        """What an annotator has filled in.
+        """Yield an annotator's labels.
 
         Args:
             run: The run.
-            annotator: Who.
-            position: Only labels of this scenario; by default all that are of scenarios of the run.
+            annotator: The annotator's name.
+            position: Only labels of this scenario; by default those of all scenarios of the run.
 
         Raises:
             DataError: If the file cannot be read.
@@ -103,17 +103,17 @@ class LabelFile:
             yield GivenLabel(found[0], id_, written, bool(digest) and known[found[0]].get(id_) != digest)
 
     def put(self, run: RunFile, position: int, item: str, annotator: str, label: str) -> None:
-        """Write a label down, in the place of the one that the annotator has given before.
+        """Write a label, replacing the annotator's earlier one.
 
         Args:
             run: The run.
-            position: The position of the scenario that the item belongs to.
+            position: The position of the item's scenario.
             item: The item's id; it is the same in every set of judgements.
-            annotator: Who labels.
-            label: One of the scale's values; empty to take a label back.
+            annotator: The annotator's name.
+            label: One of the scale's values; empty to remove a label.
 
         Raises:
-            RunError: If there is no such item, it is no value of the scale, or there is no name.
+            RunError: If the item does not exist, the label is not on the scale, or the name is empty.
             DataError: If the file cannot be read.
             OutputError: If it cannot be written.
         """
@@ -142,7 +142,7 @@ class LabelFile:
             self._write(run, header, rows)
 
     def _read(self) -> tuple[list[str], list[list[str]]]:
-        """The header and the rows; of a file that is not there, the columns of a sample."""
+        """Return the header and the rows; for a file that does not exist, the columns of a sample."""
         if not self.path.exists():
             return list(COLUMNS), []
         header, *rows = cells_of(self.path)
@@ -156,11 +156,11 @@ class LabelFile:
 
 
 class Labelled(NamedTuple):
-    """How much of a scenario is labelled.
+    """The labelling progress of a scenario.
 
     Attributes:
-        given: How many of its judgements have a label.
-        wanted: How many are to have one.
+        given: Number of its judgements that have a label.
+        wanted: Number of its judgements that need one.
     """
 
     given: int
@@ -168,25 +168,26 @@ class Labelled(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to label."""
+        """Whether no label is missing."""
         return self.given >= self.wanted
 
 
 _Key = tuple[Signature, Signature, str]
 _kept: dict[_Key, dict[int, Labelled]] = {}
-"""How much was labelled, as long as neither the run's file nor the labels' is another: lists ask page by page."""
+"""Cache of labelling progress, keyed by the signatures of the run and the labels file: lists request it page by page.
+"""
 
 
 def labelled(
     run: RunFile, path: Path, annotator: str, metrics: Sequence[str] = (), judging: str | None = None
 ) -> dict[int, Labelled]:
-    """Return how much an annotator has labelled of the conversations that there are, by the scenario's position.
+    """Return an annotator's labelling progress by the scenario's position, for scenarios with any label.
 
     Args:
         run: The run.
         path: The labels file.
-        annotator: Who labels.
-        metrics: The metrics that are to be labelled; by default all.
+        annotator: The annotator's name.
+        metrics: The metrics to be labelled; by default all.
         judging: The set of judgements whose metrics these are; by default the oldest.
 
     Raises:
@@ -197,7 +198,7 @@ def labelled(
     known = _kept.pop(key, None)
     if known is None:
         known = dict(_counted(run, path, annotator, metrics, judging))
-    _kept[key] = known  # the last in the line of those that go
+    _kept[key] = known  # move to the end: the least recently used entries are evicted first
     while len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
     return dict(known)
@@ -219,21 +220,21 @@ def _counted(
 
 
 def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
-    """The items of a scenario, if it is finished, of all its sets of judgements, the oldest last."""
+    """Yield a finished scenario's items from all its sets of judgements, the oldest set last."""
     for judging in reversed(run.judgement_sets()):
         if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
             yield from ((episode, item) for item in items_of(episode, run.recipe))
 
 
 def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
-    """An item of a finished scenario, of the oldest set of judgements that has it."""
+    """Return an item of a finished scenario, from the oldest set of judgements that has it."""
     if found := [(episode, item) for episode, item in _items(run, position) if item.id == id_]:
         return found[-1]
     raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no such judgement to label", setting="item")
 
 
 def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
-    """Of an item's rows the one of this conversation, else one that does not say of which it is."""
+    """Return the row of this conversation among an item's rows, else one without a digest."""
     return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
 
 
@@ -242,13 +243,13 @@ def _is_label(title: str) -> bool:
 
 
 def _place(header: Sequence[str], title: str) -> int | None:
-    """Where a column is."""
+    """Return a column's index; `None` if there is no such column."""
     wanted = title.lower()
     return next((place for place, each in enumerate(header) if each.strip().lower() == wanted), None)
 
 
 def _column(header: list[str], title: str) -> int:
-    """Where a column is; it is added if it is not there."""
+    """Return a column's index; a missing column is added."""
     if (place := _place(header, title)) is None:
         header.append(csv_cell(title))
         return len(header) - 1

@@ -1,6 +1,6 @@
-"""Reading what people filled in: a CSV file with a column `item` and a column `label:NAME` for each annotator.
+"""Labels files: CSV files with a column `item` and a column `label:NAME` for each annotator.
 
-A column `digest` says of which conversation a row is; where it is empty or missing, of whichever the run has.
+A column `digest` identifies the conversation of a row; where it is empty or missing, the run's current one is meant.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class LabelRow:
 
     Attributes:
         item: The item's id.
-        digest: Of what was read; empty if the file does not say.
-        line: The line on which it stands.
-        cells: The annotators', blank where a label is missing.
+        digest: The digest of the labelled lines; empty if the file does not give it.
+        line: The row's line number.
+        cells: The annotators' labels, blank where one is missing.
     """
 
     item: str
@@ -40,12 +40,12 @@ class LabelRow:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """A labels file.
+    """The content of a labels file.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         annotators: Their names, in the order of their columns.
-        rows: Its rows; of an item several where several conversations of its scenario were labelled.
+        rows: Its rows; an item has several if several conversations of its scenario were labelled.
     """
 
     path: Path
@@ -54,14 +54,14 @@ class Labels:
 
 
 def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
-    """Read a labels file; what the labels mean is for the items' scales to say.
+    """Read a labels file; labels are not checked against their scales here.
 
     Args:
         path: The file.
-        only: Take only these annotators; by default all.
+        only: Read only these annotators; by default all.
 
     Raises:
-        DataError: If it cannot be read, lacks a column, or has an item twice: with the line.
+        DataError: If it cannot be read, lacks a column, or has a duplicate item: with the line.
     """
     text = _text(path)
     delimiter = _delimiter(path, text)
@@ -75,7 +75,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
         item = cell_text(_cell(cells, place))
         labels = tuple(_cell(cells, column) for column in columns.values())
         if not item and not any(cell.strip() for cell in cells):
-            continue  # spreadsheets leave empty rows behind
+            continue  # spreadsheets leave empty rows at the end
         if any(cell.strip() for cell in cells[len(header) :]):
             raise DataError(
                 path, f"{len(cells)} cells under {len(header)} columns; a cell with commas needs quotes", line
@@ -91,7 +91,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
 
 
 def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
-    """Another row of an item, if it is of another conversation; one that does not say of which may be of any."""
+    """Add a row of an item if it is of another conversation; a row without a digest may be of any conversation."""
     known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
     if known is not None:
         raise DataError(path, f"item {row.item!r} stands on line {known.line} already", row.line)
@@ -99,7 +99,7 @@ def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
 
 
 def cells_of(path: Path) -> list[list[str]]:
-    """The cells of a labels file as they stand there, the header first.
+    """Return the cells of a labels file unchanged, the header first.
 
     Raises:
         DataError: If it cannot be read, or has no column `item`.
@@ -109,7 +109,7 @@ def cells_of(path: Path) -> list[list[str]]:
 
 
 def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[str, int]:
-    """The annotators' columns by name."""
+    """Return the indices of the annotators' columns by name."""
     found: dict[str, int] = {}
     for place, title in enumerate(header):
         if not title.strip().lower().startswith(LABEL):
@@ -132,7 +132,7 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
 
 
 def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows with the lines on which they begin; the header first."""
+    """Yield the rows with their line numbers; the header first."""
     csv.field_size_limit(_LARGEST_CELL)  # a cell holds a whole conversation
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
@@ -145,7 +145,7 @@ def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[st
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """What stands between cells: where a comma is a decimal sign, spreadsheets write semicolons."""
+    """Return the delimiter: spreadsheets write semicolons in locales whose decimal sign is a comma."""
     first = text.split("\n", 1)[0].rstrip("\r")
     for delimiter in (",", ";", "\t"):
         if ITEM in (title.strip(' "').lower() for title in first.split(delimiter)):
@@ -163,5 +163,5 @@ def _text(path: Path) -> str:
 
 
 def _cell(cells: Sequence[str], place: int) -> str:
-    """A cell; spreadsheets leave blank ones at the end of a row out."""
+    """Return a cell, stripped; spreadsheets omit blank cells at the end of a row."""
     return cells[place].strip() if place < len(cells) else ""

@@ -26,14 +26,14 @@ from .labels import LabelRow, Labels
 
 @dataclass(frozen=True, slots=True)
 class RaterComparison:
-    """Two raters or more.
+    """The agreement of two or more raters.
 
     Attributes:
-        n: How many items they have in common.
-        kappa: Cohen's or Fleiss'.
+        n: Number of items labelled by all of them.
+        kappa: Cohen's or Fleiss' kappa.
         agreement: The share of equal pairs of labels, 0 to 1; `None` without items.
-        weighted: Cohen's with quadratic weights.
-        is_unordered: Whether there is no such thing: verdicts, and Fleiss'.
+        weighted: Cohen's kappa with quadratic weights.
+        is_unordered: Whether weights do not apply: for verdicts, and for Fleiss' kappa.
     """
 
     n: int
@@ -45,17 +45,17 @@ class RaterComparison:
 
 @dataclass(frozen=True, slots=True)
 class GroupAgreement:
-    """What came of one group.
+    """The agreement within one group of judgements.
 
     Attributes:
         group: Metric, target, and whether by turn.
-        scale: The metric's.
-        cohen: The judge with each annotator.
-        average: The mean of these; n is how many items have a score and a label.
-        averaged: How many annotators' kappas are in that mean.
-        fleiss: Between the annotators, over the items that all of them labelled; `None` for one annotator.
-        missing: Blank labels of each annotator.
-        unscored: Items in the file for which the judge has no score.
+        scale: The metric's scale.
+        cohen: The judge's agreement with each annotator.
+        average: The mean of these; n is the number of items with a score and a label.
+        averaged: Number of annotators' kappas in that mean.
+        fleiss: Agreement between the annotators, over the items that all of them labelled; `None` for one annotator.
+        missing: Number of blank labels of each annotator.
+        unscored: Number of items in the file for which the judge has no score.
     """
 
     group: Group
@@ -70,11 +70,11 @@ class GroupAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLabels:
-    """Labels that were given to another conversation of a scenario than the one that is its outcome now.
+    """Labels that were given to an earlier conversation of a scenario than its current outcome.
 
     Attributes:
-        count: How many labels.
-        scenarios: Whose.
+        count: Number of labels.
+        scenarios: Their scenarios.
     """
 
     count: int = 0
@@ -83,12 +83,12 @@ class EarlierLabels:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What came of a labels file.
+    """The agreement computed from a labels file.
 
     Attributes:
         annotators: Their names.
-        groups: What came of each group.
-        earlier: Labels that are in none of it.
+        groups: The agreement of each group.
+        earlier: Labels that are not counted.
     """
 
     annotators: tuple[str, ...]
@@ -105,20 +105,20 @@ def agreement(
     scales: Iterable[str] = (),
     where: str | None = None,
 ) -> Agreement:
-    """Kappas of a run's judge and the annotators of a labels file. Kappas of different scales are not mixed.
+    """Compute the kappas of a run's judge and the annotators of a labels file; scales are not mixed.
 
     Args:
         run: The run.
-        labels: What people filled in.
+        labels: The labels file.
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all that are in the file.
-        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
-        where: Only judgements of scenarios that this expression holds of.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+        where: Only judgements of scenarios matching this expression.
 
     Raises:
-        DataError: If an item is not the run's, or a label not on its metric's scale: with the line.
-        RunError: If a metric or scale is not known, or statsmodels is not installed.
-        StoreError: If there is no such judging.
+        DataError: If an item does not belong to the run, or a label is not on its metric's scale: with the line.
+        RunError: If a metric or scale is unknown, or statsmodels is not installed.
+        StoreError: If the set of judgements does not exist.
     """
     require_statistics()
     recipe = run.recipe
@@ -144,7 +144,7 @@ _Rows = dict[Group, list[list[int]]]
 def _rows(
     run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
 ) -> tuple[_Rows, EarlierLabels]:
-    """The labelled items, and which labels are of other conversations than the scenarios have now."""
+    """Return the values of the labelled items, and the labels of conversations that are no longer the outcome."""
     rows: _Rows = defaultdict(list)
     left = {(row.item, row.digest): row for row in labels.rows}
     labelled = {row.item for row in labels.rows}
@@ -162,7 +162,7 @@ def _rows(
 
 
 def _earlier(run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None) -> EarlierLabels:
-    """What the rows are that belong to no judgement; a scenario of the run's may have had another conversation."""
+    """Return the labels in rows that match no judgement, which must belong to an earlier conversation of a scenario."""
     count, scenarios = 0, dict[str, None]()
     for row in left:
         found = scenario_of(run, row.item) if row.digest else None
@@ -176,7 +176,7 @@ def _earlier(run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collect
 
 
 def _codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
-    """The labels of an item as values from 0."""
+    """Return the labels of an item as values from 0."""
     codes = []
     for name, cell in zip(labels.annotators, row.cells, strict=True):
         try:
@@ -187,7 +187,7 @@ def _codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
 
 
 def _group(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
-    """All kappas of a group; the rows' first column is the judge."""
+    """Return all kappas of a group; the first column of the rows is the judge."""
     judge, annotators = rows[:, 0], rows[:, 1:]
     each = {name: _pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
     return GroupAgreement(
@@ -250,7 +250,7 @@ _WHAT = (
     "square of its size."
 )
 _SCENARIOS = 5
-"""So many ids are named at the most."""
+"""Maximum number of ids that are listed."""
 _ONE_VALUE = (
     "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
     "undefined, or 0 whatever the others say."
@@ -262,11 +262,11 @@ _NO_INTERVAL = (
 
 
 def table_of(agreement: Agreement, offline: str | None) -> Table:
-    """The kappas, a few rows per metric and target.
+    """Return the kappas as a table, with a few rows per metric and target.
 
     Args:
-        agreement: What came of a labels file.
-        offline: What is to be said of an offline model that played, if one did.
+        agreement: The agreement.
+        offline: The note on offline models, if one played a role.
     """
     table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
     for each in agreement.groups:
@@ -280,7 +280,7 @@ def table_of(agreement: Agreement, offline: str | None) -> Table:
 
 
 def notes(agreement: Agreement) -> list[str]:
-    """What a reader must know of these kappas, and what is not in them."""
+    """Return the notes that explain the kappas and list what they omit."""
     compared = [each for group in agreement.groups for _, each in _comparison_rows(group)]
     kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
     found = [_WHAT]
@@ -298,7 +298,7 @@ def notes(agreement: Agreement) -> list[str]:
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:
-    """Everything as plain values; a kappa or an interval that there is not is null."""
+    """Return the agreement as plain values; a missing kappa or interval is null."""
     return {
         "annotators": list(agreement.annotators),
         "agreement": [
@@ -327,7 +327,7 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
 
 
 def _earlier_line(earlier: EarlierLabels) -> str:
-    """Which labels are of conversations that are not there now, and why."""
+    """Return the note on labels of conversations that are no longer the outcome."""
     shown = ", ".join(earlier.scenarios[:_SCENARIOS]) + (", ..." if len(earlier.scenarios) > _SCENARIOS else "")
     return (
         f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
@@ -337,7 +337,7 @@ def _earlier_line(earlier: EarlierLabels) -> str:
 
 
 def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:
-    """What is missing of a group."""
+    """Yield the notes on a group's missing data."""
     if missing := [f"{name} {count:,}" for name, count in group.missing.items() if count]:
         yield f"{group.group}: cells without a label, left out: {', '.join(missing)}."
     if group.unscored:

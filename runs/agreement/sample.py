@@ -1,4 +1,4 @@
-"""A sample of judgements for people to label: drawn evenly over what was judged, written as CSV, blind to the judge."""
+"""A sample of judgements for people to label: drawn evenly over groups, written as CSV, without the judge's scores."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was written: how many items of each group, and how many judgements have no score and were not drawn."""
+    """The written sample: its items by group, and the number of judgements excluded because they have no score."""
 
     counts: Mapping[Group, int]
     unscored: int
 
     @property
     def n(self) -> int:
-        """All items."""
+        """The number of all items."""
         return sum(self.counts.values())
 
 
@@ -50,23 +50,23 @@ def write_sample(
     scales: Iterable[str] = (),
     where: str | None = None,
 ) -> Sample:
-    """Draw judgements of finished scenarios that have a score, and write them as a CSV file for people to fill in.
+    """Draw judgements with a score from finished scenarios, and write them as a CSV file for people to label.
 
     Args:
         run: The run.
         target: The file; it must not exist.
-        size: How many, shared evenly between metrics, targets, and whole conversations and turns.
-        annotators: A column for each.
-        seed: Of the draw; by default the run's.
+        size: Number of items, divided evenly between metrics, targets, and whole conversations and turns.
+        annotators: Names, each of which gets a column.
+        seed: The seed of the draw; by default the run's.
         judging: The set of judgements; by default the oldest.
         metrics: Only these; by default all.
-        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not say.
-        where: Only of scenarios that this expression holds of.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+        where: Only scenarios matching this expression.
 
     Raises:
-        RunError: If there is nothing to draw from, a scale is not known, or the file exists.
+        RunError: If there is nothing to draw from, a scale is unknown, or the file exists.
         OutputError: If it cannot be written.
-        StoreError: If there is no such judging.
+        StoreError: If the set of judgements does not exist.
     """
     if target.exists() and (target.is_file() or target.is_dir()):
         raise RunError(f"{target} exists, and may hold people's labels; a sample is written to a new file")
@@ -77,18 +77,18 @@ def write_sample(
     drawn, unscored = _drawn(items(run, judging, metrics, where), known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
-    # The items of a metric stand together: it is easier to keep to one scale at a time.
+    # Items of a metric are adjacent: annotators need not switch between scales.
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
     rows = (_row(run, judging, each, known) for each in drawn)
-    # The mark at the beginning (`-sig`) is how a spreadsheet knows that the file is UTF-8.
+    # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
         _dump(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
     return Sample(Counter(each.group for each in drawn), unscored)
 
 
 class _Drawn(NamedTuple):
-    """Where an item that may be drawn is to be found; they sort by group, then as planned."""
+    """The place of an item that may be drawn; sorts by group, then in plan order."""
 
     group: Group
     order: int
@@ -99,26 +99,26 @@ class _Drawn(NamedTuple):
 def _drawn(
     found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
 ) -> tuple[list[_Drawn], int]:
-    """The items that were drawn, and how many could not be, for want of a score."""
+    """Return the items drawn, and the number excluded because they have no score."""
     pools: dict[Group, _Pool] = {}
     unscored = 0
     for order, (episode, item) in enumerate(found):
         if episode.state != "done":
-            continue  # people would judge what was never finished
+            continue  # an unfinished conversation is not labelled
         if scales.code(item.judgement) is None:
             unscored += 1
         else:
             pool = pools.setdefault(item.group, _Pool(size, draw))
             pool.add(_Drawn(item.group, order, episode.id, item.id))
     chosen: list[_Drawn] = []
-    # The smallest first: what one cannot give, the others share.
+    # The smallest pool first: its shortfall is divided among the others.
     for done, (_, pool) in enumerate(sorted(pools.items(), key=lambda each: (len(each[1].held), each[0]))):
         chosen += pool.take((size - len(chosen)) // (len(pools) - done))
     return chosen, unscored
 
 
 class _Pool:
-    """Some of the items of a group, all with the same chance, however many go by (reservoir sampling)."""
+    """A uniform sample of a group's items, by reservoir sampling."""
 
     def __init__(self, size: int, draw: random.Random) -> None:
         self.held: list[_Drawn] = []
@@ -136,7 +136,7 @@ class _Pool:
 
 
 def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> list[str]:
-    """An item's cells, less the annotators'."""
+    """Return an item's cells without the annotators'."""
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
     assert episode is not None, "it was finished when it was drawn, and what is finished stays"
@@ -144,7 +144,7 @@ def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> li
 
 
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
-    """What a labels file says of an item, by `COLUMNS`: all that people need who label it, and not the judge's word."""
+    """Return an item's cells by `COLUMNS`: all that annotators need, without the judge's result."""
     recipe, judgement = run.recipe, item.judgement
     labelled = WithLabels.of(recipe)
     return [
@@ -161,12 +161,12 @@ def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """Plain values as text that people read easily."""
+    """Return plain values as readable text."""
     return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
 
 
 def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """The header and the rows, each with an empty cell per annotator."""
+    """Write the header and the rows, each with an empty cell per annotator."""
     writer = csv.writer(file)
     writer.writerow(map(csv_cell, header))
     writer.writerows([*map(csv_cell, row), *[""] * (len(header) - len(row))] for row in rows)

@@ -21,16 +21,16 @@ _NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "as
 
 @dataclass(frozen=True, slots=True)
 class DescribedDialogue:
-    """One dialogue as descriptions see it.
+    """One dialogue of a described dataset.
 
     Attributes:
-        id: What it is called where it comes from.
-        lines: What was said.
-        ended_by: Why it ended; empty if nobody says.
-        facets: What it is of.
-        preferences: The person's, by name, that it may bring up; empty if nobody says.
-        faults: What the gate found; `None` if it was not asked.
-        languages: For which languages it was asked, as ISO 639 codes.
+        id: Its id in its source.
+        lines: Its messages.
+        ended_by: The reason for its end; empty if unknown.
+        facets: The facets of its scenario.
+        preferences: The person's preferences by name, which may come up in it; empty if unknown.
+        faults: The faults that the gate found; `None` if the gate did not check it.
+        languages: The languages for which the gate checked it, as ISO 639 codes.
         row: The row that it was read from, if it was read from a file.
     """
 
@@ -45,27 +45,27 @@ class DescribedDialogue:
 
     @property
     def text(self) -> str:
-        """All that is said, a line each."""
+        """The content of all lines, one per line."""
         return "\n".join(line.content for line in self.lines)
 
     @property
     def opening(self) -> str:
-        """What the user says first, behind instructions and contexts; where nobody is called so, the first line."""
+        """The user's first line, after instructions and contexts; the first line if no role is named user."""
         said = [line.content for line in self.lines if line.role == "user"]
         return (said or [line.content for line in self.lines] or [""])[0]
 
 
 class Dataset(Protocol):
-    """Dialogues that can be read more than once.
+    """A set of dialogues that can be read more than once.
 
     Attributes:
-        name: What tables call it.
+        name: Its name in tables.
     """
 
     name: str
 
     def dialogues(self) -> Iterator[DescribedDialogue]:
-        """All of them, one at a time."""
+        """Yield all dialogues."""
         ...
 
 
@@ -74,7 +74,7 @@ class RunDataset:
 
     Args:
         file: The run.
-        where: Only those that this expression holds of.
+        where: Only scenarios matching this expression.
     """
 
     def __init__(self, file: RunFile, where: str | None = None) -> None:
@@ -83,7 +83,7 @@ class RunDataset:
         self._where = where
 
     def dialogues(self) -> Iterator[DescribedDialogue]:
-        """In plan order; failed ones as far as they went."""
+        """Yield the dialogues in plan order; failed ones as far as they went."""
         recipe = self._file.recipe
         for episode in selected(self._file, None, self._where):
             scenario = self._file.scenario(recipe, self._file.resolve(episode.id))
@@ -100,11 +100,11 @@ class RunDataset:
 
 
 class SeveralDataset:
-    """Several sets as one.
+    """Several datasets as one.
 
     Args:
-        name: What it is called.
-        parts: The sets.
+        name: Its name in tables.
+        parts: The datasets.
     """
 
     def __init__(self, name: str, parts: Sequence[Dataset]) -> None:
@@ -112,24 +112,25 @@ class SeveralDataset:
         self._parts = parts
 
     def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Those of one set after those of the other."""
+        """Yield the dialogues of one dataset after the other."""
         for part in self._parts:
             yield from part.dialogues()
 
 
 class RowsDataset:
-    """A file of rows, JSON Lines or Parquet, each with a conversation, a text, or texts of whatever names.
+    """A JSON Lines, JSON or Parquet file of rows, each with a conversation, a text, or several named texts.
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
-    (or `from` and `value`), or of rounds as in ALOE's release; TRL's `prompt` with `chosen` or `completion` is one as
-    well. Of any other row (a tree, a pair, a person), whatever is of several words is described by its name.
+    (or `from` and `value`), or of rounds as in ALOE's release; so is TRL's `prompt` with `chosen` or `completion`. Of
+    any
+    other row (a tree, a pair, a person), every string of several words is a line whose role is its key.
 
     Args:
         path: The file.
-        skips_wordless: Pass over rows without words, as folders that somebody else has made may have beside others.
+        skips_wordless: Skip rows without text, which folders from other sources may contain.
 
     Raises:
-        RunError: If there is no such file, or it is of another kind.
+        RunError: If the file does not exist, or is of another kind.
     """
 
     def __init__(self, path: Path, *, skips_wordless: bool = False) -> None:
@@ -139,10 +140,10 @@ class RowsDataset:
         self._skips_wordless = skips_wordless
 
     def dialogues(self) -> Iterator[DescribedDialogue]:
-        """In the file's order.
+        """Yield the dialogues in the file's order.
 
         Raises:
-            DataError: If a row holds neither a conversation nor words.
+            DataError: If a row holds neither a conversation nor text.
             ModuleNotFoundError: For Parquet, if pyarrow is not installed.
         """
         for number, row in self._rows():
@@ -175,11 +176,11 @@ class RowsDataset:
             try:
                 for batch in parquet.ParquetFile(file).iter_batches(500):
                     yield from batch.to_pylist()
-            except (OSError, ValueError) as error:  # pyarrow's own derive from these
+            except (OSError, ValueError) as error:  # pyarrow's errors derive from these
                 raise DataError(self._path, f"no Parquet that can be read: {error}") from error
 
     def _list(self) -> list[Mapping[str, Any]]:
-        """Return the rows of a JSON list, as releases have them."""
+        """Return the rows of a JSON list, the form of some releases."""
         rows = read_json(self._path)
         rows = [rows] if isinstance(rows, dict) else rows
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -201,26 +202,26 @@ class RowsDataset:
 
 
 def whole_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """Each dialogue's id and all that is said in it."""
+    """Yield each dialogue's id and its whole text."""
     for dialogue in dataset.dialogues():
         yield dialogue.id, dialogue.text
 
 
 def first_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """Each dialogue's id and its opening."""
+    """Yield each dialogue's id and its opening."""
     for dialogue in dataset.dialogues():
         yield dialogue.id, dialogue.opening
 
 
 def _is_facet(value: object) -> bool:
-    """Whether something said of a dialogue is short enough to group by."""
+    """Return whether a value is short enough to group dialogues by."""
     if isinstance(value, list):
         return all(isinstance(each, str | int) and _is_facet(each) for each in value)
     return isinstance(value, str | int) and len(str(value)) <= _LONGEST_FACET
 
 
 def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
-    """The lines of a row's conversation, of its text, or of its texts; `None` if it has none of them."""
+    """Return the lines of a row's conversation, of its text, or of its texts; `None` if it has none of them."""
     for key in _CONVERSATIONS:
         if isinstance(row.get(key), list):
             return _said(row[key], "")
@@ -234,7 +235,7 @@ def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
 
 
 def _texts(value: object, name: str) -> Iterator[Line]:
-    """What is of several words anywhere in a row that holds no conversation, each under the name that it has there."""
+    """Yield every string of several words in a row without a conversation, with its key as the role."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _texts(each, str(key))
@@ -261,7 +262,7 @@ def _said(value: Any, speaker: str) -> list[Line]:
 
 
 def _round(both: Mapping[str, Any]) -> list[Line]:
-    """The lines of a round, as ALOE's release has it: of several replies the one that the conversation went on from."""
+    """Return the lines of a round in ALOE's format: of several replies, the one that the conversation went on from."""
     reply = both.get("assistant")
     if isinstance(reply, dict):
         reply = reply.get(str(both.get("chosen")), reply.get("preferred"))

@@ -1,4 +1,4 @@
-"""The description of whatever a path leads to."""
+"""Descriptions of runs, files and folders."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def describe_path(
     trust: Trust | None = None,
     alike: Alike | None = None,
 ) -> Report:
-    """Tables and charts of what is in a dataset.
+    """Describe a dataset in tables and charts.
 
     Args:
-        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens
-            release's layout.
-        against: Runs or files of rows in which copies of its dialogues are looked for.
-        where: Only scenarios of a run that this expression holds of.
-        trust: What of the code that a run names may be used.
-        alike: How texts that mean the same are told, if these are to be looked for.
+        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the layout of the
+            PersonaLens release.
+        against: Runs or files of rows that are searched for in it: their copies are reported.
+        where: Only a run's scenarios matching this expression.
+        trust: The trust in code that a run names.
+        alike: How texts of similar meaning are found, if they are to be reported.
 
     Raises:
-        RunError: If it is none of these, or a library is missing.
-        DataError: Naming the line that cannot be read.
+        RunError: If the path is none of these, or a library is missing.
+        DataError: With the line that cannot be read.
     """
     if (path / "data" / "profile").is_dir():
         if against or where or alike:
@@ -70,26 +70,26 @@ def describe_run(
     trust: Trust | None = None,
     alike: Alike | None = None,
 ) -> Report:
-    """As `describe_path`, of a run that is open."""
+    """Describe an open run, as `describe_path` does."""
     with ExitStack() as opened:
         return _described(RunDataset(file, where), against, opened, trust, alike)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
-    """Put what was found in an exported folder into its card, once; returns the card's path.
+    """Add a description to the card of an exported folder, replacing an earlier one; return the card's path.
 
     Raises:
-        RunError: If it is no exported folder.
+        RunError: If it is not an exported folder.
     """
     return ExportedFolder.of(folder).add_to_card(_section(found))
 
 
 def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
-    """Export, and put what is in the export into its card; returns how many rows were written, by part.
+    """Export a run and add a description of the export to its card; return the number of rows written, by part.
 
     Raises:
         RunError: Before anything is written, if the export has no card, or no rows of dialogues; as `write`, and if its
-            rows hold none.
+            rows hold no dialogues.
     """
     exporter = request.exporter(run.recipe)
     if exporter is not None and exporter.is_folder:
@@ -112,7 +112,7 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
 
 
 def _section(found: Report) -> str:
-    """What of a description stands on a card."""
+    """Return the part of a description that goes into a card."""
     tables = [table for table in found.tables if table.name in _ON_CARDS]
     return markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
@@ -144,5 +144,5 @@ def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
 
 
 def _files_of_rows(folder: Path) -> list[Path]:
-    """Those of a folder that somebody else has made, such as a source or a release, wherever in it they stand."""
+    """Return the data files anywhere in a folder that dialoom has not written, such as a source or a release."""
     return sorted(file for file in folder.rglob("*") if file.suffix in _ROWS and file.is_file())

@@ -1,4 +1,4 @@
-"""What is in a set of dialogues: one reading of it, counted, and the tables and charts of what was counted."""
+"""Statistics of a set of dialogues, collected in one pass, and their tables and charts."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from .lexical import (
 from .people import Combinations, PersonalDatum, Surfacing, finder
 
 MOST_LINES = 50_000
-"""Lines by role of which lexical figures are made; of more, so many are drawn with a seed."""
+"""Maximum number of lines per role for lexical figures; of more, a seeded sample is drawn."""
 
 _COMPARED: Mapping[str, Callable[[DescribedDialogue], str]] = {
     "dialogues": lambda dialogue: dialogue.text,
     "first lines": lambda dialogue: dialogue.opening,
 }
-"""What of dialogues is looked for elsewhere: all that is said, and what is said first."""
+"""The texts of a dialogue that are searched for copies: the whole text, and the opening."""
 
 _SHOWN = 10
 _MOST_VALUES = 200
-"""Values of a facet that are told apart."""
+"""Maximum number of values of a facet that are counted."""
 
 
 @dataclass(slots=True)
 class DialogueCount:
-    """Dialogues, counted in one reading; what is held does not grow with them, but for their different first lines."""
+    """Statistics of dialogues, collected in one pass; memory is bounded but for distinct first lines."""
 
     dialogues: int = 0
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class DialogueCount:
 
     @classmethod
     def of(cls, dialogues: Iterable[DescribedDialogue]) -> DialogueCount:
-        """Count them.
+        """Count dialogues.
 
         Raises:
-            RunError: If a library that looks for copies or personal data is missing.
+            RunError: If a library for copies or personal data is missing.
         """
         counted, find = cls(), finder()
         for dialogue in dialogues:
@@ -124,12 +124,12 @@ class DialogueCount:
 def describe_dialogues(
     dataset: Dataset, against: Sequence[Dataset] = (), alike: Alike | None = None
 ) -> tuple[list[Table], list[Chart]]:
-    """Tables and charts of a set of dialogues.
+    """Return the tables and charts of a set of dialogues.
 
     Args:
         dataset: The dialogues.
-        against: Other sets, such as what is tested on: copies of theirs are looked for.
-        alike: How texts that mean the same are told, if these are to be looked for.
+        against: Other sets, such as test sets, whose copies are searched for.
+        alike: How texts of similar meaning are found, if they are to be reported.
     """
     counted = DialogueCount.of(dataset.dialogues())
     tables = [
@@ -229,7 +229,7 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
 
 
 def _copies(counted: DialogueCount, other: Dataset) -> dict[str, Duplicates]:
-    """What of another set is in the one that was counted."""
+    """Return the copies of another set's texts in the counted one."""
     found = {what: Duplicates() for what in _COMPARED}
     for dialogue in other.dialogues():
         for what, text in _COMPARED.items():

@@ -26,13 +26,13 @@ from dialoom.runs.errors import RunError
 from .dataset import Dataset, first_texts, whole_texts
 
 SAMPLE_WORDS = 7_012
-"""Words of a sample, split at white space: as many as the smallest corpus of LAPS' comparison has."""
+"""Words of a sample, split at white space: the size of the smallest corpus in LAPS' comparison."""
 
 SAMPLES, SEED = 100, 42
-"""How many samples are drawn for each metric, and with which seed."""
+"""Number of samples for each metric, and the seed."""
 
 MOST_COMPARED = 2_000
-"""Texts of which Self-BLEU compares each with all others; of more, so many are drawn."""
+"""Maximum number of texts that Self-BLEU compares; of more, a sample is drawn."""
 
 _ORDERS = (1, 2, 3, 4)
 _ROOM = 2**62
@@ -43,16 +43,17 @@ Grams = Counter[tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class LexicalDiversity:
-    """How varied some texts are.
+    """The lexical diversity of texts.
 
     Attributes:
-        texts: How many there are.
-        words: Of how many words, split at white space (`published`) or letters and digits (`varied`).
-        dist_1: Different words of all words, 0 to 1; `None`, as for all others, where there is nothing to measure.
-        dist_2: Different pairs of words of all pairs.
+        texts: Number of texts.
+        words: Number of words, split at white space (`published`) or as runs of letters and digits (`varied`).
+        dist_1: Share of distinct words among all words, 0 to 1; this and the others are `None` if there is nothing to
+            measure.
+        dist_2: Share of distinct pairs of words among all pairs.
         ent_4: Entropy of the sequences of four words, in nats.
-        self_bleu: How like each text is to the others, 0 to 1.
-        compared: Texts that Self-BLEU was made of.
+        self_bleu: Similarity of each text to the others, 0 to 1.
+        compared: Number of texts that Self-BLEU compares.
     """
 
     texts: int
@@ -65,10 +66,10 @@ class LexicalDiversity:
 
 
 def published(texts: Sequence[str]) -> LexicalDiversity:
-    """Table 10 of PersonaLens, as published figures are made: means over samples of 7,012 words.
+    """Return the figures as in table 10 of PersonaLens: means over samples of 7,012 words.
 
     Dist-n: lower case, without full stops and line breaks, split at single blanks. Ent-4: `lower().rstrip("2").split()`
-    (theirs). Self-BLEU: BLEU-4 of each text's letters against those of all others of the sample.
+    (their code). Self-BLEU: BLEU-4 of each text's characters against those of all others of the sample.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:
@@ -93,7 +94,7 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
 
 
 def varied(texts: Sequence[str]) -> LexicalDiversity:
-    """The same of words in lower case, over all texts; Self-BLEU over at most 2,000 of them, drawn with a seed."""
+    """Return the figures of lower-case words over all texts; Self-BLEU over a seeded sample of at most 2,000 texts."""
     split = [tuple(_WORD.findall(text.lower())) for text in texts]
     split = [words for words in split if words]
     chosen = split if len(split) <= MOST_COMPARED else random.Random(SEED).sample(split, MOST_COMPARED)
@@ -109,27 +110,28 @@ def varied(texts: Sequence[str]) -> LexicalDiversity:
 
 
 def distinct(texts: Iterable[Sequence[str]], n: int) -> float | None:
-    """Different n-grams of all n-grams (Li et al. 2016); none goes from one text to the next."""
+    """Return the share of distinct n-grams among all n-grams (Li et al. 2016); none spans two texts."""
     grams = _counted(texts, n)
     return len(grams) / grams.total() if grams else None
 
 
 def entropy(texts: Iterable[Sequence[str]], n: int) -> float | None:
-    """Entropy of the n-grams' counts, in nats (Zhang et al. 2018)."""
+    """Return the entropy of the n-grams' counts, in nats (Zhang et al. 2018)."""
     grams = _counted(texts, n)
     total = grams.total()
     return math.fsum(count / total * math.log(total / count) for count in grams.values()) if total else None
 
 
 def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
-    """The mean BLEU-4 of each text against all others (Zhu et al. 2018); `None` of fewer than two.
+    """Return the mean BLEU-4 of each text against all others (Zhu et al. 2018); `None` for fewer than two.
 
     Weights 1/4, the reference of the closest length, and 0.1 in place of no match (Chen and Cherry 2014, method 1).
-    What a text's n-gram may count for at most is the highest count of any other text: of each n-gram the two highest
-    counts are enough to know that, so that it takes time in proportion to the texts.
+    An n-gram's count is clipped to its highest count in any other text: the two highest counts of each n-gram are
+    enough
+    to compute that, so it takes time linear in the texts' length.
 
     Args:
-        texts: Each a sequence of words, or a string for its letters.
+        texts: Each a sequence of words, or a string for its characters.
     """
     if len(texts) < 2:
         return None
@@ -149,13 +151,13 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
 def _matches(
     texts: Sequence[NDArray[np.int64]], lengths: NDArray[np.int64], n: int, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Of each text: how many of its n-grams others have as well, counted no oftener than they do; and how many it has.
+    """Return, for each text, the clipped number of its n-grams found in others, and the number of all its n-grams.
 
     Args:
         texts: Sequences of numbers below `size`.
-        lengths: Of each.
+        lengths: The length of each.
         n: The order.
-        size: Of the alphabet.
+        size: The size of the alphabet.
     """
     all_ = np.maximum(lengths - n + 1, 0)
     grams = [_windows(text, n) for text in texts if len(text) >= n]
@@ -182,7 +184,7 @@ def _windows(text: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64]:
-    """A number for each n-gram, equal for equal ones, that leaves room for the number of its owner beside it."""
+    """Return a number for each n-gram, equal for equal ones, small enough to be combined with its owner's number."""
     codes, span = grams[:, 0], size
     for place in range(1, grams.shape[1]):
         if span * size * owners >= _ROOM:
@@ -193,7 +195,7 @@ def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64
 
 
 def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """BLEU's penalty: the other text whose length is nearest (the shorter of two) is longer."""
+    """Return BLEU's brevity penalty: below 1 if the other text of the nearest length (the shorter of two) is longer."""
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
     found = {}
@@ -205,11 +207,11 @@ def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _sample(texts: Sequence[str], drawing: random.Random) -> list[str]:
-    """Texts in a random order until there are 7,012 words; the last one is cut."""
+    """Return texts in random order up to 7,012 words; the last one is cut."""
     taken: list[str] = []
     left = SAMPLE_WORDS
     for text in drawing.sample(texts, len(texts)):
-        words = text.split(None, left)  # no more of a long text than is taken
+        words = text.split(None, left)  # no more words of a long text than are taken
         if len(words) >= left:
             return [*taken, " ".join(words[:left])]
         taken.append(text)
@@ -232,10 +234,10 @@ def _ent_words(text: str) -> list[str]:
 HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
 
 NEAR = 0.8
-"""Texts are near-duplicates if at least this share of their word sequences is in both (Jaccard)."""
+"""Texts are near-duplicates if they share at least this fraction of their shingles (Jaccard)."""
 
 SHINGLE = 4
-"""Words of a sequence."""
+"""Number of words in a shingle."""
 
 _PERMUTATIONS = 128
 _TOKEN = re.compile(r"[^\W_]+")
@@ -244,13 +246,13 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class Duplicates:
-    """What was found of one set of texts against another, or within itself.
+    """The copies of one set of texts found in another, or within itself.
 
     Attributes:
-        texts: How many were looked at.
-        exact: Those that are in the other set word for word (or stood in their own before).
-        near: Those of which a near-duplicate is there, but no exact one.
-        pairs: The first few, by their ids.
+        texts: Number of texts searched for.
+        exact: Number of exact copies in the other set (or earlier in the same set).
+        near: Number of texts with a near-duplicate, but no exact copy.
+        pairs: The first few pairs, by their ids.
     """
 
     texts: int = 0
@@ -259,7 +261,7 @@ class Duplicates:
     pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def found(self, text: str, other: str, *, is_exact: bool) -> None:
-        """Count one."""
+        """Count a copy."""
         self.exact += is_exact
         self.near += not is_exact
         if len(self.pairs) < _SHOWN:
@@ -267,12 +269,12 @@ class Duplicates:
 
 
 class TextIndex:
-    """Texts by what they say, so that copies of them are found: MinHash with locality-sensitive hashing (datasketch).
+    """An index of texts for finding copies: MinHash with locality-sensitive hashing (datasketch).
 
-    How alike two texts are is estimated from 128 hashes each, with a standard error of at most 0.045.
+    The similarity of two texts is estimated from 128 hashes each, with a standard error of at most 0.045.
 
     Attributes:
-        within: What was found among the texts of the set itself.
+        within: The copies among the texts of the set itself.
 
     Raises:
         RunError: If datasketch is not installed.
@@ -291,7 +293,7 @@ class TextIndex:
         self.within = Duplicates()
 
     def add(self, id_: str, text: str) -> None:
-        """A text of the set: looked for among those before it, which it joins if it is another."""
+        """Search for a text of the set among those before it, and add it unless it is an exact copy."""
         digest, minhash = self._compared(id_, text, self.within)
         if minhash is not None:
             key = f"{len(self._hashes)} {id_}"
@@ -299,17 +301,17 @@ class TextIndex:
             self._lsh.insert(key, minhash)
 
     def look_for(self, id_: str, text: str, found: Duplicates) -> None:
-        """A text of another set, looked for in this one."""
+        """Search for a text of another set in this one."""
         self._compared(id_, text, found)
 
     def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
-        """Count a text; gives what it is known by, its hashes being `None` if it is empty or is there already."""
+        """Count a text and return its digest and its hashes, which are `None` if it is empty or an exact copy."""
         found.texts += 1
         words = _words(text)
         digest = _digest(words)
         if not words:
             return digest, None
-        if (same := self._exact.get(digest)) is not None:  # it stands for all that are equal to it
+        if (same := self._exact.get(digest)) is not None:  # it represents all texts equal to it
             found.found(id_, same, is_exact=True)
             return digest, None
         minhash = self._minhash(words)
@@ -333,29 +335,29 @@ def _digest(words: Sequence[str]) -> bytes:
 
 
 def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Sequences of four words; a shorter text is one of its own."""
+    """Yield the sequences of four words; a shorter text is a single sequence."""
     for start in range(max(1, len(words) - SHINGLE + 1)):
         yield words[start : start + SHINGLE]
 
 
 LEAST = 0.9
-"""Texts are alike from this cosine of their embeddings on, where nothing else is said."""
+"""Default cosine of embeddings from which texts are alike."""
 
 MOST_TEXTS = 10_000
-"""Of more texts of a set the first ones are compared: each is compared with all before it."""
+"""Maximum number of texts of a set that are compared, the first ones: each is compared with all before it."""
 
 _AT_ONCE = 64
 
 
 class Alike:
-    """How texts that mean the same are told.
+    """Detection of texts with similar meaning.
 
     Args:
         embedder: `lexical`, or `st:MODEL` of sentence-transformers.
         least: The cosine from which texts are alike, 0 to 1.
 
     Raises:
-        RunError: If there is no such embedder, its library is missing, or the number is none.
+        RunError: If the embedder is unknown, its library is missing, or the cosine is invalid.
     """
 
     def __init__(self, embedder: str, least: float = LEAST) -> None:
@@ -369,7 +371,7 @@ class Alike:
 
     @classmethod
     def wanted(cls, embedder: str | None, least: float | None) -> Alike | None:
-        """What is asked for; `None` without an embedder.
+        """Return the detector that options ask for; `None` without an embedder.
 
         Raises:
             RunError: As for the class, and if a cosine is given without an embedder.
@@ -379,7 +381,7 @@ class Alike:
         return None if embedder is None else cls(embedder, LEAST if least is None else least)
 
     def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
-        """Dialogues and first lines that are like one before them, or like one of another set.
+        """Return the table of dialogues and first lines that resemble an earlier one, or one of another set.
 
         Raises:
             RunError: If the model cannot be loaded.
@@ -406,7 +408,7 @@ class Alike:
     def _compared(
         self, texts: Iterable[tuple[str, str]], index: VectorIndex, ids: list[str], *, joins: bool
     ) -> Duplicates:
-        """Each text against those in the index, which it then joins if it is to."""
+        """Compare each text with those in the index; add it to the index if `joins`."""
         found = Duplicates()
         for id_, vector in self._embedded(texts):
             found.texts += 1

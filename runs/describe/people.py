@@ -1,4 +1,4 @@
-"""People in a dataset: their tables, realistic personal data, surfaced preferences, and missing facet combinations."""
+"""Statistics of people in a dataset: census tables, personal data, surfaced preferences, empty combinations."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .lexical import HOW_TO_INSTALL, SAMPLE_WORDS, SAMPLES, published, varied
 
 
 def describe_release(folder: Path) -> list[Table]:
-    """The tables of a release.
+    """Return the tables of a release.
 
     Raises:
-        DataError: If it is none, or a file of it is broken.
+        DataError: If it is not a release, or one of its files is malformed.
     """
     release = PersonaLensRelease(folder)
     census = Census.of(release)
@@ -49,7 +49,7 @@ def _tasks(census: Census) -> Table:
 
 
 def _demographics(census: Census) -> list[Table]:
-    """Tables 6 and 7; regions are those of birth."""
+    """Return tables 6 and 7; regions are those of birth."""
     tables = []
     for key, counts in census.demographics.items():
         title = f"{key.replace('_', ' ').capitalize()} of {census.people:,} people (tables 6 and 7)"
@@ -103,23 +103,23 @@ _KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
 _CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
 _FICTIONAL = re.compile(r"555[ -]?01\d\d")
-"""American numbers that are kept for fiction."""
+"""American telephone numbers reserved for fiction."""
 
 
 class PersonalDatum(NamedTuple):
-    """Something found in a text: what kind it is, and the words."""
+    """Personal data found in a text: its kind, and the text."""
 
     kind: str
     text: str
 
     @property
     def masked(self) -> str:
-        """Enough to find it again, and no more."""
+        """The text shortened to what is needed to find it again."""
         return f"{self.text[:3]}…{self.text[-2:]}"
 
 
 def finder() -> Callable[[str], Iterator[PersonalDatum]]:
-    """What finds personal data in a text.
+    """Return a function that finds personal data in a text.
 
     Raises:
         RunError: If the libraries are not installed.
@@ -158,12 +158,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(slots=True)
 class Surfacing:
-    """Of many dialogues' preferences.
+    """Statistics of the preferences that come up in dialogues.
 
     Attributes:
-        preferences: How many there are, over all dialogues.
-        first: How many come up first in a turn (from 1), by the role that says them.
-        turns: Of how many dialogues each turn is there.
+        preferences: Number of preferences over all dialogues.
+        first: Number of preferences that first come up in a turn (from 1), by the role that states them.
+        turns: Number of dialogues that have each turn.
     """
 
     preferences: int = 0
@@ -171,7 +171,7 @@ class Surfacing:
     turns: Counter[int] = field(default_factory=Counter)
 
     def add(self, lines: Sequence[Line], preferences: Mapping[str, str]) -> None:
-        """Take in a dialogue. A turn is a line of the user's and what follows until the next."""
+        """Count a dialogue. A turn is a line of the opening role and all lines until its next."""
         open_ = {name: _values(text) for name, text in preferences.items()}
         open_ = {name: values for name, values in open_.items() if values}
         self.preferences += len(open_)
@@ -186,30 +186,30 @@ class Surfacing:
 
     @property
     def surfaced(self) -> int:
-        """How many come up at all."""
+        """The number of preferences that come up at all."""
         return sum(found.total() for found in self.first.values())
 
 
 def _values(text: str) -> list[str]:
-    """The values of a preference, each as its words; one that is told in a sentence is not looked for."""
+    """Return the values of a preference as words; one of more than six words is not searched for."""
     split: Iterable[list[str]] = (_WORD.findall(part.casefold()) for part in text.split(";"))
     return [" ".join(words) for words in split if 0 < len(words) <= 6]
 
 
 MOST_VALUES = 20
-"""A facet of more values tells dialogues apart rather than sorts of them, and is left out."""
+"""A facet with more values distinguishes single dialogues rather than kinds of them, and is left out."""
 
 _SHOWN = 3
 
 
 @dataclass(slots=True)
 class Combinations:
-    """The values of facets that have come up, and which of them together.
+    """The values of facets that occur, and their combinations.
 
     Attributes:
-        dialogues: How many were looked at.
-        values: Of each facet, in the order in which they came up; `None` once they are too many.
-        met: The pairs of values of each two facets.
+        dialogues: Number of dialogues.
+        values: The values of each facet, in the order of occurrence; `None` once they are too many.
+        met: The pairs of values of each two facets that occur together.
     """
 
     dialogues: int = 0
@@ -217,7 +217,7 @@ class Combinations:
     met: dict[tuple[str, str], set[tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, facets: Mapping[str, Any]) -> None:
-        """Those of one dialogue; it may have several values of one facet."""
+        """Count the facets of one dialogue, which may have several values of a facet."""
         self.dialogues += 1
         told = {name: [str(each) for each in _several(value)] for name, value in facets.items() if value is not None}
         for name, values in told.items():
@@ -231,7 +231,7 @@ class Combinations:
             self.met.setdefault((one, other), set()).update(itertools.product(told[one], told[other]))
 
     def table(self) -> Table:
-        """A row for each two facets of which some combination is empty."""
+        """Return a table with a row for each two facets of which some combination does not occur."""
         columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
         table = Table("combinations", "Combinations that no dialogue has", columns)
         compared = 0

@@ -1,4 +1,4 @@
-"""Taking a run away: rows as JSONL or Parquet, or a folder of files; written beside their place, moved when whole."""
+"""Exports of runs: rows as JSONL or Parquet, or a folder of files; written to a temporary path, moved when complete."""
 
 from .rows import DIALOGUES, Encoding, ExportRequest, Soundness, dialogue, formats, provenance
 from .writing import export, write

@@ -1,4 +1,4 @@
-"""A dataset's card: how it was made, in words that go with the file wherever it is copied."""
+"""Dataset cards: the provenance of an export as text that accompanies the file."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Card:
     """The card of an export.
 
     Args:
-        rows: What was exported.
-        files: What each file holds.
-        splits: The file of each split, where there are splits.
-        total: What all files hold together, where they are a format's own and not one after the other.
+        rows: The exported rows.
+        files: The count of each file.
+        splits: The file of each split, if there are splits.
+        total: The total count, where the files are a format's own and not consecutive parts.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Card:
         self._total = total
 
     def text(self) -> str:
-        """The card as Markdown, equal for equal runs: it says nothing of the time or the machine."""
+        """Return the card as Markdown; equal runs give equal cards, without time or machine."""
         parts = (
             self._front_matter(),
             self._title(),
@@ -80,7 +80,7 @@ class Card:
         return [*self._files.values()] if self._total is None else [self._total]
 
     def _front_matter(self) -> Iterator[str]:
-        """What dataset hubs and `datasets.load_dataset` read."""
+        """Yield the front matter that dataset hubs and `datasets.load_dataset` read."""
         recipe, exporter = self._rows.recipe, self._rows.exporter
         front: dict[str, Any] = {
             "pretty_name": f"{recipe.name}: {self._rows.request.format}",
@@ -102,7 +102,7 @@ class Card:
         return [{"config_name": "default", "data_files": files}]
 
     def _own_configs(self) -> list[dict[str, Any]]:
-        """One for each folder or file at the top; several where its rows are of several shapes, which do not mix."""
+        """Return a configuration for each top-level folder or file; several if the shapes of its rows differ."""
         shapes: dict[tuple[str, frozenset[str]], list[str]] = {}
         for name, count in self._files.items():
             top = name.partition("/")[0].partition(".")[0]
@@ -148,7 +148,7 @@ class Card:
             yield ""
 
     def _shortcuts(self) -> Iterator[str]:
-        """Of a preference dataset, what separates its replies without the person, and who wrote them."""
+        """Yield what separates the replies of a preference dataset without the person, and which models wrote them."""
         table = shortcut_table(self._rows.pairs)
         if table is None:
             return
@@ -191,7 +191,7 @@ class Card:
         yield ""
 
     def _run_options(self) -> dict[str, str]:
-        """The run's options; of a path only the last part, as the rest is of the machine it was made on."""
+        """Return the run's options; of a path only the last part, since the rest belongs to the machine."""
         fields = self._rows.recipe.options_type.model_fields
         shown = {}
         for name, value in self._rows.run.config.options.items():
@@ -227,12 +227,12 @@ class Card:
 
 
 def _size(rows: int) -> str:
-    """The hub's word for so many rows."""
+    """Return the hub's size category for a number of rows."""
     return next((name for bound, name in _SIZES if rows < bound), "n>10M")
 
 
 def _is_path(annotation: Any) -> bool:
-    """Whether an option's type is a path, or holds one."""
+    """Return whether an option's type is a path, or contains one."""
     return annotation is Path or any(map(_is_path, get_args(annotation)))
 
 

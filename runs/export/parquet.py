@@ -1,7 +1,7 @@
-"""Rows as a Parquet file: a schema that fits every row, found in a first reading; row groups written in a second one.
+"""Rows as a Parquet file: a first pass finds a schema that fits every row, a second one writes row groups.
 
-The schema says what JSON leaves open. What is absent in some rows is null there; verdicts and numbers in one
-place (as in judgements) become numbers, true as 1 and false as 0.
+The schema settles what JSON leaves open. A field that is absent in some rows is null there; verdicts and numbers in the
+same field (as in judgements) become numbers, true as 1 and false as 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NUMBERS = {"verdict", "whole number", "number"}
 
 
 class Column:
-    """What has been seen in one place of all rows: kinds of values, and the places within them."""
+    """The kinds of values, and the nested fields, seen in one field over all rows."""
 
     def __init__(self) -> None:
         self.kinds: set[str] = set()
@@ -50,10 +50,10 @@ class Column:
                 self.element.see(inner)
 
     def type(self, arrow: Any, place: str = "a row") -> Any:
-        """The Arrow type that holds all of it.
+        """Return the Arrow type that holds all values.
 
         Raises:
-            RunError: If values of different kinds stand in one place.
+            RunError: If values of incompatible kinds occur in one field.
         """
         if self.kinds == {"object"}:
             inner = [(name, column.type(arrow, f"{name!r} of {place}")) for name, column in self.fields.items()]
@@ -71,7 +71,7 @@ class Column:
         )
 
     def fit(self, value: Any) -> Any:
-        """A value as the type takes it."""
+        """Convert a value to the column's type."""
         if value is None or (isinstance(value, dict) and not self.fields):
             return None
         if isinstance(value, dict):
@@ -83,10 +83,10 @@ class Column:
 
 
 def check_installed() -> None:
-    """Raise an error that says what to install, before any work is done.
+    """Check that pyarrow is installed, before any work is done.
 
     Raises:
-        RunError: If pyarrow is not there.
+        RunError: If it is not.
     """
     try:
         importlib.import_module("pyarrow.parquet")
@@ -95,7 +95,7 @@ def check_installed() -> None:
 
 
 def columns_of(rows: Iterable[Any]) -> Column:
-    """The shape that all rows share."""
+    """Return the schema that all rows share."""
     column = Column()
     for row in rows:
         column.see(row)
@@ -103,10 +103,10 @@ def columns_of(rows: Iterable[Any]) -> Column:
 
 
 def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
-    """Write rows that `shape` has seen.
+    """Write rows that were used to build `shape`.
 
     Raises:
-        RunError: If they are no objects, or not of one shape.
+        RunError: If they are not objects, or not of one schema.
     """
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     if shape.kinds != {"object"} or not shape.fields:

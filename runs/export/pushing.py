@@ -1,4 +1,4 @@
-"""Exported folders and uploading them to a dataset hub."""
+"""Exported folders, and their upload to a dataset hub."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ExportedFolder:
     """An exported folder.
 
     Attributes:
-        path: Where it is.
-        files: The data files that its card names, relative to it.
-        licence: As the card states it.
+        path: Its path.
+        files: The data files named in its card, relative to it.
+        licence: The licence stated in the card.
     """
 
     path: Path
@@ -35,10 +35,10 @@ class ExportedFolder:
 
     @classmethod
     def of(cls, path: Path) -> ExportedFolder:
-        """The folder at a path.
+        """Read the exported folder at a path.
 
         Raises:
-            RunError: If it has no card, or the card names a file that is not there or lies elsewhere.
+            RunError: If it has no card, or the card names a file that does not exist or lies outside the folder.
         """
         card = path / CARD
         if not card.is_file():
@@ -50,18 +50,18 @@ class ExportedFolder:
         return cls(path, tuple(_named(path, front)), str(front.get("license", "unknown")))
 
     def add_to_card(self, text: str) -> Path:
-        """Put a section into the card, in place of the one that was put there before; returns the card's path."""
+        """Add a section to the card, replacing an earlier one; return the card's path."""
         add_section(self.path / CARD, text)
         return self.path / CARD
 
 
 def card_beside(target: Path) -> Path:
-    """The card of an export that is one file."""
+    """Return the path of the card of a single-file export."""
     return target.with_name(f"{target.stem}.card.md")
 
 
 def add_section(card: Path, text: str) -> None:
-    """Put what is in an export into its card, in place of what was put there before.
+    """Add a description to an export's card, replacing an earlier one.
 
     Raises:
         OutputError: If it cannot be written.
@@ -72,7 +72,7 @@ def add_section(card: Path, text: str) -> None:
 
 
 def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
-    """The data files of a card's configurations."""
+    """Return the data files of a card's configurations."""
     paths: list[Path] = []
     for place, config in _listed(front.get("configs"), "configs"):
         if not isinstance(config, dict):
@@ -93,7 +93,7 @@ def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
 
 
 def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
-    """What a key of a card holds, one or several, each with its place."""
+    """Return the values under a key of a card, one or several, each with its place."""
     several = value if isinstance(value, list) else [] if value is None else [value]
     return [(f"{place}.{number}", each) for number, each in enumerate(several)]
 
@@ -103,14 +103,14 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What is handed over, or would be.
+    """An upload, or its preview.
 
     Attributes:
-        folder: Where the files lie.
+        folder: The folder of the files.
         repository: `OWNER/NAME`.
-        files: The card first, then what it names, relative to the folder.
-        licence: As the card states it.
-        url: Where it is now; `None` if nothing was sent.
+        files: The card, then the files that it names, relative to the folder.
+        licence: The licence stated in the card.
+        url: The address of the uploaded dataset; `None` if nothing was sent.
     """
 
     folder: Path
@@ -121,27 +121,27 @@ class Push:
 
     @property
     def bytes(self) -> int:
-        """How large the files are together."""
+        """The total size of the files, in bytes."""
         return sum((self.folder / file).stat().st_size for file in self.files)
 
 
 def pushed(
     folder: Path, repository: str, *, is_sent: bool = False, is_public: bool = False, endpoint: str | None = None
 ) -> Push:
-    """Hand an exported folder to a dataset hub (Hugging Face's, or one that speaks the same).
+    """Upload an exported folder to a dataset hub (Hugging Face's, or a compatible one).
 
-    The token is huggingface_hub's own matter (`HF_TOKEN`, or `hf auth login`).
+    huggingface_hub handles the token (`HF_TOKEN`, or `hf auth login`).
 
     Args:
-        folder: With a card, as an export with a test share writes one.
-        repository: `OWNER/NAME`; made if it is not there.
-        is_sent: Whether to send it; otherwise it is only said what would be sent.
-        is_public: Whether a repository that is made may be seen by all.
+        folder: A folder with a card, such as an export with a test share.
+        repository: `OWNER/NAME`; created if it does not exist.
+        is_sent: Whether to upload; otherwise the upload is only previewed.
+        is_public: Whether a newly created repository is public.
         endpoint: The hub's address; by default Hugging Face's.
 
     Raises:
-        RunError: If there is no card, it names a file that is not there or lies elsewhere, the name is none, or the hub
-            refuses or cannot be reached.
+        RunError: If there is no card, it names a file that does not exist or lies outside the folder, the repository's
+            name is invalid, or the hub refuses or cannot be reached.
     """
     if not _REPOSITORY.fullmatch(repository):
         raise RunError(f"repository {repository!r} is no name; give OWNER/NAME", setting="repository")
@@ -161,7 +161,7 @@ def pushed(
             allow_patterns=[file.as_posix() for file in push.files],
             commit_message="Exported by dialoom",
         )
-    except Exception as error:  # the client's own errors, and those of the library that it calls the hub with
+    except Exception as error:  # errors of the client and of its HTTP library
         told = f"the hub took nothing: {_first_line(error)}; {folder} stays as it is, and can be pushed again"
         raise RunError(f"{repository}: {told}") from error
     return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))

@@ -1,4 +1,4 @@
-"""Export requests, checked against the recipe, and the rows that answer them in plan order."""
+"""Export requests, checked against the recipe, and their rows in plan order."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ DIALOGUES = "dialogues"
 Soundness = Literal["sound", "faulty"]
 Encoding = Literal["jsonl", "parquet"]
 INCLUDED = ("facets", "scores")
-"""What every row can be given besides what its format says."""
+"""Optional fields of every row besides those of its format."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What is wanted.
+    """The options of an export.
 
     Attributes:
         format: One of `formats`.
         judging: The set of judgements; by default the oldest.
-        encoding: How rows are written.
+        encoding: The file encoding of rows.
         test_share: The share of, say, the personas whose rows become the test split; `None` for no split.
         options: The format's own options, by the names of their fields.
-        where: Only scenarios that this expression holds of.
-        include: What each row has besides what its format says: `facets`, `scores`.
-        only: Only dialogues that are `sound`, or only those that are `faulty`.
+        where: Only scenarios matching this expression.
+        include: Additional fields of each row: `facets`, `scores`.
+        only: Only `sound` dialogues, or only `faulty` ones.
         without: Kinds of faults whose dialogues are left out.
-        license: What the card states, by the hub's name, such as `cc-by-nc-4.0`; `None`: that it is unknown.
+        license: The licence stated in the card, by the hub's name, such as `cc-by-nc-4.0`; `None` for unknown.
     """
 
     format: str = DIALOGUES
@@ -57,10 +57,10 @@ class ExportRequest:
     without: Collection[str] = ()
 
     def exporter(self, recipe: Recipe) -> Exporter | None:
-        """The recipe's exporter of the format; `None` for the dialogues that every recipe has.
+        """Return the recipe's exporter of the format; `None` for `dialogues`, which every recipe has.
 
         Raises:
-            RunError: If there is no such format, or it cannot do what is asked.
+            RunError: If the format is unknown, or does not support the options.
         """
         exporter = WithExports.of(recipe).exporters().get(self.format)
         if exporter is None and self.format != DIALOGUES:
@@ -79,7 +79,7 @@ class ExportRequest:
         return exporter
 
     def makes_folder(self, recipe: Recipe) -> bool:
-        """Whether it is written as a folder, of splits or of the format's own files, and not as one file.
+        """Return whether the export is a folder, of splits or of the format's own files, rather than one file.
 
         Raises:
             RunError: As `exporter`.
@@ -88,10 +88,10 @@ class ExportRequest:
         return self.test_share is not None or (exporter is not None and exporter.is_folder)
 
     def parsed_options(self, recipe: Recipe) -> ExportOptions | None:
-        """The options as the exporter takes them.
+        """Return the options validated for the exporter; `None` if it has none.
 
         Raises:
-            RunError: If the format does not have an option, or a value is wrong.
+            RunError: If the format does not have an option, or a value is invalid.
         """
         exporter = self.exporter(recipe)
         known = exporter.options.model_fields if exporter and exporter.options else {}
@@ -111,7 +111,7 @@ class ExportRequest:
             raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
     def told(self) -> str:
-        """What leaves scenarios or rows out, in a line; empty if nothing does."""
+        """Return the filters and options in one line; empty if there are none."""
         without = f"without {', '.join(self.without)}" if self.without else ""
         only = self.only and f"only {self.only}"
         return ", ".join(
@@ -119,7 +119,7 @@ class ExportRequest:
         )
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
-        """Whether a dialogue with these faults is not wanted; nor is one that the gate was not asked about."""
+        """Return whether a dialogue with these faults is left out; so is one that the gate has not checked."""
         if self.only is None and not self.without:
             return False
         if faults is None:
@@ -151,13 +151,13 @@ class ExportRequest:
 
 
 def formats(recipe: Recipe) -> dict[str, str]:
-    """Names and descriptions of the formats that a recipe's runs can be exported to."""
+    """Return names and descriptions of the formats that a recipe's runs can be exported to."""
     own = {name: exporter.description for name, exporter in WithExports.of(recipe).exporters().items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    """Options in a line, such as `round_range=2-3, verified_only`."""
+    """Format options in one line, such as `round_range=2-3, verified_only`."""
     return ", ".join(name if value is True else f"{name}={value}" for name, value in options.items())
 
 
@@ -172,14 +172,14 @@ def _elsewhere(recipe: Recipe, name: str) -> str:
 
 @dataclass(slots=True)
 class RowCount:
-    """What a file has come to hold.
+    """The count of a file's content.
 
     Attributes:
-        rows: How many.
-        scenarios: How many gave one.
-        left_out: Scenarios that were not wanted because of their faults, or of which faults are not known.
-        groups: Of what is split by, e.g. the personas.
-        places: Where in its rows something stands (`.talk[].role`), where a format writes several files.
+        rows: Number of rows.
+        scenarios: Number of scenarios with a row.
+        left_out: Number of scenarios left out because of their faults, or because their faults are unknown.
+        groups: The groups of the split, e.g. the personas.
+        places: Paths within rows that hold a value (`.talk[].role`), where a format writes several files.
     """
 
     rows: int = 0
@@ -190,18 +190,18 @@ class RowCount:
 
 
 class Rows:
-    """The rows (or files) of a request.
+    """The rows (or files) of an export request.
 
     Attributes:
         pairs: The chosen and rejected replies among the rows that were read.
 
     Args:
         run: The run.
-        request: What is asked for.
+        request: The request.
 
     Raises:
-        RunError: If the recipe does not offer that.
-        StoreError: If there is no such set of judgements.
+        RunError: If the recipe does not support it.
+        StoreError: If the set of judgements does not exist.
     """
 
     def __init__(self, run: RunFile, request: ExportRequest) -> None:
@@ -218,7 +218,7 @@ class Rows:
             self.split = Split.of(run, self._split_by, request.test_share)
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
-        """The items of a part (`train`, `test`, or the only one), counted as they go by."""
+        """Yield the items of a part (`train`, `test`, or the only one), and count them."""
         items = self._items(part, count)
         if self.exporter is not None and self.exporter.arranged is not None:
             items = self.exporter.arranged(items)
@@ -244,14 +244,14 @@ class Rows:
                     count.groups.add(group)
 
     def _row(self, episode: RecordedEpisode, item: Any) -> Any:
-        """A row with its scenario's id, and with what was asked for besides; what its format says stands."""
+        """Return a row with its scenario's id and the included fields; the format's own fields take precedence."""
         if not isinstance(item, dict):
-            return item  # a file of its own
+            return item  # the content of a file
         about: dict[str, Any] = {"facets": dict(episode.facets), "scores": means_of(episode)}
         return {"id": episode.id, **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:
-        """What makes the items of one scenario."""
+        """Return the function that makes the items of one scenario."""
         if self.exporter is None:
             models, hashes = provenance(self.run, self.judging)
             return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models, hashes)]
@@ -264,7 +264,7 @@ class Rows:
 def dialogue(
     episode: RecordedEpisode, scenario: Scenario, recipe: Recipe, models: Mapping[str, str], prompts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One line of the `dialogues` format."""
+    """Return one row of the `dialogues` format."""
     line: dict[str, Any] = {
         "id": episode.id,
         "recipe": recipe.name,
@@ -284,7 +284,7 @@ def dialogue(
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Models by role and prompts' hashes by id behind an exported line; the judge is that of the set."""
+    """Return models by role and prompts' hashes by id behind exported rows; the judge is that of the set."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
     if judging is not None:

@@ -1,8 +1,8 @@
-"""Train and test: whole groups (all that belongs to one persona, one user) on one side or the other.
+"""Train and test splits by group: all that belongs to one persona or user is on one side.
 
-Each group has a number from the run's seed, and those with the lowest are the test split. So every format of a run is
-split alike, the test split of a smaller share lies within that of a larger one, and exporting again when more scenarios
-are finished moves nothing to the other side.
+Each group gets a random number from the run's seed, and those with the lowest are the test split. So every format of a
+run is split alike, the test split of a smaller share is a subset of that of a larger one, and a later export with more
+finished scenarios moves no group to the other side.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TRAIN, TEST = "train", "test"
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Which groups are tested on.
+    """A split of a run's groups.
 
     Attributes:
-        facet: What a group has in common.
+        facet: The facet that defines a group.
         test: The groups of the test split.
     """
 
@@ -33,10 +33,10 @@ class Split:
 
     @classmethod
     def of(cls, run: RunFile, facet: str, share: float) -> Split:
-        """The split of a run's whole plan; at least one group is on each side.
+        """Split the groups of a run's whole plan; at least one group is on each side.
 
         Raises:
-            RunError: If there is but one group.
+            RunError: If there is only one group.
         """
         groups = {key_of(facets, facet) for facets in run.planned_facets()}
         if len(groups) < 2:
@@ -50,15 +50,15 @@ class Split:
         return cls(facet, frozenset(ordered[:count]))
 
     def is_test(self, facets: Mapping[str, Any]) -> bool:
-        """Whether a scenario belongs to the test split."""
+        """Return whether a scenario belongs to the test split."""
         return key_of(facets, self.facet) in self.test
 
 
 def key_of(facets: Mapping[str, Any], facet: str) -> str:
-    """The group of a scenario with these facets.
+    """Return the group of a scenario with these facets.
 
     Raises:
-        RunError: If it has no such facet: then the recipe's facet that `splits` is wrong.
+        RunError: If the facet is missing: the recipe's facet that `splits` is wrong then.
     """
     if facet not in facets:
         raise RunError(f"the recipe splits by {facet!r}, but its scenarios have the facets {', '.join(facets)}")

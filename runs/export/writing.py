@@ -1,4 +1,4 @@
-"""Carrying out an export: one file with its card beside it, a folder of two splits, or a recipe's own files."""
+"""Writing of exports: one file with its card beside it, a folder of two splits, or a recipe's own files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .split import TEST, TRAIN
 _ONLY = "all"
 
 Opened: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
-"""Opens what a part is written to: for text, or for bytes where it is Parquet."""
+"""A function that opens a part's output, in text mode, or in binary mode for Parquet."""
 
 
 def export(
@@ -35,21 +35,21 @@ def export(
     test_share: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Write a run's finished scenarios, in plan order; returns how many rows or files were written.
+    """Write a run's finished scenarios in plan order; return the number of rows or files written.
 
     Args:
         run: The run.
         format_: One of `formats`.
         target: A file; a folder for formats of files, and for a split.
         judging: The set of judgements; by default the oldest.
-        encoding: How rows are written.
+        encoding: The file encoding of rows.
         test_share: The share of the test split; `None` for no split.
         options: The format's own options.
 
     Raises:
-        RunError: If the format is not there or cannot do that.
-        OutputError: If the target is a run or cannot be written; nothing is left half-written.
-        StoreError: If there is no such set.
+        RunError: If the format is unknown or does not support the options.
+        OutputError: If the target is a run or cannot be written; no partial output is left.
+        StoreError: If the set of judgements does not exist.
     """
     return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
@@ -60,13 +60,13 @@ def write(
     target: Path | TextIO,
     complete: Callable[[Path], None] = lambda _path: None,
 ) -> dict[str, int]:
-    """Write what is asked for; returns how many rows (or files) by part: `train` and `test`, or `all`.
+    """Write an export; return the number of rows (or files) by part: `train` and `test`, or `all`.
 
     Args:
         run: The run.
-        request: What is asked for.
-        target: A path as of `export`; or an open text file, such as standard output, for JSON lines.
-        complete: Is given the file or the folder of a split, with its card, to put something into the card.
+        request: The export request.
+        target: A path as for `export`; or an open text file, such as standard output, for JSON lines.
+        complete: Called with the file, or the folder of a split, once its card is written, to add to the card.
 
     Raises:
         RunError, OutputError, StoreError: As `export`.
@@ -88,7 +88,7 @@ def write(
 
 
 def _write_open(rows: Rows, file: TextIO) -> int:
-    """JSON lines into a file that somebody else has opened and will close; they are let go of one by one."""
+    """Write JSON lines to a file that the caller has opened and closes; rows are streamed."""
     is_files = rows.exporter is not None and rows.exporter.is_folder
     if is_files or rows.split is not None or rows.request.encoding != "jsonl":
         raise RunError("path: an open file or standard output takes JSON lines alone; give a path", setting="path")
@@ -101,7 +101,7 @@ def _write_open(rows: Rows, file: TextIO) -> int:
 
 
 def _write_one(rows: Rows, target: Path) -> int:
-    """One file, and its card beside it. Pipes and devices are written directly, and get no card."""
+    """Write one file, and its card beside it. Pipes and devices are written directly, and get no card."""
     count = RowCount()
     if target.is_dir():
         raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
@@ -109,13 +109,13 @@ def _write_one(rows: Rows, target: Path) -> int:
     if is_stream(target) and is_parquet:
         raise RunError(f"{target} is no regular file; Parquet needs one")
     inputs = (rows.run.path,)
-    check_output(target, inputs)  # before the work, and once more after it
+    check_output(target, inputs)  # before the work; checked again after it
     shape = _shape(rows, (_ONLY,))
 
     def opened() -> AbstractContextManager[IO[Any]]:
         return binary_output(target, inputs) if is_parquet else text_output(target, inputs)
 
-    if rows.exporter is None or is_stream(target):  # each dialogue says itself how it was made
+    if rows.exporter is None or is_stream(target):  # each row of `dialogues` states its provenance itself
         _write_part(rows, _ONLY, opened, count, shape)
         return count.rows
     with text_output(card_beside(target), inputs) as card:
@@ -125,7 +125,7 @@ def _write_one(rows: Rows, target: Path) -> int:
 
 
 def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, int]:
-    """A folder of two files and a card, as dataset hubs take it."""
+    """Write a folder of two files and a card, in the layout of dataset hubs."""
     parts = (TRAIN, TEST)
     counts = {part: RowCount() for part in parts}
     names = {part: f"{part}.{rows.request.encoding}" for part in parts}
@@ -142,7 +142,7 @@ def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> 
 
 
 def _shape(rows: Rows, parts: tuple[str, ...]) -> parquet.Column | None:
-    """For Parquet, the shape that the rows of all parts share."""
+    """Return the schema that the rows of all parts share, for Parquet; else `None`."""
     if rows.request.encoding != "parquet":
         return None
     return parquet.columns_of(row for part in parts for row in rows.read(part, RowCount()))
@@ -160,7 +160,7 @@ def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: p
 
 
 def _check_empty(rows: Rows, part: str) -> None:
-    """No rows at all are an empty JSONL file; a filter or a split that leaves none is a mistake."""
+    """Raise an error for a part without rows if a filter, a split or Parquet is involved; empty JSONL is valid."""
     done = rows.run.status().done
     given = rows.request.told()
     if part != _ONLY:
@@ -184,9 +184,9 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
 
 
 def _write_lists(rows: Rows, target: Path) -> int:
-    """JSON lists, or JSON lines, whose rows come in any order: each is written when it comes, and none is held.
+    """Write JSON lists or JSON lines, to which rows are appended in any order without being held in memory.
 
-    A card goes with them, unless the format has a file of that name itself.
+    A card is added, unless the format has a file of that name itself.
     """
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
@@ -216,7 +216,7 @@ def _listed(names: tuple[str, ...], row: Any, is_first: bool) -> str:
 
 
 def _places(value: Any, place: str = "") -> Iterator[str]:
-    """Where in a row something stands, whatever it is."""
+    """Yield the paths of the values in a row."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _places(each, f"{place}.{key}")

@@ -1,4 +1,4 @@
-"""Reports over one run or several: the recipe's tables and charts, and their writing as Markdown, CSV, PNG and SVG."""
+"""Reports over one run or several: the recipe's tables and charts, and their output as Markdown, CSV, PNG and SVG."""
 
 from .building import build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw

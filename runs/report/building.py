@@ -1,4 +1,4 @@
-"""What a report shows: the recipe's tables and charts over one run or several, warned of offline models."""
+"""Contents of reports: the recipe's tables and charts over one run or several, with notes on offline models."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Shown = TypeVar("Shown", Table, Chart)
 
 
 def build(run: RunFile, judging: str | None = None, where: str | None = None) -> list[Table]:
-    """All tables of a run.
+    """Return all tables of a run.
 
     Args:
         run: The run.
         judging: The set of judgements to report; by default each of them, and a comparison if there are several.
-        where: Only scenarios that this expression holds of.
+        where: Only scenarios matching this expression.
 
     Raises:
-        StoreError: If there is no such set.
+        StoreError: If the set of judgements does not exist.
     """
     recipe = run.recipe
     sets = _sets(run, recipe, judging)
@@ -42,7 +42,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     for number, reported in enumerate(sets):
         for table in _twice([reported], recipe, where):
             if number and table.name in _OF_ALL_SETS:
-                continue  # the dialogues are the same ones
+                continue  # they describe the dialogues, which are the same in all sets
             if len(sets) > 1 and table.name not in _OF_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{file_name(reported.set_name or '')}"
@@ -59,12 +59,12 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
 
 
 def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
-    """The tables of several runs side by side.
+    """Return the tables of several runs side by side.
 
     Args:
         runs: Runs of one recipe.
         judging: The set of judgements, in each of them; by default each run's oldest.
-        where: Only scenarios that this expression holds of.
+        where: Only scenarios matching this expression.
 
     Raises:
         RunError: If they are not of one recipe, or one is named twice.
@@ -82,12 +82,12 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
 
 
 def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
-    """What the tables of several runs call each of them."""
+    """Return the labels of the runs in the tables of several runs."""
     return [each.label for each in reported_runs(runs, _common_recipe(runs), judging)]
 
 
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
-    """What the report of one run or several draws; of one run, all sets of judgements unless one is named.
+    """Return the charts of one run or several; of one run, all sets of judgements unless one is named.
 
     Raises:
         RunError: If they are not of one recipe, or one is named twice.
@@ -102,7 +102,7 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
 
 
 def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
-    """The recipe's tables, what is wrong in the dialogues, and the tables once more where the user was sound."""
+    """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
     tables = [*WithComparison.of(recipe).compared(_episodes(reported, where)), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
@@ -111,7 +111,7 @@ def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -
 
 
 def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
-    """The named set of one run, or one of each judge, and the panel's if there are several judges."""
+    """Return the named set of one run, or one per judge, and the panel's if there are several judges."""
     known = run.judgement_sets() if judging is None else []
     named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
     names: list[str | None] = [each.name for each in named] or [judging]
@@ -134,7 +134,7 @@ def _episodes(reported: Sequence[ReportedRun], where: str | None) -> list[tuple[
 
 
 def _noted(shown: list[Shown], *notes: str | None) -> list[Shown]:
-    """Add notes to each of the tables or charts, where they are not yet there."""
+    """Add notes to each of the tables or charts, unless they have them."""
     for each in shown:
         each.notes += [note for note in dict.fromkeys(notes) if note and note not in each.notes]
     return shown

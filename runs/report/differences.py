@@ -1,4 +1,4 @@
-"""How far several runs differ on the same scenarios: paired, tested, and said in words."""
+"""Differences between several runs on the same scenarios: paired, tested, and described in sentences."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dialoom.runs.store.documents import canonical
 from .reported import ReportedRun
 
 ALPHA = 0.05
-"""A difference whose p is below this after Holm's correction is said to be one."""
+"""A difference is reported as one if its p after Holm's correction is below this level."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The mean scores of one scenario by what was judged, and whose it is."""
+    """The mean scores of one scenario by what was judged, with its facets and its person."""
 
     facets: Mapping[str, Any]
     person: str
@@ -30,14 +30,14 @@ class _Scored:
 
 @dataclass(frozen=True, slots=True)
 class JudgedDifference:
-    """One thing that was judged in a run and in the first one, on the same scenarios.
+    """The difference between a run and the first one in one metric, on the same scenarios.
 
     Attributes:
-        label: The run's.
-        what: What was judged, as `what_of` calls it.
-        before: Its mean in the first run, over these scenarios.
-        after: Its mean in this one.
-        paired: The difference, tested; constant if all scores of either run are equal.
+        label: The run's label.
+        what: The metric and target, as named by `what_of`.
+        before: The mean in the first run, over these scenarios.
+        after: The mean in this run.
+        paired: The tested difference; marked as constant if all scores of either run are equal.
     """
 
     label: str
@@ -48,15 +48,16 @@ class JudgedDifference:
 
 
 def what_of(judgement: Judgement) -> str:
-    """What a judgement is about, as a column or row is called."""
+    """Return the subject of a judgement as the name of a column or row."""
     return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
 
 
 def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
-    """The differences of each further run from the first; nothing if there is no score on a scenario of both.
+    """Return a table of the differences of each further run from the first; none without a common scenario with scores.
 
-    Scenarios are the same if their content is; where two runs have none in common, if they differ only in facets by
-    which the runs as a whole do, such as the setting.
+    Scenarios are the same if their content is; if two runs have none in common, scenarios are paired whose facets
+    differ
+    only in those that are constant within each run and differ between the runs, such as the setting.
     """
     rows, by_facets = paired_differences(reported, recipe, where)
     if not rows:
@@ -79,7 +80,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
 def paired_differences(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None
 ) -> tuple[list[JudgedDifference], bool]:
-    """Each thing that was judged in a further run and in the first, and whether scenarios were paired by facets."""
+    """Return the differences of each further run from the first, and whether scenarios were paired by facets."""
     runs = [_read(each, recipe, where) for each in reported]
     rows: list[JudgedDifference] = []
     by_facets = False
@@ -114,7 +115,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
 
 
 def _paired(first: dict[str, _Scored], second: dict[str, _Scored]) -> tuple[list[tuple[_Scored, _Scored]], bool]:
-    """The scenarios of both, and whether they had to be found by their facets."""
+    """Return the common scenarios of two runs, and whether they were paired by their facets."""
     if common := [id_ for id_ in first if id_ in second]:
         return [(first[id_], second[id_]) for id_ in common], False
     values = [_values_by_facet(scored) for scored in (first, second)]
@@ -133,7 +134,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Those that are told apart by their other facets."""
+    """Return the scenarios that are unique by their other facets, keyed by these."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()
@@ -157,7 +158,7 @@ def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDi
 
 
 def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
-    """A sentence for each difference that is one, and one for all others."""
+    """Return a sentence for each significant difference, and one for all others."""
     notes, unsure = [], []
     several = len({row.label for row in rows}) > 1
     for row, p in zip(rows, corrected, strict=True):

@@ -1,4 +1,4 @@
-"""Charts as PNG and SVG, drawn with matplotlib: an extra, imported when the first chart is drawn."""
+"""Charts as PNG and SVG, drawn with matplotlib: an optional dependency whose import is deferred."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 HOW_TO_INSTALL = 'pip install "matplotlib>=3.8"'
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's, told apart with any colour vision; without their yellow, which is pale on white."""
+"""Okabe and Ito's palette, distinguishable with any colour vision; without their yellow, which is pale on white."""
 _MARKERS = "os^Dv"
-"""Another number of these than of colours, so that both together repeat late."""
+"""Their number is coprime to that of the colours, so that combinations repeat late."""
 
 _STYLE: dict[str, Any] = {
     "font.size": 10,
@@ -31,29 +31,29 @@ _STYLE: dict[str, Any] = {
     "axes.labelcolor": "#222222",
     "xtick.color": "#444444",
     "ytick.color": "#444444",
-    "svg.hashsalt": "dialoom",  # ids in the file follow from its content, not from chance
+    "svg.hashsalt": "dialoom",  # ids in the file are derived from its content, not random
 }
 _GREY = "#555555"
 _MOST_TICKS = 20
 _TICK_ROOM = 0.04
-"""The share of the axis that a number on it takes."""
+"""The share of the axis that a tick label takes."""
 _BAR = 0.7
-"""How wide the bars of one place are together; there is 1 from place to place."""
+"""The total width of the bars at one place; places are 1 apart."""
 _FEWEST_PLACES = 4
-"""There is room for so many, so that a single bar is no wall."""
+"""Minimum number of places on the axis, so that a single bar does not fill the plot."""
 _NAME_WIDTH = 20
-"""How many letters of a place's name fit in a line."""
+"""Maximum number of characters of a place's name in a line."""
 
-# The page's measures, in inches.
+# The page's dimensions, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
 _LEFT, _RIGHT, _TOP = 0.75, 0.25, 0.55
 _AXIS_LABELS, _LEGEND_LINE, _GAP, _NOTE_LINE, _BOTTOM = 0.65, 0.21, 0.06, 0.17, 0.15
 _NOTE_WIDTH = 118
-"""How many letters of a note fit in a line."""
+"""Maximum number of characters of a note in a line."""
 
 
 def can_draw() -> bool:
-    """Whether matplotlib is installed."""
+    """Return whether matplotlib is installed."""
     try:
         import_module("matplotlib")
     except ModuleNotFoundError:
@@ -62,7 +62,7 @@ def can_draw() -> bool:
 
 
 def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
-    """The chart as the content of a `png` and an `svg` file, or of one of them; equal charts give equal bytes.
+    """Return the chart as the contents of a `png` and an `svg` file, or of one; equal charts give equal bytes.
 
     Raises:
         ModuleNotFoundError: If matplotlib is not installed.
@@ -74,7 +74,7 @@ def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg")) -> dict[str, bytes
     canvases = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
     metadata: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
     drawn: dict[str, bytes] = {}
-    with matplotlib.style.context(["default", _STYLE]):  # whatever the user's own style is
+    with matplotlib.style.context(["default", _STYLE]):  # independent of the user's own style
         for kind in kinds:
             file = io.BytesIO()
             figure = _figure(chart)
@@ -85,7 +85,7 @@ def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg")) -> dict[str, bytes
 
 
 class _Page(NamedTuple):
-    """How high the parts are, from the top: title, plot, its labels, legend, notes."""
+    """The layout of a page, from the top: title, plot, its labels, legend, notes."""
 
     legend_lines: int
     notes: list[str]
@@ -117,7 +117,7 @@ def _figure(chart: Chart) -> Figure:
 
 
 def _drawn(axes: Axes, chart: Chart) -> list[Any]:
-    """All series; returns what the legend shows of each."""
+    """Draw all series; return their legend handles."""
     if chart.kind == "bars":
         return [_bars(axes, series, number, len(chart.series)) for number, series in enumerate(chart.series)]
     if chart.kind == "stacked":
@@ -126,7 +126,7 @@ def _drawn(axes: Axes, chart: Chart) -> list[Any]:
 
 
 def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
-    """The bars of one of so many series, which stand beside each other, with their intervals."""
+    """Draw the bars of one of several series, which stand side by side, with their intervals."""
     width = _BAR / count
     y = _gapped(series.y)
     places = [place - _BAR / 2 + (number + 0.5) * width for place in series.x]
@@ -135,13 +135,16 @@ def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
         ends = zip(places, y, _gapped(series.low), _gapped(series.high), strict=True)
         for place, height, low, high in ends:
             if not any(map(math.isnan, (low, high))):
-                errors = [[max(0.0, height - low)], [max(0.0, high - height)]]  # a mean of 1 is rounded
+                errors = [
+                    [max(0.0, height - low)],
+                    [max(0.0, high - height)],
+                ]  # rounding may put a mean of 1 above its interval
                 axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
     return bars
 
 
 def _stack(axes: Axes, every: Sequence[Series]) -> list[Any]:
-    """Bars on top of each other, the first series lowest."""
+    """Draw stacked bars, the first series lowest."""
     heights: dict[float, float] = {}
     handles = []
     for number, series in enumerate(every):
@@ -154,12 +157,12 @@ def _stack(axes: Axes, every: Sequence[Series]) -> list[Any]:
 
 
 def _hatch(number: int) -> str:
-    """What tells bars of the same colour apart, once all colours have been had."""
+    """Return the hatch that distinguishes bars once the colours repeat."""
     return ("", "//", "..", "xx")[number // len(_COLOURS) % 4]
 
 
 def _plot(axes: Axes, series: Series, number: int, kind: Kind) -> Any:
-    """Band, fitted line and points of one series; returns what the legend shows."""
+    """Draw the band, fitted line and points of one series; return its legend handle."""
     colour = _COLOURS[number % len(_COLOURS)]
     y = _gapped(series.y)
     if series.low and series.high:
@@ -184,7 +187,7 @@ def _plot(axes: Axes, series: Series, number: int, kind: Kind) -> Any:
 
 
 def _gapped(values: Sequence[float | None]) -> list[float]:
-    """What is missing becomes a gap in the line."""
+    """Replace missing values by NaN, which makes a gap in the line."""
     return [float("nan") if value is None else value for value in values]
 
 
@@ -213,7 +216,7 @@ def _scale(axes: Axes, chart: Chart) -> None:
 
 
 def _apart(places: Sequence[float]) -> list[float]:
-    """The places whose numbers do not run into each other, from the right: the greatest is among them."""
+    """Return the places whose tick labels do not overlap, chosen from the right: the greatest is among them."""
     room = (places[-1] - places[0]) * _TICK_ROOM if places else 0.0
     kept: list[float] = []
     for place in reversed(places):
@@ -223,11 +226,11 @@ def _apart(places: Sequence[float]) -> list[float]:
 
 
 def _legend(axes: Axes, chart: Chart, handles: list[Any]) -> None:
-    """Below the axis, a line for each series, so that it covers nothing."""
+    """Draw the legend below the axis, a line for each series, so that it covers nothing."""
     if not handles:
         return
     anchor = (0.0, -_AXIS_LABELS / _PLOT_HEIGHT + 0.02)
-    # The labels are put in afterwards: matplotlib leaves those out that begin with an underscore.
+    # The labels are set afterwards: matplotlib omits those that begin with an underscore.
     legend = axes.legend(
         handles,
         ["label"] * len(handles),

@@ -1,4 +1,4 @@
-"""What is broken in the dialogues of a report: faults by role, kind and model, and the scores without them."""
+"""Faults in the dialogues of a report, by role, kind and model, and the scores without them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialoom.runs.store import JudgementSet
 from .reported import ReportedRun
 
 FAULTS = "faults"
-"""The table of faults; its columns `role` and `fault` say whose and which."""
+"""The name of the table of faults; its columns `role` and `fault` give the role and the kind."""
 _SOUND = f"faults.{USER} == 0"
 
 
@@ -27,11 +27,11 @@ class FaultsOf:
 
     Attributes:
         reported: The run.
-        gated: How many dialogues passed the gate.
-        faults: How many faults there are, by role and kind.
-        dialogues: In how many dialogues.
-        unsound: How many dialogues have any fault of a role's.
-        languages: How many dialogues that passed the gate are in each language, as an ISO 639 code.
+        gated: Number of dialogues that passed the gate.
+        faults: Number of faults, by role and kind.
+        dialogues: Number of dialogues with such a fault, by role and kind.
+        unsound: Number of dialogues with any fault of a role.
+        languages: Number of dialogues that passed the gate, by language as an ISO 639 code.
     """
 
     reported: ReportedRun
@@ -43,7 +43,7 @@ class FaultsOf:
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> FaultsOf:
-        """Count those of the dialogues that an expression holds of."""
+        """Count the faults of the dialogues matching an expression."""
         counted = cls(reported)
         for episode in selected(reported.run, reported.set_name, where):
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
@@ -55,7 +55,7 @@ class FaultsOf:
         return counted
 
     def rows(self, where: str | None) -> Iterator[list[Any]]:
-        """Whose, which, whose model, how many, in how many dialogues and of all; what reviewers found comes last."""
+        """Yield role, kind, model, faults, dialogues and their share; faults found by reviewers come last."""
         for (who, kind), count in sorted(self.faults.items()):
             dialogues = self.dialogues[who, kind]
             yield [who, kind, self._model(who), count, dialogues, dialogues / self.gated]
@@ -70,7 +70,7 @@ class FaultsOf:
                     yield [who, kind, self._model(who), count, count, count / had[who, kind]]
 
     def notes(self, label: str) -> Iterator[str]:
-        """How many dialogues were looked at, by whom, and what was rejected."""
+        """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
         told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
@@ -90,7 +90,7 @@ class FaultsOf:
 
 
 def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
-    """How many dialogues have which faults of whom; nothing if the gate was asked about none of them."""
+    """Return the table of faults by role and kind; nothing if the gate has checked no dialogue."""
     if not any(each.gated for each in found):
         return []
     several = len(found) > 1
@@ -106,7 +106,7 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
-    """What leaves out dialogues whose user was not sound; `None` if none or all would be left out."""
+    """Return an expression that leaves out dialogues with an unsound user; `None` if it would leave out none or all."""
     unsound = sum(each.unsound[USER] for each in found)
     if not 0 < unsound < sum(each.gated for each in found):
         return None
@@ -114,7 +114,7 @@ def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
 
 
 def marked_sound(tables: Sequence[Table]) -> list[Table]:
-    """Tables of the dialogues whose user was sound, under names and titles that say so."""
+    """Return the tables of dialogues with a sound user, with names and titles that say so."""
     kept = [table for table in tables if table.name != "dialogues"]
     for table in kept:
         table.where = f"({table.where}) and {_SOUND}" if table.where else _SOUND

@@ -1,4 +1,4 @@
-"""How far judges agree with each other, and each with itself where it was asked more than once."""
+"""Agreement between judges, and of each judge with itself where it judged more than once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Votes = list[float]
-"""What different sets say of one thing, of those that have a score of it."""
+"""The scores that different sets give to one item, without missing ones."""
 
 NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
 _ALPHA = (
@@ -34,7 +34,7 @@ _ALPHA = (
 
 
 def judges_tables(run: RunFile, where: str | None) -> list[Table]:
-    """One table of all judges, and one of each judge's own sets; nothing where there is nothing to compare."""
+    """Return a table of all judges, and one of each judge's own sets; no table without anything to compare."""
     groups = judges_of(run.judgement_sets())
     columns = ["metric", "judges", "n", "alpha", "all equal %"]
     between = Table("judges", "How far the judges agree", columns)
@@ -51,13 +51,14 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
 
 
 def alpha(things: Sequence[Votes]) -> Estimate | None:
-    """Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
+    """Return Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
 
-    Its interval is the percentile bootstrap's, with things resampled, each with all of its scores; resamples of which
-    alpha is undefined are left out. There is none for fewer than 5 things. The generator's seed is fixed.
+    Its interval is the percentile bootstrap's: items are resampled with all of their scores, and resamples whose alpha
+    is
+    undefined are left out. There is none for fewer than 5 items. The generator's seed is fixed.
 
     Args:
-        things: The scores of each thing, by at least two judges.
+        things: The scores of each item, by at least two judges.
     """
     if not _can_measure() or len({score for scores in things for score in scores}) < 2:
         return None
@@ -70,11 +71,11 @@ def alpha(things: Sequence[Votes]) -> Estimate | None:
 
 
 def _resampled(things: Sequence[Votes]) -> NDArray[np.float64]:
-    """Alpha of resamples of as many things: 1 less the distances within things over those between all scores.
+    """Return alpha of resamples: 1 minus the ratio of distances within items to those between all scores.
 
-    What a thing adds follows from how many scores it has, their sum and the sum of their squares.
+    An item's contribution depends on the number of its scores, their sum and the sum of their squares.
     """
-    import numpy as np  # slow to import, and most reports have one judge
+    import numpy as np  # deferred: slow to import, and most reports have one judge
 
     sorts = Counter((len(each), math.fsum(each), math.fsum(score**2 for score in each)) for each in things)
     sizes, sums, squares = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
@@ -89,7 +90,7 @@ def _resampled(things: Sequence[Votes]) -> NDArray[np.float64]:
 
 
 def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:
-    """What was judged, and on how many such things how far these sets agree."""
+    """Return the rows of what was judged, with the number of items and the agreement of these sets."""
     found = _scores(run, sets, where)
     return [
         (what, [len(things), alpha(things), share_of(sum(len({*scores}) == 1 for scores in things), len(things))])

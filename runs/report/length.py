@@ -1,4 +1,4 @@
-"""Whether judges favour many words: length against score."""
+"""The correlation of length and score: whether judges favour many words."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NOTE = (
 
 
 def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: str | None) -> list[Table]:
-    """A row for each metric that is scored on a scale, of each set of judgements; nothing if none can be compared.
+    """Return a table with a row for each scaled metric of each set of judgements; no table if none can be computed.
 
     Args:
         reported: The runs, each with a set.
-        labels: What each is called.
-        where: Only scenarios that this expression holds of.
+        labels: Their labels.
+        where: Only scenarios matching this expression.
     """
     several = len(reported) > 1
     table = Table("length", "Length against score", [*(["judgements"] if several else []), "metric", "correlation"])
@@ -47,7 +47,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
 
 
 def _words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
-    """How many words were judged, if it is known which."""
+    """Yield the number of words that were judged, if the judged lines are known."""
     lines = [line.content for line in outcome.messages if line.role == judgement.target]
     if judgement.turn is not None:
         lines = lines[judgement.turn - 1 : judgement.turn]

@@ -1,4 +1,4 @@
-"""A report as one HTML page that stands alone: it needs nothing from a network, and runs nothing."""
+"""A report as one self-contained HTML page: it loads nothing from a network, and has no scripts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{CONSTANT}?(?: \[.*)?(?: n=[\d,]+)
 
 
 def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead: Sequence[str] = ()) -> str:
-    """Tables and charts as a page; charts are drawn into it where matplotlib is installed, else they are left out.
+    """Return tables and charts as an HTML page; charts are omitted if matplotlib is not installed.
 
-    A chart of a table's name stands below that table, any other above all of them. Whatever stands in a table is text:
-    no mark-up of a message or a name takes effect.
+    A chart with a table's name is placed below that table, any other above all of them. All content of tables is
+    escaped:
+    no mark-up in a message or a name takes effect.
 
     Args:
-        tables: In their order.
-        title: Above all.
-        charts: In their order.
+        tables: The tables, in order.
+        title: The page's title.
+        charts: The charts, in order.
         lead: Paragraphs below the title.
     """
     drawn = charts if can_draw() else ()
@@ -62,7 +63,7 @@ def _contents(tables: Sequence[Table]) -> Iterator[str]:
 
 def _figure(chart: Chart) -> Iterator[str]:
     svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
-    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are drawn within
+    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are part of the drawing
 
 
 def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _body(table: Table) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """A cell; an estimate's interval and its n can stand below its mean where there is little room."""
+    """Return a cell's HTML; an estimate's interval and n can wrap below its mean."""
     found = _ESTIMATE.match(text)
     if found is None:
         return escape(text)
@@ -101,7 +102,7 @@ def _cell(text: str) -> str:
 
 
 def _class(texts: Sequence[str]) -> str:
-    """Of a column: whether it is one of numbers, which stand on the right."""
+    """Return the class attribute of a column: one of numbers is right-aligned."""
     return ' class="n"' if all(map(_NUMBER.match, texts)) else ""
 
 

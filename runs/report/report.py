@@ -1,4 +1,4 @@
-"""A report as a library user holds it: tables and charts with a title, in whatever form they are wanted."""
+"""The report as a library object: tables and charts with a title, in several output formats."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Report:
     """Tables and charts of one run or several.
 
     Attributes:
-        title: How far the runs are, and how many scenarios the report is of if not of all.
+        title: The runs' progress, and the number of matching scenarios if the report is filtered.
         tables: The recipe's tables.
-        charts: What the recipe would have drawn; drawing needs the extra `plots`.
-        labels: Of several runs, what tables call each of them in their column `run`.
+        charts: The recipe's charts; drawing needs the extra `plots`.
+        labels: For several runs, their labels in the column `run`.
     """
 
     title: str
@@ -38,17 +38,17 @@ class Report:
     def of(
         cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = (), where: str | None = None
     ) -> Report:
-        """The report of one run, or of several side by side.
+        """Build the report of one run, or of several side by side.
 
         Args:
             runs: Runs of one recipe.
             judging: One set of judgements; by default all of one run, the oldest of each of several.
-            names: Only these tables (and charts of these names). Where there is one for each set of judgements, its
-                name without the set's means all of them.
-            where: Only scenarios that this expression holds of.
+            names: Only these tables (and charts of these names). A name without a set's suffix selects the tables of
+                all sets of judgements.
+            where: Only scenarios matching this expression.
 
         Raises:
-            RunError: If the runs are not of one recipe, one is named twice, or a table is not there.
+            RunError: If the runs are not of one recipe, one is named twice, or a table does not exist.
             StoreError: If a run has no such set.
         """
         tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
@@ -65,7 +65,7 @@ class Report:
         )
 
     def __getitem__(self, name: str) -> Table:
-        """A table by its name."""
+        """Return a table by its name."""
         for table in self.tables:
             if table.name == name:
                 return table
@@ -81,7 +81,7 @@ class Report:
         return str(self)
 
     def page(self) -> str:
-        """The report as one HTML page that stands alone, with its charts where matplotlib is installed."""
+        """Return the report as one self-contained HTML page, with its charts if matplotlib is installed."""
         return page(self.tables, self.title, self.charts)
 
     def latex(self) -> str:
@@ -89,15 +89,15 @@ class Report:
         return latex(self.tables)
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
-        """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; returns the paths.
+        """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; return the paths.
 
         Args:
-            folder: Where to; made if need be.
+            folder: The target folder; created if necessary.
             has_charts: Whether to draw the charts, which needs matplotlib.
 
         Raises:
             RunError: If the folder cannot be written.
-            ModuleNotFoundError: If there are charts and nothing to draw them with.
+            ModuleNotFoundError: If there are charts and matplotlib is not installed.
         """
         charts = self.charts if has_charts else ()
         first, *others = write(self.tables, Path(folder), self.title, charts)
@@ -108,7 +108,7 @@ class Report:
 
 
 def _title(run: RunFile, judging: str | None, where: str | None) -> str:
-    """How far a run is, and how many of its finished scenarios an expression holds of."""
+    """Return a run's progress, and the number of its finished scenarios matching an expression."""
     status = run.status()
     title = f"{run.path.name}: {status.done:,} of {status.total:,} scenarios done"
     if where is None:
@@ -118,5 +118,5 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
-    """The tables of a name: the one that has it, or one for each set of judgements, named for that as well."""
+    """Return the tables of a name: the one that has it, or those with the suffix of a set of judgements."""
     return [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]

@@ -1,4 +1,4 @@
-"""The runs that a report shows, each with one set of its judgements and a label that tells it from the others."""
+"""The runs of a report, each with one set of its judgements and a distinguishing label."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
 OFFLINE = "offline"
-"""The column of tables and data frames that names the roles that an offline model played."""
+"""The column of tables and data frames with the roles played by an offline model."""
 
 _NAMED = 10
-"""So many changed outcomes are named, and the rest counted."""
+"""Maximum number of changed outcomes that are listed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ReportedRun:
     """A run and a set of its judgements (`None` if it has none).
 
     Attributes:
-        label: The model under evaluation, where it tells the runs apart; else the models that differ, or the file.
+        label: The model under evaluation, if it distinguishes the runs; else the models that differ, or the file.
     """
 
     label: str
@@ -36,17 +36,17 @@ class ReportedRun:
 
     @property
     def models(self) -> dict[str, ModelBinding]:
-        """Who played each role; the judge is that of the set."""
+        """The models by role; the judge is that of the set."""
         return {**self.run.config.models, **(self.judging.models if self.judging else {})}
 
     @property
     def set_name(self) -> str | None:
-        """The set's name, as the store's readers take it."""
+        """The set's name, as the store's readers expect it."""
         return self.judging.name if self.judging else None
 
 
 def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
-    """Each run with the set of that name (by default its oldest) and its label.
+    """Return each run with the set of that name (by default its oldest) and its label.
 
     Raises:
         StoreError: If a run has no such set.
@@ -66,18 +66,18 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 
 
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """What is said below all tables and charts: what they count, what of it a person changed, who was no model."""
+    """Return the notes below all tables and charts: the filter, changes made by people, offline models."""
     return [*notes_on_content(reported, where), offline_note(reported)]
 
 
 def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """Return the same without who was no model: tables of scores name these in a column."""
+    """Return these notes without the one on offline models: tables of scores have a column for them."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
     return [only, changed_note(reported, where), broken_off_note(reported), own_words_note(reported)]
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
-    """Which outcomes come from what a person did in the step debugger, if any is counted."""
+    """Return a note on outcomes that a person changed in the step debugger; `None` if none is counted."""
     named: dict[tuple[Path, str], str] = {}
     several = len({each.run.path for each in reported}) > 1
     for each in reported:
@@ -98,7 +98,7 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
 
 
 def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
-    """How many replies of whole runs were not all that a reply should be, by role and what was wrong, if any."""
+    """Return a note on the number of incomplete replies in whole runs, by role and reason; `None` if there are none."""
     named = {}
     for each in reported:
         by_role = each.run.status().by_role.items()
@@ -116,7 +116,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Which models judge what they have written themselves, if any."""
+    """Return a note on models that judge their own replies; `None` if there are none."""
     found: dict[str, None] = {}
     for each in reported:
         recipe, models = each.run.recipe, {role: binding.model for role, binding in each.models.items()}
@@ -133,9 +133,9 @@ def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Which roles an offline model played, if any: figures that are evidence of nothing.
+    """Return a note on roles played by an offline model, whose figures are no evidence; `None` if there are none.
 
-    Several runs of one label are told as one.
+    Several runs with the same label are listed as one.
     """
     played = offline_by_label(reported)
     if not any(played.values()):
@@ -147,7 +147,7 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
 
 
 def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
-    """Return the roles that an offline model played by the label of the run; an empty text where none did."""
+    """Return the roles played by an offline model, by the run's label; an empty text if there are none."""
     models: dict[str, dict[str, ModelBinding]] = {}
     for each in reported:
         offline = {role: who for role, who in each.models.items() if is_offline(who.model)}
@@ -156,27 +156,27 @@ def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
 
 
 def _joined(told: Iterable[str]) -> str:
-    """Return the roles of several texts in which commas stand between them, each once."""
+    """Return the distinct roles of several comma-separated texts."""
     return ", ".join(dict.fromkeys(role for text in told if text for role in text.split(", ")))
 
 
 def offline_roles(models: Mapping[str, ModelBinding]) -> str:
-    """Return the roles that an offline model played, with commas between them; an empty text if none did."""
+    """Return the roles played by an offline model, separated by commas; an empty text if there are none."""
     return ", ".join(role for role, who in models.items() if is_offline(who.model))
 
 
 def is_offline(model: str) -> bool:
-    """Return whether a model is an understudy, whose scores are evidence of nothing."""
+    """Return whether a model is an understudy, whose scores are no evidence."""
     return model.startswith("offline/")
 
 
 def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, with_first: bool = False) -> list[Table]:
-    """Name offline players in a column of each table of scores that they took part in, and below other tables.
+    """Add a column of offline players to each table of scores that they took part in, and a note to other tables.
 
     Args:
-        tables: Tables of these runs; they are changed. The rows of several runs begin with a run's label.
+        tables: Tables of these runs, which are modified. The rows of several runs begin with a run's label.
         reported: The runs.
-        with_first: Each row compares a run with the first one.
+        with_first: Whether each row compares a run with the first one.
     """
     played = offline_by_label(reported)
     everywhere = _joined(played.values())
@@ -194,9 +194,9 @@ def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, w
 
 
 def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
-    """What differs between the runs beside the model under evaluation, so that nobody takes its effect for the model's.
+    """Return a note on what differs between the runs besides the model under evaluation; `None` if nothing does.
 
-    Told are models and their sampling, options, prompts and scenarios; not the seed, which the scenarios show.
+    It lists models and their sampling, options, prompts and scenarios; not the seed, whose effect the scenarios show.
     """
     models = [
         {role: binding for role, binding in each.models.items() if role != WithRoles.of(recipe).evaluated}
@@ -214,7 +214,7 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
 
 
 def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
-    """Each run's models of those roles whose models differ."""
+    """Return, for each run, the models of those roles whose models differ."""
     roles = _differing_keys(models)
     if len(roles) == 1:
         return [played.get(roles[0], "none") for played in models]
@@ -227,13 +227,13 @@ def _differing_keys(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _prompts(each: ReportedRun) -> dict[str, str]:
-    """Hashes of the prompts behind a run and its set of judgements."""
+    """Return hashes of the prompts behind a run and its set of judgements."""
     own = {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role in each.models}
     return {**own, **(each.judging.prompts if each.judging else {})}
 
 
 def plan_hash(run: RunFile) -> str:
-    """The scenarios of a run, as one value that does not depend on their order."""
+    """Return a hash of a run's scenarios that does not depend on their order."""
     total = 0
     for _, id_, _, _ in run.listing():
         total += int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=16).digest())

@@ -1,4 +1,4 @@
-"""Two sets of judgements of one run, compared."""
+"""Comparison of two sets of judgements of one run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .judges import NEEDED
 
 
 def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
-    """What two sets say of the same things: means where both have a score, and how often they are equal.
+    """Compare two sets on the same items: means where both have a score, and the share of equal scores.
 
     Args:
         run: The run.
         left: One set.
         right: The other.
-        where: Only scenarios of which this holds with the judgements of both.
+        where: Only scenarios that match this expression with the judgements of both.
     """
     wanted = None if where is None else Where.parse(where, run)
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %", "kappa"]
@@ -65,10 +65,10 @@ _KAPPA = (
 
 
 def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) -> Estimate | None:
-    """Cohen's kappa of pairs of scores; `None` where it tells nothing, a score is between two values, or none is made.
+    """Return Cohen's kappa of pairs of scores; `None` if it is undefined, uninformative or cannot be computed.
 
     Args:
-        counts: How often each pair was given.
+        counts: The number of each pair of scores.
         scale: The lowest and the highest score; `None` for verdicts.
     """
     low, high = scale or (0, 1)
@@ -76,7 +76,7 @@ def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) 
         not score.is_integer() or not low <= score <= high for pair in counts for score in pair
     ):
         return None
-    import numpy as np  # slow to import, and most reports compare no judges
+    import numpy as np  # deferred: slow to import, and most reports compare no judges
 
     from dialoom.runs.agreement.kappa import cohen
 
@@ -94,5 +94,5 @@ def _key(judgement: Judgement) -> tuple[str, str, int | None]:
 
 
 def file_name(name: str) -> str:
-    """A set's name, fit for a file's."""
+    """Return a set's name in a form suitable for a file name."""
     return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -1,4 +1,4 @@
-"""The writing of a report: Markdown with its pictures, a CSV file per table, and LaTeX."""
+"""Output of reports: Markdown with its pictures, a CSV file per table, and LaTeX."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .drawing import draw
 _MINUS = re.compile(r"-(?=\d)")
 
 NO_ROWS = "nothing"
-"""Stands where a table has no rows."""
+"""The text in place of a table without rows."""
 
 _DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
 
 
 def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
-    """Return a cell as people read it; an estimate as its mean, marked where it is constant, its interval and n.
+    """Format a cell; an estimate as its mean, marked where it is constant, its interval and n.
 
     Args:
-        cell: What the table holds.
-        column: The column's name; one with a `%` holds fractions.
-        decimals: Of figures; by default 2, and 1 for percentages.
+        cell: The cell's value.
+        column: The column's name; one ending in `%` holds fractions.
+        decimals: Number of decimals; by default 2, and 1 for percentages.
     """
     percent = column.endswith("%")
     places = decimals if decimals is not None else _DECIMALS_OF_PERCENTAGES if percent else _DECIMALS
@@ -47,18 +47,18 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
 
 
 def texts_of(table: Table) -> Iterator[list[str]]:
-    """A table's rows as people read them."""
+    """Yield a table's rows as formatted text."""
     for row in table.rows:
         cells = zip(row, table.columns, strict=True)
         yield [text_of(cell, column, table.decimals.get(column)) for cell, column in cells]
 
 
 def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = ()) -> list[Path]:
-    """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; returns the paths.
+    """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; return the paths.
 
     Raises:
-        OutputError: If the folder cannot be written, or an SQLite file stands in the way.
-        ModuleNotFoundError: If there are charts and nothing to draw them with (see `can_draw`).
+        OutputError: If the folder cannot be written, or a target is an SQLite file.
+        ModuleNotFoundError: If there are charts and matplotlib is not installed (see `can_draw`).
     """
     make_folder(folder)
     page = folder / "report.md"
@@ -68,7 +68,7 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
 
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
-    """All charts and tables as one Markdown page; the charts are PNG files beside it."""
+    """Return all charts and tables as one Markdown page; the charts are PNG files beside it."""
     lines = itertools.chain(*map(_markdown_chart, charts), *map(markdown_table, tables))
     return "\n".join([f"# {markdown_text(title)}", "", *lines])
 
@@ -137,9 +137,10 @@ def _latex_cell(text: str, is_text: bool) -> str:
 
 
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
-    """Yield a header and the rows; of a column named with a `%`, as percentages.
+    """Yield a header and the rows; columns whose name ends in `%` as percentages.
 
-    A column that holds estimates becomes four: mean, ends of the interval and n. One of judges' scores has a fifth:
+    A column that holds estimates becomes four: mean, ends of the interval and n. A column of judges' scores has a
+    fifth:
     whether all scores are equal.
     """
     parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
@@ -160,7 +161,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
 
 
 def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return what follows a column's name in the names of the columns that it becomes."""
+    """Return the suffixes of the CSV columns that a column becomes."""
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if not estimates:
         return ("",)

@@ -1,4 +1,4 @@
-"""Scorecards: how an assistant comes out in all systems of a suite, on one page."""
+"""Scorecards: the results of assistants in all systems of a suite, on one page."""
 
 from .card import Scorecard
 from .standing import MADE

@@ -1,4 +1,4 @@
-"""A scorecard as a library user holds it: figures, tables and charts of assistants, and the page that shows them."""
+"""The scorecard as a library object: figures, tables and charts of assistants, and their page."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ PAGES = ("index.html", "scorecard.md", "scorecard.json")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Scorecard:
-    """How one assistant or several come out in all systems of a suite: side by side, and never averaged into one.
+    """The results of one assistant or several in all systems of a suite: side by side, and not averaged over systems.
 
     Attributes:
-        suite: What was played.
+        suite: The suite.
         size: `quick` or `full`.
         assistants: Their labels.
         figures: The headline figures, by system and assistant.
         report: All tables and charts; those of a system have its name.
-        pending: Scenarios that are still to be played.
-        failed: Scenarios that failed.
+        pending: Number of scenarios that are not played yet.
+        failed: Number of scenarios that failed.
     """
 
     suite: Suite
@@ -52,10 +52,10 @@ class Scorecard:
 
     @classmethod
     def of(cls, folders: Sequence[Path], trust: Trust) -> Scorecard:
-        """What the runs of one scorecard's folder come to, or of several, side by side.
+        """Build the scorecard from the runs in one folder, or in several, side by side.
 
         Raises:
-            RunError: If one is no scorecard's, or they are not of one suite in one size.
+            RunError: If a folder holds no scorecard, or they are not of one suite in one size.
             StoreError: If a run is missing or damaged.
         """
         with ExitStack() as stack:
@@ -64,11 +64,11 @@ class Scorecard:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every scenario was reached."""
+        """Whether no scenario is pending."""
         return not self.pending
 
     def __getitem__(self, name: str) -> Table:
-        """A table by its name."""
+        """Return a table by its name."""
         return self.report[name]
 
     def __repr__(self) -> str:
@@ -81,11 +81,11 @@ class Scorecard:
         return str(self)
 
     def page(self) -> str:
-        """One HTML page that stands alone, with its charts where matplotlib is installed."""
+        """Return one self-contained HTML page, with its charts if matplotlib is installed."""
         return page(self.report.tables, self.report.title, self.report.charts, _lead(self))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain values; a mean is its n, itself and the ends of its interval."""
+        """Return the scorecard as plain values; a mean is an object with its n and the ends of its interval."""
         return {
             "suite": {"name": self.suite.suite, "version": self.suite.version, "hash": self.suite.hash},
             "size": self.size,
@@ -106,7 +106,7 @@ class Scorecard:
         }
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `index.html`, `scorecard.md` and `scorecard.json`; returns their paths.
+        """Write `index.html`, `scorecard.md` and `scorecard.json`; return their paths.
 
         Raises:
             OutputError: If the folder cannot be written.
@@ -144,7 +144,7 @@ def _made(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecar
 
 
 def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: Sequence[str]) -> list[Table]:
-    """Return what all systems have in common: the differences, with warnings of figures, and what is behind them."""
+    """Return the tables over all systems: differences, with the figures' warnings, and provenance and costs."""
     everything = [reported for played in systems for reported in played.reported]
     contrasts = contrasts_table(systems)
     for table in contrasts:
@@ -163,7 +163,7 @@ def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: S
 
 
 def _own_charts(played: PlayedSystem) -> list[Chart]:
-    """The recipe's charts that the suite names; each goes with the system's table."""
+    """Return the recipe's charts that the suite lists, named after the system so that they go with its table."""
     if not played.system.charts:
         return []
     labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
@@ -176,7 +176,7 @@ def _own_charts(played: PlayedSystem) -> list[Chart]:
 
 
 def _lead(card: Scorecard) -> list[str]:
-    """What stands below the title."""
+    """Return the paragraphs below the title."""
     who = ", ".join(card.assistants)
     lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
     if card.pending:

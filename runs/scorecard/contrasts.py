@@ -1,4 +1,4 @@
-"""Whether assistants differ: paired on the scenarios of both, tested, corrected over all systems together."""
+"""Differences between assistants: paired on their common scenarios, tested, corrected over all systems together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOTE = (
 
 
 def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
-    """The differences of each further assistant from the first; nothing if there is only one, or no common score."""
+    """Return a table of the differences of each further assistant from the first; none without any common score."""
     rows = [(played, *found) for played in systems for found in _differences(played)]
     if not rows:
         return []
@@ -53,7 +53,7 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
 
 
 def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]) -> None:
-    """Make sure that what is to be tested is judged.
+    """Check that the metrics of the contrasts are judged.
 
     Raises:
         RunError: If a recipe has no such metric.
@@ -65,7 +65,7 @@ def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]
 
 
 def _differences(played: PlayedSystem) -> Iterator[tuple[Contrast, JudgedDifference]]:
-    """What is tested of a system, assistant by assistant."""
+    """Yield the tested differences of a system, assistant by assistant."""
     for contrast in played.system.contrasts if len(played.reported) > 1 else ():
         found, _ = paired_differences(played.reported, played.recipe, contrast.where)
         for reported in played.reported[1:]:

@@ -1,4 +1,4 @@
-"""The runs of one scorecard or several, opened: by system, and by assistant."""
+"""The opened runs of one scorecard or several, by system and assistant."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .suite import RECORD, CardRecord, Size, Suite, SuiteSystem, read_record
 
 @dataclass(frozen=True, slots=True)
 class PlayedSystem:
-    """A system and what each assistant's run of it came to, with the judgements that count.
+    """A system and the runs of all assistants, with the judgements that count.
 
     Attributes:
-        system: As the suite has it.
+        system: The system, as defined in the suite.
         recipe: Its recipe.
-        reported: A run for each assistant, labelled by it, in one order for all systems.
+        reported: A run for each assistant, labelled by it, in the same order for all systems.
     """
 
     system: SuiteSystem
@@ -33,10 +33,10 @@ class PlayedSystem:
 
 
 def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
-    """What the folders are of, which must be the same suite in the same size.
+    """Return the records of folders, which must be of the same suite in the same size.
 
     Raises:
-        RunError: If one is no scorecard's, is named twice, or they are not comparable.
+        RunError: If a folder holds no scorecard or is named twice, or they are not comparable.
     """
     records: list[CardRecord] = []
     for folder in folders:
@@ -56,7 +56,7 @@ def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
 
 
 def opened(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
-    """All runs of the folders, to be read until the stack is closed.
+    """Open all runs of the folders until the stack is closed.
 
     Raises:
         RunError: As `kept_records`.

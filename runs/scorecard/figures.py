@@ -1,4 +1,4 @@
-"""The headline figures of a system: cells of its report's tables, with the notes that say what they are."""
+"""The headline figures of a system: cells of its report's tables, with these tables' notes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Figure:
 
     Attributes:
         system: The system's name.
-        name: The figure's.
-        assistant: The label.
-        value: What the report's table has there; `None` if that is nothing.
+        name: The figure's name.
+        assistant: The assistant's label.
+        value: The cell of the report's table; `None` if it is missing or empty.
     """
 
     system: str
@@ -33,12 +33,12 @@ class Figure:
 
 @dataclass(slots=True)
 class SystemFigures:
-    """The figures of a system, and what is to be said of them.
+    """The figures of a system, with notes and warnings.
 
     Attributes:
         figures: By assistant, in the order of the headlines.
-        notes: Of the tables that they come from, and on what is missing.
-        warnings: Of these tables.
+        notes: Notes of the tables that they come from, and on missing figures.
+        warnings: Warnings of these tables.
     """
 
     figures: dict[str, list[Figure]] = field(default_factory=dict)
@@ -47,13 +47,13 @@ class SystemFigures:
 
 
 def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
-    """What the headlines of a system come to in each run."""
+    """Return the headline figures of a system in each run."""
     found = SystemFigures()
     found.notes.update(dict.fromkeys(played.system.notes))
     for reported in played.reported:
         report = Report.of([reported.run], reported.set_name)
         tables = {table.name: table for table in report.tables}
-        of_run = {*notes_on([reported], None)}  # the card says these of all assistants together
+        of_run = {*notes_on([reported], None)}  # the card gives these notes once for all assistants
         values = []
         for headline in played.system.sized(size).headlines:
             value, notes = _cell(headline, tables)
@@ -66,7 +66,7 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
 
 
 def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Table:
-    """A row for each assistant."""
+    """Return a table with a row for each assistant."""
     headlines = played.system.sized(size).headlines
     columns = ["assistant", *(headline.name for headline in headlines)]
     table = Table(played.system.label, played.system.title or played.recipe.summary, columns)
@@ -82,7 +82,7 @@ def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Tab
 
 
 def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Chart | None:
-    """All figures that have a scale, each on its own; nothing if there are not two of them, which the table shows."""
+    """Return a chart of all figures that have a scale, each on its own; `None` for fewer than two."""
     headlines = played.system.sized(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
     chart = Chart(
@@ -105,11 +105,11 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
 
 
 def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequence[str]]:
-    """A headline's cell with its table's notes; or nothing, and why."""
+    """Return a headline's cell with its table's notes; or `None` with the reason."""
     table = tables.get(headline.table)
     if table is None:
         if not tables:
-            return None, ()  # nothing is finished, which the table says
+            return None, ()  # nothing is finished, which the table's notes say
         return None, [f"{headline.name}: the report has no table {headline.table!r}; there are {', '.join(tables)}."]
     for name in (headline.column, *headline.row):
         if name not in table.columns:
@@ -123,7 +123,7 @@ def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequen
 
 
 def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, float | None, float | None]:
-    """A figure and the ends of its interval, as percentages of its scale."""
+    """Return a figure and the ends of its interval, as percentages of its scale."""
     low, high = scale
 
     def placed(value: float | None) -> float | None:

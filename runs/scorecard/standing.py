@@ -1,4 +1,4 @@
-"""What stands behind the figures: how sound the dialogues are, how far judges agree, what it took, how it was made."""
+"""Context of the figures: soundness of the dialogues, agreement of judges, costs, settings and versions."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .entries import PlayedSystem
 from .suite import Size, Suite
 
 MADE = ("settings", "versions")
-"""The tables that say how all of it was made."""
+"""The tables that give the provenance."""
 
 _PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
 
 
 def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
-    """What failed, what could not be read, and in how many dialogues something is wrong, by whose fault."""
+    """Return the table of failed scenarios, unparsed judgements, and dialogues with faults by role."""
     faults = ("a fault of the user's %", "a fault of the assistant's %")
     table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
     gated, languages = 0, Counter[str]()
@@ -53,7 +53,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
 
 
 def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
-    """How far judges agree, with each other and with themselves; nothing where each thing was judged once."""
+    """Return the agreement of judges with each other and with themselves; no table if nothing was judged twice."""
     table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
     for played, reported in _each(systems):
         for found in judges_tables(reported.run, None):
@@ -70,7 +70,7 @@ _AGREEMENT = ("n", "alpha", "all equal %")
 
 
 def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
-    """What the calls of each run took."""
+    """Return the table of the costs of each run's calls."""
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
     table = Table("cost", "What it took", columns, decimals={"US dollars": 4, "seconds": 1})
     for played, reported in _each(systems):
@@ -86,7 +86,7 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
 
 
 def settings_table(systems: Sequence[PlayedSystem]) -> Table:
-    """What decides what each run does; assistants that were played alike stand in one row."""
+    """Return the table of each run's settings; assistants with equal settings share a row."""
     columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "told"]
     table = Table("settings", "How it was made", columns)
     rows: dict[tuple[str, ...], list[str]] = {}
@@ -112,12 +112,12 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
 
 
 def _plainly(value: object) -> str:
-    """An option's value in a few letters."""
+    """Format an option's value."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Table:
-    """What it was made with, and the hashes of code that is no package's."""
+    """Return the table of versions, and of the hashes of code that belongs to no package."""
     table = Table("versions", "Versions", ["what", "version"])
     table.rows = [
         ["suite", f"{suite.suite} {suite.version}, {size}"],
@@ -133,7 +133,7 @@ def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) ->
 
 
 def finished(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
-    """How many scenarios are pending, and how many have failed."""
+    """Return the numbers of pending and of failed scenarios."""
     statuses = [reported.run.status() for _, reported in _each(systems)]
     return sum(each.pending for each in statuses), sum(each.failed for each in statuses)
 

@@ -1,4 +1,4 @@
-"""Suites, as YAML files define them, and the record of a scorecard's folder."""
+"""Suites, defined by YAML files, and the record of a scorecard's folder."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _Judges = str | list[str]
 
 
 class _Said(BaseModel):
-    """A part of a suite's file: every key is known."""
+    """A part of a suite's file: unknown keys are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Headline(_Said):
-    """A figure of a system that stands on the card: a cell of one of its report's tables.
+    """A headline figure of a system: a cell of one of its report's tables.
 
     Attributes:
-        name: What it is called on the card; with a `%` where the column has one.
+        name: Its name on the card; ends in `%` if the column does.
         table: The table's name.
-        column: The column.
-        row: What stands in other columns of the row that is meant; not needed where there is one row.
-        scale: The lowest and the highest value that there can be, in the table's own unit (a share is 0 to 1); a figure
-            without it is in no chart.
+        column: The column's name.
+        row: Values of other columns that identify the row; not needed if there is only one row.
+        scale: The lowest and the highest possible value, in the table's own unit (a share is 0 to 1); a figure without
+            it is in no chart.
     """
 
     name: str = Field(min_length=1)
@@ -57,12 +57,12 @@ class Headline(_Said):
 
 
 class Contrast(_Said):
-    """What is tested where several assistants have played the same scenarios.
+    """A tested difference between assistants that have played the same scenarios.
 
     Attributes:
-        name: What it is called on the card.
-        metric: What was judged, by the recipe's name of it.
-        where: Only scenarios that this expression holds of.
+        name: Its name on the card.
+        metric: The metric, by the recipe's name of it.
+        where: Only scenarios matching this expression.
     """
 
     name: str = Field(min_length=1)
@@ -71,7 +71,7 @@ class Contrast(_Said):
 
 
 class SuiteSize(_Said):
-    """What a system is played with in one size of the suite, besides what it is always played with."""
+    """The settings that one size of the suite adds to a system's own."""
 
     sample: int | None = Field(None, ge=1)
     options: Mapping[str, Any] = {}
@@ -79,7 +79,7 @@ class SuiteSize(_Said):
 
 
 class _Players(_Said):
-    """Who plays, of the roles that are not under evaluation, and how they sample; by role."""
+    """The players of the roles that are not under evaluation, and their sampling settings, by role."""
 
     models: Mapping[str, _Judges] = {}
     temperature: Mapping[str, Temperature] = {}
@@ -89,7 +89,7 @@ class _Players(_Said):
     params: Mapping[str, Mapping[str, Any]] = {}
 
     def players(self) -> dict[str, dict[str, Any]]:
-        """By the names of the door's settings."""
+        """Return the players by the names of the API's settings."""
         return {name: dict(getattr(self, name)) for name in _Players.model_fields}
 
 
@@ -98,16 +98,16 @@ class SuiteSystem(_Players):
 
     Attributes:
         recipe: A registered name, or `path/to/file.py:NAME`.
-        name: What its run files are called; by default the recipe's name.
-        title: What stands above its figures.
-        seed: Of every random draw; by default the suite's.
-        options: The recipe's own, in every size.
-        on_user_fault: As of `play`.
-        quick: What the small size adds.
-        full: What the large one does.
+        name: The name of its run files; by default the recipe's name.
+        title: The title above its figures.
+        seed: The seed of every random draw; by default the suite's.
+        options: The recipe's options, in every size.
+        on_user_fault: As for `play`.
+        quick: Settings of the small size.
+        full: Settings of the large size.
         headlines: The figures on the card, in this order.
-        contrasts: What is tested between assistants.
-        charts: Names of the recipe's own charts that the card shows.
+        contrasts: The differences tested between assistants.
+        charts: Names of the recipe's charts that the card shows.
         notes: Lines below its table.
     """
 
@@ -126,11 +126,11 @@ class SuiteSystem(_Players):
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """The system's name."""
         return self.name or self.recipe.rpartition(":")[2] or self.recipe
 
     def sized(self, size: Size) -> SuiteSize:
-        """All options and headlines of a size."""
+        """Return the system's settings in a size, merged with its own options and headlines."""
         chosen: SuiteSize = getattr(self, size)
         return SuiteSize(
             sample=chosen.sample,
@@ -144,10 +144,10 @@ class Suite(_Players):
 
     Attributes:
         suite: Its name.
-        version: Of its settings: another one makes figures that are not comparable.
-        about: What it says of an assistant.
-        seed: Of every random draw, where a system does not say another.
-        systems: What is played, in this order.
+        version: The version of its settings: figures of different versions are not comparable.
+        about: A description of what it evaluates.
+        seed: The seed of every random draw, unless a system has its own.
+        systems: The systems, in order.
     """
 
     suite: str = Field(min_length=1)
@@ -165,22 +165,22 @@ class Suite(_Players):
 
     @property
     def hash(self) -> str:
-        """Tells suites of different settings apart, whatever their names."""
+        """A hash of the suite's settings."""
         return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
 
     def told(self) -> str:
-        """Its name with its version and hash."""
+        """Return its name with its version and hash."""
         return f"{self.suite} {self.version} ({self.hash})"
 
 
 def read_suite(named: str | Path) -> Suite:
-    """A suite out of its YAML file.
+    """Read a suite from its YAML file.
 
     Args:
         named: The name of a shipped suite, or a path.
 
     Raises:
-        RunError: If there is none, or something in it is wrong: which line of thought, and what would be right.
+        RunError: If it does not exist or is invalid: with the place of the problem, and what is expected.
     """
     shipped = shipped_suites()
     path = shipped.get(str(named)) or Path(named)
@@ -191,7 +191,7 @@ def read_suite(named: str | Path) -> Suite:
 
 
 def suite_of(content: object, place: str) -> Suite:
-    """A suite out of plain values; `place` is where they come from."""
+    """Parse a suite from plain values; `place` is their source, for messages."""
     if not isinstance(content, dict):
         raise RunError(f"suite {place} holds {type(content).__name__}; 'name: value' lines are needed", setting="suite")
     try:
@@ -204,7 +204,7 @@ def suite_of(content: object, place: str) -> Suite:
 
 
 def _where(place: str, content: dict[str, Any]) -> str:
-    """A place in the file as people call it: a system by its recipe, and then the keys."""
+    """Return a place in the file for messages: a system by its name, followed by the keys."""
     keys = place.split(".") if place else []
     if len(keys) > 1 and keys[0] == "systems" and keys[1].isdecimal():
         system = content["systems"][int(keys[1])]
@@ -214,7 +214,7 @@ def _where(place: str, content: dict[str, Any]) -> str:
 
 
 RECORD, SUITE = "record.json", "suite.yaml"
-"""In the folder: what it is of, for dialoom; and the suite alone, for whoever would play it again."""
+"""Files in a scorecard's folder: its record, for dialoom; and the suite alone, for playing it again."""
 
 
 class AssistantRuns(BaseModel):
@@ -222,7 +222,7 @@ class AssistantRuns(BaseModel):
 
     Attributes:
         label: Its model.
-        runs: The file of each system's run, by the system's name.
+        runs: The run file of each system, by the system's name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -231,12 +231,12 @@ class AssistantRuns(BaseModel):
 
 
 class CardRecord(BaseModel):
-    """What is kept of a scorecard besides its runs.
+    """The record of a scorecard, stored beside its runs.
 
     Attributes:
-        suite: All of it, as it was played.
-        size: How much of it.
-        assistants: In the order in which they were named first.
+        suite: The whole suite, as it was played.
+        size: The size that was played.
+        assistants: The assistants, in the order of their first use.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -245,20 +245,20 @@ class CardRecord(BaseModel):
     assistants: tuple[AssistantRuns, ...] = Field(min_length=1)
 
     def told(self) -> str:
-        """Suite and size in a few words."""
+        """Return a short description of suite and size."""
         return f"{self.suite.told()}, {self.size}"
 
     def with_also(self, others: tuple[AssistantRuns, ...]) -> CardRecord:
-        """The same with further assistants; those that are known already stay where they are."""
+        """Return the record with further assistants; known ones keep their position."""
         by_label = {each.label: each for each in (*self.assistants, *others)}
         return self.model_copy(update={"assistants": tuple(by_label.values())})
 
 
 def read_record(folder: Path) -> CardRecord | None:
-    """What a folder is of; `None` if it holds no scorecard.
+    """Read the record of a folder; `None` if it holds no scorecard.
 
     Raises:
-        RunError: If what it says of itself cannot be read.
+        RunError: If the record is invalid.
     """
     path = folder / RECORD
     if not path.exists():
@@ -271,7 +271,7 @@ def read_record(folder: Path) -> CardRecord | None:
 
 
 def write_record(folder: Path, record: CardRecord) -> None:
-    """Keep what a folder is of, and its suite as a file to be played again.
+    """Write a folder's record, and its suite as a file of its own.
 
     Raises:
         OutputError: If it cannot be written.

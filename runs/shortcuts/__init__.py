@@ -1,4 +1,4 @@
-"""How far length, punctuation and words alone separate the chosen from the rejected replies of a preference dataset."""
+"""Shortcuts in preference datasets: the separation of chosen and rejected replies by length, punctuation and words."""
 
 from .check import WARN_ABOVE, shortcut_table
 from .sample import PairSample

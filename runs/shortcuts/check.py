@@ -1,4 +1,4 @@
-"""The shortcut check: a table of how well each feature of the replies separates them, and the warning."""
+"""The shortcut check: a table of how well each feature separates the replies, and a warning."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dialoom.graphs.reporting.statistics import FEWEST
 from .sample import MOST_PEOPLE, MOST_PROMPTS, PairSample
 
 WARN_ABOVE = 0.65
-"""The figure above which there is a warning."""
+"""AUC above which there is a warning."""
 
 FEWEST_FOR_WORDS = 20
-"""With fewer people the classifier of words is not estimated."""
+"""With fewer people, the classifier of words is not estimated."""
 
 
 def shortcut_table(sample: PairSample) -> Table | None:
@@ -19,7 +19,7 @@ def shortcut_table(sample: PairSample) -> Table | None:
     people = sample.people()
     if not people:
         return None
-    from . import separation as by  # imports numpy, which is slow and needed for cards of preference datasets only
+    from . import separation as by  # deferred: imports numpy, which is slow and only needed for preference datasets
 
     table = Table("shortcuts", "What separates chosen from rejected replies", ["by", "AUC", "same prompt"])
     warned = []

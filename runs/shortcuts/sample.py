@@ -1,7 +1,7 @@
 """A bounded sample of chosen and rejected replies, by person and prompt.
 
-Which rows are in it depends on their hashes alone: the same rows give the same sample in any order, as pairs or as
-single replies, and read once or twice.
+It is selected by the rows' hashes alone: the same rows give the same sample in any order, as pairs or as single
+replies, and read once or twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 MOST_PEOPLE, MOST_PROMPTS = 300, 20
-"""How many people are in a sample at most, and how many prompts of each."""
+"""Maximum number of people in a sample, and of prompts of each."""
 
 _PERSON = ("persona", "person", "user")
 
@@ -22,7 +22,7 @@ Replies = dict[bool, str]
 
 
 class PairSample:
-    """Chosen and rejected replies: of more people or prompts than fit, those with the lowest hashes.
+    """A sample of chosen and rejected replies: of more people or prompts than fit, those with the lowest hashes.
 
     Of several pairs for one prompt the first is taken.
 
@@ -38,9 +38,9 @@ class PairSample:
         """Add a row if it has chosen or rejected replies.
 
         Args:
-            row: An object with `chosen` and `rejected`, or with `completion` and `label`, as TRL has them.
-            person: Whom it is for. By default the row's `persona`, `person` or `user`, or else its `id`; rows without
-                any of them are for the same person if their conversations begin with the same message.
+            row: An object with `chosen` and `rejected`, or with `completion` and `label`, as in TRL.
+            person: The person that it is for. By default the row's `persona`, `person` or `user`, or else its `id`;
+                rows without any of them are for the same person if their conversations begin with the same message.
         """
         if not isinstance(row, Mapping) or (found := _replies(row)) is None:
             return
@@ -51,14 +51,14 @@ class PairSample:
             known.update({label: text for label, text in replies.items() if label not in known})
 
     def people(self) -> list[list[Replies]]:
-        """Return the replies for each person; people are ordered by the lowest hash of a prompt of theirs."""
+        """Return the replies for each person; people are ordered by their prompts' lowest hash."""
         return [
             [prompts[key] for key in sorted(prompts)]
             for prompts in sorted(self._people.values(), key=lambda prompts: min(prompts))
         ]
 
     def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
-        """Return what stands under a key, a new dictionary if its hash is among the lowest; `None` if it is not."""
+        """Return the entry of a key, created if its hash is among the lowest; `None` if it is not."""
         hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
         if hash_ not in places:
             if len(places) == most:
@@ -85,14 +85,14 @@ def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
 
 
 def _text(reply: str | list[Any]) -> str:
-    """Return the words of a reply: a text, or messages."""
+    """Return the text of a reply: a text, or messages."""
     if isinstance(reply, str):
         return reply
     return "\n".join(str(each.get("content") or "") for each in reply if isinstance(each, Mapping))
 
 
 def _person(row: Mapping[str, Any], prompt: list[Any]) -> object:
-    """Return whom a row is for, as far as the row tells."""
+    """Return the person that a row is for, as far as it is known."""
     for place in (row.get("facets"), row):
         if isinstance(place, Mapping):
             for name in _PERSON:

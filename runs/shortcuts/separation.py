@@ -1,4 +1,4 @@
-"""How well a classifier that sees nothing but the reply separates chosen from rejected replies to other people."""
+"""The separation of chosen and rejected replies by a classifier of the reply alone, tested on other people."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 _DECIMALS = 9
-"""Scores that are closer are equal: the order of sums in a matrix product is no difference between replies."""
+"""Scores that differ by less are equal: the order of sums in a matrix product is not a difference between replies."""
 
 _LEAST_SPREAD = 1e-9
-"""A feature whose standard deviation is no more than this is the same in all texts, but for rounding."""
+"""Standard deviation up to which a feature counts as constant but for rounding."""
 
-_WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # scripts without spaces: a character each
+_WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # scripts without spaces: one character each
 _MARKS = [
     re.compile(mark)
     for mark in (r"\.", ",", "!", r"\?", "[:;]", "…", "[-–—]", "[()]", '["“”„«»]', "[*_#`~|]", r"\n", r"[^\w\s!-~]")
@@ -37,18 +37,18 @@ Matrix: TypeAlias = NDArray[np.float64]
 
 
 def lengths(texts: Sequence[str]) -> Matrix:
-    """Return the logarithms of a text's characters and words, each plus one; a row for each text."""
+    """Return the logarithms of each text's numbers of characters and of words, plus one; a row per text."""
     counts: Matrix = np.array([[len(text), len(text.split())] for text in texts], dtype=float)
     return np.log1p(counts)
 
 
 def punctuation(texts: Sequence[str]) -> Matrix:
-    """Return how many of a text's characters are marks of each kind, as shares; a row for each text."""
+    """Return the shares of each kind of mark among each text's characters; a row per text."""
     return np.array([[len(mark.findall(text)) / (len(text) or 1) for mark in _MARKS] for text in texts])
 
 
 def words(texts: Sequence[str]) -> Matrix:
-    """Return which of the commonest words a text has, as 0 or 1; a row for each text."""
+    """Return which of the commonest words occur in each text, as 0 or 1; a row per text."""
     found = [frozenset(_WORD.findall(text.lower())) for text in texts]
     counts = Counter(word for each in found for word in each)
     commonest = sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS]
@@ -62,11 +62,11 @@ def words(texts: Sequence[str]) -> Matrix:
 def separation(
     people: Sequence[Sequence[Replies]], features: Callable[[Sequence[str]], Matrix]
 ) -> tuple[Estimate | None, Estimate | None]:
-    """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (equal scores: half).
+    """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (ties count half).
 
     Args:
         people: The replies for each person, by prompt. A person's replies are all in the same fold.
-        features: Makes a row of numbers of each text.
+        features: A function from texts to a row of features per text.
     """
     replies = [
         (text, label, person, prompt)
@@ -84,10 +84,10 @@ def separation(
 
 
 def _scores(features: Matrix, is_chosen: NDArray[np.bool_], fold: NDArray[np.int_]) -> Matrix:
-    """Return the score of each reply by a linear discriminant that was fitted on the other folds.
+    """Return the score of each reply by a linear discriminant fitted on the other folds.
 
-    It is found by least squares on labels of 1 and -1 (Bishop, Pattern Recognition and Machine Learning, 4.1.5), with a
-    ridge of as much as there are standardised features.
+    It is the least-squares fit to labels of 1 and -1 (Bishop, Pattern Recognition and Machine Learning, 4.1.5), with a
+    ridge penalty equal to the number of standardised features.
     """
     spread = features.std(axis=0)
     varied = spread > _LEAST_SPREAD
@@ -138,9 +138,9 @@ def _share_of_pairs(pairs: Sequence[tuple[int, float]]) -> Estimate | None:
 
 
 def _clustered(n: int, mean: float, influence: Matrix, person: NDArray[np.int_]) -> Estimate:
-    """Return a figure from 0 to 1 with its interval, from how much each observation moves it, summed by person.
+    """Return an estimate from 0 to 1 with its interval, from each observation's influence, summed by person.
 
-    The interval is symmetric on the logit scale; there is none at 0 and 1, nor if all people are alike.
+    The interval is symmetric on the logit scale; there is none at 0 and 1, nor if all people have equal influence.
     """
     people = len(np.unique(person))
     sums = np.bincount(person, influence)
@@ -153,7 +153,7 @@ def _clustered(n: int, mean: float, influence: Matrix, person: NDArray[np.int_])
 
 
 def _share_below(scores: Matrix, others: Matrix) -> Matrix:
-    """Return the share of the others that each score is higher than; equal ones count half."""
+    """Return the share of the others that each score exceeds; ties count half."""
     ordered = np.sort(others)
     both = np.searchsorted(ordered, scores, "left") + np.searchsorted(ordered, scores, "right")
     return both / (2 * len(others))

@@ -1,4 +1,4 @@
-"""Making a branch of a scenario, and noting what its own line has asked before others stand beside it."""
+"""Forks of a scenario's branches, and the record of the main branch's calls before others are made beside them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 async def fork_branch(context: PlayableContext, branch: Branch, head: str, name: str) -> Branch:
-    """A new branch that begins at a checkpoint of another one.
+    """Create a branch that begins at a checkpoint of another one.
 
     Args:
         context: The scenario.
-        branch: The branch that it leaves.
+        branch: The branch that is forked.
         head: The checkpoint's id.
-        name: What it is to be called.
+        name: The new branch's name.
 
     Raises:
-        SteppingError: If there is one of that name, or it is no name.
+        SteppingError: If the name is taken or invalid.
     """
     if not _NAME.fullmatch(name):
         raise SteppingError(f"{name!r} is no name for a branch; letters, digits, '-' and '_' are")
@@ -33,7 +33,7 @@ async def fork_branch(context: PlayableContext, branch: Branch, head: str, name:
     thread = f"{context.work.thread}~{name}"
     saver = context.graph.checkpointer
     assert saver is not None and not isinstance(saver, bool)
-    await saver.adelete_thread(thread)  # what a fork that was killed in the middle may have left
+    await saver.adelete_thread(thread)  # left over from a fork that was killed halfway
     await saver.acopy_thread(branch.thread, thread)
     await context.store.branches.keep_only(thread, [point.id for point in context.line(head)])
     forked = replace(branch, name=name, thread=thread, head=head, origin=branch.name)
@@ -42,7 +42,7 @@ async def fork_branch(context: PlayableContext, branch: Branch, head: str, name:
 
 
 async def index_main(context: PlayableContext) -> None:
-    """Write down which calls led to the engine's checkpoints, before others are made beside them."""
+    """Record which calls led to the engine's checkpoints, before a fork adds others."""
     position = context.work.position
     if (end := context.latest(context.work.thread)) is None:
         return

@@ -1,4 +1,4 @@
-"""Saved cases: a branch with all that it takes to play it again without any model, as a test of a conversation."""
+"""Saved cases: a branch with all that is needed to replay it without any model, as a regression test."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class RecordedCall(BaseModel):
     """A call of a case.
 
     Attributes:
-        model: Who was asked; `said` if a person wrote the reply.
-        request: The SHA-256 of what was asked.
-        is_edited: Whether a person wrote what was asked, so that it is not what the prompt gives.
-        reply: As the run's file keeps it: its words, or an object of words and calls of tools.
+        model: The model; `said` if a person wrote the reply.
+        request: The SHA-256 of the request.
+        is_edited: Whether a person wrote the request, so that it differs from the rendered prompt.
+        reply: As stored in the run file: text, or an object of text and tool calls.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +52,7 @@ class RecordedCall(BaseModel):
 
 
 class RecordedStep(BaseModel):
-    """A step of a case: nodes with their calls, or an edit of channels (as the checkpointer writes their values)."""
+    """A step of a case: nodes with their calls, or an edit of channels (with values as the checkpointer has them)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     nodes: tuple[str, ...]
@@ -64,8 +64,8 @@ class Case(BaseModel):
     """A branch from its beginning to where it was saved.
 
     Attributes:
-        thread: The scenario's thread, from which its seeds are drawn.
-        outcome: What it had come to.
+        thread: The scenario's thread, from which its seeds are derived.
+        outcome: The outcome at that point.
         is_end: Whether that was the end of the conversation.
     """
 
@@ -85,12 +85,12 @@ class Case(BaseModel):
 
     @property
     def mark(self) -> str:
-        """By which this machine knows a case of its own user."""
+        """The mark by which this machine recognizes a case saved by its own user."""
         return "case " + hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
 async def case_of(session: SessionView) -> Case:
-    """The case of a session's branch, or of one that is only looked at, from its beginning to where it stands."""
+    """Return the case of a session's or view's branch, from its beginning to the current checkpoint."""
     context = session.context
     stops = await session.stops()
     recorded: list[RecordedStep] = []
@@ -129,7 +129,7 @@ async def case_of(session: SessionView) -> Case:
         is_end=stops[-1].is_end,
         outcome=(await session.outcome()).model_copy(
             update={"faults": None, "languages": ()}
-        ),  # rules may change, a case must not
+        ),  # the gate's rules may change, a case must not
     )
     own = context.store.known([*context.store.recipe_named(), *loads_named(scenario.loads)])
     remember(case.mark, [named.mark for named in own])
@@ -137,12 +137,12 @@ async def case_of(session: SessionView) -> Case:
 
 
 def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Write a case as JSON that reads well beside its next version.
+    """Write a case as JSON with one value per line, for readable diffs.
 
     Args:
         case: The case.
         path: The file.
-        inputs: The files that it comes from, which are not written over.
+        inputs: The files that it comes from, which are not overwritten.
 
     Raises:
         OutputError: If the file is one of the inputs or any SQLite file, or cannot be written.
@@ -152,10 +152,10 @@ def write_case(case: Case, path: Path, inputs: Sequence[Path] = ()) -> None:
 
 
 def read_case(path: Path) -> Case:
-    """A case out of its file.
+    """Read a case from its file.
 
     Raises:
-        RunError: If it is none.
+        RunError: If it is not a case.
     """
     try:
         return Case.model_validate(read_json(path))
@@ -164,7 +164,7 @@ def read_case(path: Path) -> Case:
 
 
 def digest(messages: Sequence[ChatMessage]) -> str:
-    """The SHA-256 of what a role is asked, by which a case knows it again."""
+    """Return the SHA-256 of a request's messages, by which a case compares it."""
     text = json.dumps([identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

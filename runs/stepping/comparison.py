@@ -1,4 +1,4 @@
-"""Two branches side by side: what was said, what was judged, what it took."""
+"""Comparison of two branches: the conversations, the judgements, the costs."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from .stop import Cost
 from .view import SessionView
 
 SpokenLine = tuple[str, str]
-"""Who said it (or what it is), and what."""
+"""The speaker of a line (or empty), and its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A line of each branch that stand beside each other; `None` where one has nothing there."""
+    """Two lines side by side, one of each branch; `None` where a branch has none."""
 
     left: SpokenLine | None
     right: SpokenLine | None
 
     @property
     def is_same(self) -> bool:
-        """Whether both say it."""
+        """Whether both lines are equal."""
         return self.left == self.right
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two branches differ.
+    """The differences between two branches.
 
     Attributes:
-        names: Theirs.
-        stands: At which checkpoint each stands, by number, and whether that is an end.
-        shared: How many steps they have in common.
-        lines: The conversations, line beside line.
-        judgements: What was judged in either, and both words on it (`None` where one has none).
-        costs: What each took since they parted, and on the way to there.
+        names: The branches' names.
+        stands: The number of the current checkpoint of each, and whether it is an end.
+        shared: Number of steps that they have in common.
+        lines: The conversations, line by line.
+        judgements: Each judged item with both judgements (`None` where a branch has none).
+        costs: The cost of each after the fork.
+        before: The cost of the shared steps.
     """
 
     names: tuple[str, str]
@@ -52,11 +53,11 @@ class Difference:
 
 
 async def diff(left: SessionView, right: SessionView) -> Difference:
-    """Compare where two sessions over one run stand, or two who only look.
+    """Compare the current checkpoints of two sessions or views over one run.
 
     Args:
         left: A branch.
-        right: Another, or another place on the same.
+        right: Another one, or another place on the same.
     """
     ours, theirs = await left.stops(), await right.stops()
     known = {stop.checkpoint for stop in theirs}
@@ -76,7 +77,7 @@ async def diff(left: SessionView, right: SessionView) -> Difference:
 
 
 def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
-    """A transcript as lines; those of an outline are set in by two spaces a step."""
+    """Return a transcript as lines; those of an outline are indented by two spaces per level."""
     if not isinstance(transcript, Outline):
         return [(line.role, line.spoken) for line in transcript]
     found: list[SpokenLine] = []
@@ -91,7 +92,7 @@ def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
 
 
 def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
-    """Line beside line by their places, as long as the same speakers have these; else what is equal side by side."""
+    """Pair lines by position if their speakers agree; else align equal lines."""
     if all(one[0] == other[0] != "" for one, other in zip(left, right, strict=False)):
         return [Pair(one, other) for one, other in zip_longest(left, right)]
     pairs: list[Pair] = []

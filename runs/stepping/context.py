@@ -1,4 +1,4 @@
-"""What the sessions of one scenario share: the run's file, the graph, the way to the models."""
+"""The context shared by the sessions of one scenario: the run file, the graph, the gateway."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ START = "__start__"
 
 @dataclass
 class ScenarioContext:
-    """A scenario with everything that is needed to look at it.
+    """A scenario with everything that is needed to inspect it.
 
     Attributes:
-        scratch: The same graph on a saver that keeps nothing.
+        scratch: The same graph with a checkpointer that stores nothing.
         gate: Finds the faults of the conversation.
-        tell: Takes what nodes have to say.
-        states: The values of the channels at checkpoints that were looked at, by their ids.
+        tell: Receives the messages of nodes.
+        states: The channel values at inspected checkpoints, by their ids.
     """
 
     store: RunFile
@@ -65,15 +65,15 @@ class ScenarioContext:
         return self.store.state_of(self.work.position) == "pending"
 
     def main(self) -> Branch:
-        """The scenario's own line."""
+        """Return the scenario's main branch."""
         return Branch(MAIN, self.work.thread, None, self.work.sample)
 
     def branches(self) -> list[Branch]:
-        """All of them, `main` first."""
+        """Return all branches, `main` first."""
         return [self.main(), *self.store.branches.of(self.work.position)]
 
     def branch(self, name: str) -> Branch:
-        """The branch of that name.
+        """Return the branch with this name.
 
         Raises:
             SteppingError: If there is none.
@@ -85,18 +85,18 @@ class ScenarioContext:
         raise SteppingError(f"there is no branch {name!r}; there are {names}")
 
     def points(self) -> dict[str, Point]:
-        """All checkpoints of the scenario by their ids, oldest first."""
+        """Return all checkpoints of the scenario by their ids, oldest first."""
         return self.store.branches.points(branch.thread for branch in self.branches())
 
     def latest(self, thread: str) -> str | None:
-        """The id of the checkpoint that was made last in a thread."""
+        """Return the id of a thread's newest checkpoint; `None` if it has none."""
         return next(reversed(self.store.branches.points([thread])), None)
 
     def found(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
-        """A checkpoint by its number or id, and the branch to stand on there: this one, if it is among its own.
+        """Return a checkpoint by its number or id, and its branch: this one if the checkpoint is on it.
 
         Raises:
-            SteppingError: If there is none.
+            SteppingError: If there is no such checkpoint.
         """
         points = self.points()
         for point in points.values():
@@ -107,7 +107,7 @@ class ScenarioContext:
         raise SteppingError(f"there is no checkpoint {checkpoint!r}; the history has 0 to {len(points) - 1}")
 
     def line(self, head: str) -> list[Point]:
-        """The checkpoints that led to one, oldest first, and itself."""
+        """Return the ancestors of a checkpoint, oldest first, and itself."""
         points, line = self.points(), list[Point]()
         at: str | None = head
         while at is not None and (point := points.get(at)) is not None:
@@ -116,7 +116,7 @@ class ScenarioContext:
         return line[::-1]
 
     async def snapshot(self, point: Point) -> StateSnapshot:
-        """A checkpoint as LangGraph shows it. It never changes, but for the writes of a step that was broken off."""
+        """Return LangGraph's snapshot of a checkpoint. It never changes, except by writes of an interrupted step."""
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
             self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
@@ -124,38 +124,38 @@ class ScenarioContext:
         return self._snapshots[point.id]
 
     def forget(self, checkpoint: str) -> None:
-        """Read a checkpoint anew the next time."""
+        """Discard a checkpoint's cached snapshot."""
         self._snapshots.pop(checkpoint, None)
 
     async def nodes_after(self, point: Point) -> tuple[str, ...]:
-        """The nodes that come after a checkpoint."""
+        """Return the nodes that run after a checkpoint."""
         return tuple(dict.fromkeys(task.name for task in (await self.snapshot(point)).tasks))
 
     async def nodes_before(self, line: Sequence[Point]) -> tuple[str, ...]:
-        """The nodes that ran last on a line: those whose edges decided what comes next."""
+        """Return the nodes that ran last on a line: those whose edges chose the next ones."""
         for before, point in zip(line[-2::-1], line[:0:-1], strict=True):
             if point.source == "loop":
                 return await self.nodes_after(before)
         return (START,)
 
     async def calls(self, line: Sequence[Point]) -> list[StepCall]:
-        """The calls that led from the checkpoint before to the last one of a line."""
+        """Return the calls of the last step of a line."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
         if calls is None and self.work.thread not in line[-1].threads:
-            return []  # a step that was killed before it was told; the next session plays it again
+            return []  # the process was killed before the step's calls were recorded; the next session plays it again
         if calls is None:
             nodes = await self.nodes_after(line[-2])
             calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)
         return calls
 
     async def calls_on(self, line: Sequence[Point]) -> list[StepCall]:
-        """All calls on a line."""
+        """Return all calls on a line."""
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
 
     def parsed_reply(self, call: StepCall) -> Any:
-        """What was understood of a reply that had to be of a form, as plain values; `None` of any other."""
+        """Return the parsed form of a typed reply as plain values; `None` for any other reply."""
         prompt = self.store.prompts.get(call.prompt)
         if prompt is None or call.reply is None:
             return None
@@ -168,7 +168,7 @@ class ScenarioContext:
             return f"nothing: {error}"
 
     def stage(self, gateway: Caller, branch: Branch, step: int) -> Stage:
-        """The context of one step."""
+        """Return the context of one step."""
         cast = cast_of(self.store, self.recipe, self.models, gateway)
         retries = self.store.config.user_retries
         return Stage(
@@ -176,26 +176,26 @@ class ScenarioContext:
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
-        """What a state means, and what is wrong with it."""
+        """Return the outcome of a state, with the faults that the gate finds."""
         outcome = finished(self.recipe, self.work.scenario, self._begun(state), failed=not is_end)
         return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """How far a state is, in the recipe's units."""
+        """Return the progress of a state, in the recipe's units."""
         return WithProgress.of(self.recipe).counted(self._begun(state))
 
     def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """A state as recipes know it: before the first step, LangGraph has not put the initial one in all channels."""
+        """Return a state with the initial one as defaults: LangGraph fills some channels only in the first step."""
         return {**self.recipe.initial(self.work.scenario), **state}
 
     def transcript(self, outcome: Outcome) -> Sequence[Line] | Outline:
-        """A conversation as the recipe shows it."""
+        """Return a conversation in the recipe's display form."""
         scenario = self.work.scenario
         episode = Episode(scenario.id, scenario.facets(), "done", outcome)
         return WithOutline.of(self.recipe).outline(episode) or outcome.messages
 
     async def branch_taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
-        """What an outcome of a branch says of its origin."""
+        """Return the origin of a branch's outcome; `None` for `main`."""
         if branch.name == MAIN:
             return None
         calls = await self.calls_on(line)
@@ -209,7 +209,7 @@ class ScenarioContext:
         )
 
     def why(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
-        """How the graph came to each of the nodes that come next."""
+        """Return the reason for each of the next nodes."""
         return {node: "; ".join(self._reasons(ran, node)) or "it was sent there" for node in coming}
 
     def _reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
@@ -233,7 +233,7 @@ class PlayableContext(ScenarioContext):
     gateway: Gateway
 
     async def begin(self) -> str:
-        """Put the scenario's initial state into its thread, and stop before the first node; returns the checkpoint."""
+        """Write the scenario's initial state to its thread, stop before the first node, and return the checkpoint."""
         stage = self.stage(self.gateway, self.main(), 0)
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
@@ -247,13 +247,13 @@ class PlayableContext(ScenarioContext):
 async def open_context(
     store: RunStore, position: int, policy: CallPolicy | None, tell: Callable[[str], None]
 ) -> AsyncIterator[PlayableContext]:
-    """A scenario of a run that is open for writing, with the graph and the way to the models.
+    """Open a scenario of a run that is open for writing, with its graph and gateway.
 
     Args:
         store: The run.
-        position: The scenario's.
-        policy: How calls are made; by default as the run's file says.
-        tell: Takes what nodes have to say.
+        position: The scenario's position.
+        policy: How calls are made; by default as stored in the run file.
+        tell: Receives the messages of nodes.
     """
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
@@ -262,11 +262,11 @@ async def open_context(
 
 @asynccontextmanager
 async def open_to_look(store: RunFile, position: int) -> AsyncIterator[ScenarioContext]:
-    """A scenario of a run that is open for reading, whoever writes it meanwhile.
+    """Open a scenario of a run that is open for reading, even while another process writes it.
 
     Args:
         store: The run.
-        position: The scenario's.
+        position: The scenario's position.
     """
     async with store.checkpointer() as saver:
         yield ScenarioContext(**_parts(store, position, saver, lambda _text: None), store=store)
@@ -275,7 +275,7 @@ async def open_to_look(store: RunFile, position: int) -> AsyncIterator[ScenarioC
 def _parts(
     store: RunFile, position: int, saver: BaseCheckpointSaver[int], tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """What both kinds of contexts have."""
+    """Return the attributes common to both kinds of contexts."""
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
@@ -294,17 +294,17 @@ def _parts(
 
 
 def steps(line: Sequence[Point]) -> int:
-    """How many supersteps a line has, which is the number of the next one: edits and rewinds do not count."""
+    """Return the number of supersteps on a line, which is the next one's number: edits and rewinds do not count."""
     return sum(point.source == "loop" for point in line)
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """How LangGraph is told to stop after the nodes that come; after the one that takes the input in it cannot."""
+    """Return LangGraph's option to stop after the next nodes; it cannot stop after the one that takes the input."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
 
 
 def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
-    """An edit of channels for LangGraph, made as the nodes that ran last, whose edges then choose again."""
+    """Return an edit of channels for LangGraph, attributed to the nodes that ran last, whose edges choose again."""
     whole = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()
@@ -314,7 +314,7 @@ def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) ->
 
 
 def at(thread: str, checkpoint: str | None = None) -> RunnableConfig:
-    """A thread, or a checkpoint of it, for LangGraph."""
+    """Return LangGraph's configuration for a thread, or for a checkpoint of it."""
     place = {"thread_id": thread}
     if checkpoint is not None:
         place["checkpoint_id"] = checkpoint

@@ -1,4 +1,4 @@
-"""Between the roles and the gateway: what a person changes on the way, and what a step has asked."""
+"""Gateways of the step debugger: one applies a person's changes to calls, one records requests without sending them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dialoom.runs.store.ledger import SAID
 
 _LIKE_A_CALL = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
 _TURNS_OF_THE_LOOP = 50
-"""So often other tasks may run before a request that is only noted comes to nothing: parallel ones are noted, too."""
+"""Number of event loop turns before a recorded request is abandoned, so that parallel ones are recorded, too."""
 
 
 class SteppingError(RunError):
-    """Something that cannot be done in a stepping session: says what, and what could."""
+    """An action that is not possible in a stepping session; the message says what would be."""
 
 
 class NotSentError(Exception):
-    """Ends a step that only shows what it would ask."""
+    """Ends a step that only records its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class NextRequest:
 
     Attributes:
         node: The node that makes it.
-        number: Its number among the node's, from 0.
-        request: Who is asked what.
+        number: Its number among the node's requests, from 0.
+        request: The request.
         key: The call's identity.
     """
 
@@ -48,23 +48,23 @@ class NextRequest:
 
     @property
     def role(self) -> str:
-        """The role that is asked."""
+        """The role that is called."""
         return self.request.role
 
     @property
     def name(self) -> str:
-        """`NODE:NUMBER`, which tells it from the node's other requests."""
+        """`NODE:NUMBER`, which distinguishes it from the node's other requests."""
         return f"{self.node}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class CallOverrides:
-    """What a person changes in the calls of one step or more.
+    """A person's changes to the calls of one step or more.
 
     Attributes:
         models: Other models, by role.
-        said: Replies written by a person, by the keys of the calls, with the sample that sets each apart.
-        messages: Requests written by a person, by the keys of the calls that would have been made.
+        said: Replies written by a person, by the calls' keys, with the sample number that distinguishes each.
+        messages: Requests written by a person, by the keys of the calls that they replace.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
@@ -73,15 +73,15 @@ class CallOverrides:
 
 
 def said_reply(request: Request, text: str) -> Completion:
-    """What a person has a role reply: words; where tools are offered, also a call of one as JSON.
+    """Convert a person's text to a reply: text, or where tools are offered also tool calls as JSON.
 
     Args:
-        request: What the role is asked.
-        text: Words of the form that the reply must have; or `{"name": ..., "arguments": {...}}`, a list of such calls,
-            or `{"content": ..., "tool_calls": [...]}`.
+        request: The request that the role gets.
+        text: Text that parses as the reply type; or `{"name": ..., "arguments": {...}}`, a list of such calls, or
+            `{"content": ..., "tool_calls": [...]}`.
 
     Raises:
-        SteppingError: If it is not of the form that the reply must have, or nothing.
+        SteppingError: If it is empty or does not parse as the reply type.
     """
     words, calls = _words_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
@@ -95,7 +95,7 @@ def said_reply(request: Request, text: str) -> Completion:
 
 
 def as_said(answer: Completion) -> str:
-    """A reply as a person would have to write it to have the same said; see `said_reply`."""
+    """Return the text that a person would write to give this reply; see `said_reply`."""
     if not answer.tool_calls:
         return answer.text
     calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
@@ -104,7 +104,7 @@ def as_said(answer: Completion) -> str:
 
 
 def _arguments(text: str) -> Any:
-    """A call's arguments as values; as they came if they are no JSON."""
+    """Parse a call's arguments; return the text if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -112,7 +112,7 @@ def _arguments(text: str) -> Any:
 
 
 def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
-    """Words and calls of what a person has written for an agent."""
+    """Split a person's text for an agent into text and tool calls."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -128,12 +128,12 @@ def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
 
 
 class SteppingGateway:
-    """Passes calls on as a person has changed them, and notes which were made.
+    """A gateway that applies a person's changes to calls, and records which calls were made.
 
     Args:
-        gateway: The way to the models.
-        ledger: Where said words are written down.
-        changes: What is changed.
+        gateway: The gateway to the models.
+        ledger: The store of a person's replies.
+        changes: The changes.
     """
 
     def __init__(self, gateway: Caller, ledger: Ledger, changes: CallOverrides) -> None:
@@ -144,11 +144,11 @@ class SteppingGateway:
         self._written: list[tuple[CallPlace, Request, tuple[ChatMessage, ...]]] = []
 
     def made(self) -> list[tuple[str, str, bool]]:
-        """The calls in the order of their places: node, key, and whether a person wrote the request."""
+        """Return the calls in the order of their places: node, key, and whether a person wrote the request."""
         return [(made[0], key, made[3]) for key, made in sorted(self._made.items(), key=lambda item: item[1])]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """What the model replies, or the person in its place."""
+        """Return the model's reply, or the person's in its place."""
         if (model := self._changes.models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
         key, written = request.key(place), self._instead(request, place)
@@ -160,12 +160,12 @@ class SteppingGateway:
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
-        # By its identity: tasks that a graph sends out to one node have the same place.
+        # Keyed by identity: tasks that a graph sends to one node have the same place.
         self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 
     def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
-        """What a person wrote in place of a request; at the second ask, what is said about the first answer follows."""
+        """Return a person's replacement of a request; for the second ask, with the error message appended."""
         if place.ask == 1:
             if (messages := self._changes.messages.get(request.key(place))) is None:
                 return None
@@ -178,7 +178,7 @@ class SteppingGateway:
         return None
 
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
-        """Write the words down as a call that took nothing."""
+        """Record a person's reply as a call without cost."""
         key = request.key(place)
         completion = said_reply(request, text).with_ids(key)
         begun = await self._ledger.begin(key, place, request)
@@ -188,14 +188,14 @@ class SteppingGateway:
 
 
 class RecordingGateway:
-    """Notes what is asked, and answers nothing."""
+    """A gateway that records requests and answers none."""
 
     def __init__(self, models: Mapping[str, str]) -> None:
         self._models = models
         self._asked: dict[str, tuple[CallPlace, Request]] = {}
 
     def asked(self) -> list[NextRequest]:
-        """The first requests of each node, in the order of their places."""
+        """Return the first requests of each node, in the order of their places."""
         found: list[NextRequest] = []
         for key, (place, request) in sorted(
             self._asked.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)
@@ -205,7 +205,7 @@ class RecordingGateway:
         return found
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """Note the request.
+        """Record the request.
 
         Raises:
             NotSentError: Always.

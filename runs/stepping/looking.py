@@ -1,4 +1,4 @@
-"""Looking at a conversation step by step, whoever plays it meanwhile: nothing is written, nothing is held."""
+"""Read-only inspection of a conversation step by step, even while it is played: nothing is written or locked."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .view import SessionView
 
 
 class NotBegunError(SteppingError):
-    """There is nothing to look at yet: not even what the conversation begins with."""
+    """The scenario has no checkpoint yet, not even its initial state."""
 
 
 class Looking(SessionView):
-    """Stands at a checkpoint and looks, as a `Session` does; it moves nothing, as others may stand there too.
+    """A read-only view at a checkpoint, like a `Session`; it moves no branch, as others may use it.
 
-    Made by `Looking.open`; `at` gives further ones over the same file.
+    Opened by `Looking.open`; `at` gives further ones over the same file.
     """
 
     @classmethod
@@ -28,13 +28,13 @@ class Looking(SessionView):
     async def open(
         cls, run: RunFile, scenario: str | int, *, branch: str = MAIN, checkpoint: str | int | None = None
     ) -> AsyncIterator[Looking]:
-        """Look at a scenario.
+        """Open a view of a scenario.
 
         Args:
             run: The run, open for reading; it stays open.
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
-            branch: The branch to look at.
-            checkpoint: A checkpoint's number or id; by default where the branch stands.
+            scenario: Its id, a prefix of its id, or its position in the plan (from 1).
+            branch: The branch to inspect.
+            checkpoint: A checkpoint's number or id; by default the branch's head.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -48,23 +48,23 @@ class Looking(SessionView):
             yield looking
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> Looking:
-        """Another place of the same scenario; see `open`."""
+        """Return a view of another place of the same scenario; see `open`."""
         looking = Looking._of(self.context, branch, checkpoint)
         await looking.here()
         return looking
 
     def numbers(self) -> list[int]:
-        """The checkpoints of this branch from its beginning to its end, by their numbers."""
+        """Return the numbers of this branch's checkpoints from its beginning to its end."""
         return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
 
     def number_before(self, step: int) -> int:
-        """The checkpoint of this branch from which a step was played: where its calls are asked next.
+        """Return the number of this branch's checkpoint from which a step was played.
 
         Args:
-            step: The step, as calls have it; the first is 0.
+            step: The step as in calls; the first is 0.
 
         Raises:
-            SteppingError: If this branch has not come so far.
+            SteppingError: If this branch has no such step.
         """
         line = self.context.line(self._end())
         found = [point.number for end, point in enumerate(line, start=1) if steps(line[:end]) == step]

@@ -1,4 +1,4 @@
-"""Moving from where a session stands: a step that is played, steps played on to a condition, and back and forth."""
+"""Navigation of a session: playing a step, playing on to a condition, and moving back and forth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .view import Condition, SessionView
 
 
 class Navigation(SessionView):
-    """Moves along the branches of a scenario; its own line only goes forward, and what is new elsewhere is a branch."""
+    """A session that moves along a scenario's branches; `main` only goes forward, other new steps are on branches."""
 
     context: PlayableContext
 
@@ -23,14 +23,14 @@ class Navigation(SessionView):
         super().__init__(context, branch, head)
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
-        """Go one superstep on: to what was played from here already if it would be played so again, else by playing it.
+        """Advance one superstep: to one that was already played from here in the same way, else by playing it.
 
         Args:
-            changed: What is different in its calls; see `say` and `ask_instead`.
+            changed: Changes to its calls; see `say` and `ask_instead`.
 
         Raises:
             SteppingError: At the end of the conversation.
-            RoleError, PromptError: What a node met; the session stays where it is.
+            RoleError, PromptError: The error of a node; the session does not move.
         """
         await self._ensure_more()
         if changed is None and (played := await self._played_already()) is not None:
@@ -41,11 +41,11 @@ class Navigation(SessionView):
         return await self.here()
 
     async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
-        """Go on until one of the conditions is met, or to the end; at least one step, as `step` goes.
+        """Advance with `step`, at least once, until one of the conditions is met, or to the end.
 
         Args:
             until: The conditions.
-            on_stop: Is told of each stop on the way.
+            on_stop: Called with each stop on the way.
         """
         while True:
             stop = await self.step()
@@ -55,10 +55,10 @@ class Navigation(SessionView):
                 return stop
 
     async def rewind(self, count: int = 1) -> Stop:
-        """Go back by so many steps (an edit is one, too). Nothing is lost: what was after here stays in the history.
+        """Go back by a number of steps (an edit counts as one). Nothing is lost: later checkpoints stay in the history.
 
         Raises:
-            SteppingError: If there are not so many.
+            SteppingError: If there are fewer steps.
         """
         line = [point for point in self.context.line(self._head) if point.source != "fork"]
         here = max(0, len(line) - 1)
@@ -67,10 +67,10 @@ class Navigation(SessionView):
         return await self._stand(line[here - count])
 
     async def forward(self, count: int = 1) -> Stop:
-        """Go on by so many steps of this branch that were played already; nothing is played.
+        """Go forward by a number of steps of this branch that were already played; nothing is played.
 
         Raises:
-            SteppingError: If there are not so many.
+            SteppingError: If there are fewer steps.
         """
         line = [point for point in self.context.line(self._end()) if point.source != "fork" or point.id == self._head]
         here = next((place for place, point in enumerate(line) if point.id == self._head), len(line) - 1)
@@ -80,16 +80,16 @@ class Navigation(SessionView):
         return await self._stand(line[here + count])
 
     async def goto(self, checkpoint: str | int) -> Stop:
-        """Go to a checkpoint of this scenario, by its number or id. One of another branch is gone to in that branch.
+        """Go to a checkpoint of this scenario, by its number or id; switch to its branch if it is on another one.
 
         Raises:
-            SteppingError: If there is none.
+            SteppingError: If there is no such checkpoint.
         """
         self._branch, point = self.context.found(self._branch, checkpoint)
         return await self._stand(point)
 
     async def goto_where(self, condition: Condition) -> Stop:
-        """Go to the first stop of this branch's line where a condition is met.
+        """Go to the first stop on this branch where a condition is met.
 
         Raises:
             SteppingError: If it is met nowhere.
@@ -101,12 +101,12 @@ class Navigation(SessionView):
             raise SteppingError(f"{self.branch} is at its end; go back first")
 
     async def _played_already(self) -> Point | None:
-        """The step after this one that was played on this branch as it would be played now; `None` if there is none."""
+        """Return the next step if it was already played on this branch as it would be played now; else `None`."""
         points, befores, after = self.context.points(), {self._head}, list[Point]()
         for point in points.values():
             if point.parent in befores and self._branch.thread in point.threads:
                 if point.source == "fork":
-                    befores.add(point.id)  # LangGraph's mark of a rewind: nothing happened there
+                    befores.add(point.id)  # LangGraph's marker of a rewind: not a step
                 elif point.source == "loop":
                     after.append(point)
         for point in reversed(after):
@@ -115,10 +115,10 @@ class Navigation(SessionView):
         return None
 
     async def _is_as_now(self, point: Point) -> bool:
-        """Whether what led to a checkpoint is what this branch asks now: of these models, and nothing by a person."""
+        """Return whether a step's calls match what this branch would ask now: same models, no changes by a person."""
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
-            return False  # a step that was killed before it was told
+            return False  # the process was killed before the step's calls were recorded
         return all(
             call.model == branch.models.get(call.role, context.models[call.role].model)
             and not call.is_edited
@@ -127,11 +127,11 @@ class Navigation(SessionView):
         )
 
     def _main_goes_on(self) -> bool:
-        """Whether a step here is one of `main`: that goes only forward, and only while it is to be played."""
+        """Return whether a step here extends `main`, which only goes forward, while the scenario is pending."""
         return self.context.is_pending and self._head == self._end()
 
     async def _branch_off(self) -> None:
-        """Make a branch here, unless this is one that is not over; then read it anew, as others may have changed it."""
+        """Fork a branch here, unless this one is unfinished; reload that, as other sessions may have changed it."""
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
             if not await self._is_over():
@@ -141,7 +141,7 @@ class Navigation(SessionView):
         self._branch = await fork_branch(self.context, self._branch, self._head, name)
 
     async def _is_over(self) -> bool:
-        """Whether this branch goes from here to an end that no other has: it keeps that, and another is made here."""
+        """Return whether this branch goes on from here to an end of its own, so that another branch is forked."""
         points, end = self.context.points(), self._end()
         return end != self._head and len(points[end].threads) == 1 and not await self.context.nodes_after(points[end])
 
@@ -155,14 +155,14 @@ class Navigation(SessionView):
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
-            # What a step that was broken off had come to may be of other models or another sample than this one is.
+            # Partial writes of an interrupted step may be of other models or another sample.
             await context.store.branches.drop_writes(branch.thread, self._head)
         context.store.queue.begin(context.work, None if is_main else branch.name)
         try:
             await context.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:
             context.store.queue.end(context.work)
-            context.forget(self._head)  # a step that was broken off leaves what it had come to there
+            context.forget(self._head)  # an interrupted step leaves partial writes there
         latest = context.latest(branch.thread)
         assert latest is not None
         if not is_main:
@@ -178,7 +178,7 @@ class Navigation(SessionView):
     async def _moved(self, head: str) -> None:
         self._head = head
         if self.branch != MAIN:
-            # As it is now: another session may have exchanged a model on it.
+            # Reloaded: another session may have changed a model on it.
             await self._keep(replace(self.context.branch(self.branch), head=head))
 
     async def _keep(self, branch: Branch) -> None:

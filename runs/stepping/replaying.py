@@ -1,4 +1,4 @@
-"""Playing a saved case again from its recorded replies, and finding where it goes another way."""
+"""Replays of saved cases from their recorded replies, with a list of departures."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _WIDTH = 200
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What came of playing a case again.
+    """The result of a replay.
 
     Attributes:
-        steps: How many steps were played.
-        calls: How many recorded replies were used.
-        departures: Where it went another way, each in a line; none if it came out the same.
+        steps: Number of steps played.
+        calls: Number of recorded replies used.
+        departures: Differences from the recording, one line each; empty if the result is the same.
     """
 
     steps: int
@@ -46,21 +46,21 @@ class ReplayResult:
 
 
 async def replay(case: Case, trust: Trust | None = None) -> ReplayResult:
-    """Play a case through today's code from its recorded replies. Nothing is sent and no run is touched.
+    """Play a case with the current code from its recorded replies. Nothing is sent and no run is touched.
 
     Args:
         case: The case.
-        trust: What of the code that it names may be used; by default what it names if this user saved it here.
+        trust: The trust in code that it names; by default, code is trusted if this user saved the case here.
 
     Raises:
-        RunError, RecipeError: If its recipe is not to be had, or takes its options or scenario no more.
+        RunError, RecipeError: If its recipe cannot be loaded, or no longer accepts its options or scenario.
         TrustError: If its recipe is a file that only its author has named.
     """
     return await _Replay(case, trust or Trust()).play()
 
 
 class _Replay:
-    """One playing of a case."""
+    """One replay of a case."""
 
     def __init__(self, case: Case, trust: Trust) -> None:
         self._case = case
@@ -89,12 +89,12 @@ class _Replay:
                 break
         else:
             await self._compare()
-        if self._others > 1:  # what the first one brings with it
+        if self._others > 1:  # besides the first, which is listed in full
             self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
         return ReplayResult(number, self._used, self._departures)
 
     async def _played(self, step: RecordedStep, number: int) -> bool:
-        """Whether the step could be played, so that the next one makes sense."""
+        """Return whether the step could be played, so that the next one can be."""
         config = at(self._case.thread)
         if step.edit is not None:
             return await self._edited(step, number)
@@ -111,7 +111,7 @@ class _Replay:
         except _NotRecordedError as error:
             self._departures.append(f"step {number}: {error}")
             return False
-        except Exception as error:  # whatever today's code raises is where it went another way
+        except Exception as error:  # any error of the current code is a departure
             self._departures.append(f"step {number}: {_names(coming)} failed: {_failure(error)}")
             return False
         finally:
@@ -126,7 +126,7 @@ class _Replay:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
         try:
             await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
-        except Exception as error:  # as where the graph has no such node or channel any more
+        except Exception as error:  # e.g. the graph no longer has such a node or channel
             self._departures.append(f"step {number}: the edit of {_names(tuple(values))} failed: {_failure(error)}")
             return False
         return True
@@ -155,14 +155,14 @@ class _Replay:
 
 
 class _NotRecordedError(Exception):
-    """A call that the case does not hold."""
+    """A call that the case does not contain."""
 
 
 class _Recorded:
-    """Answers the calls of one step as the case has it, and compares what is asked.
+    """A gateway that answers the calls of one step from the case, and compares the requests.
 
     Attributes:
-        others: What was asked differently, each in a line.
+        others: Requests that differ from the recorded ones, one line each.
         used: The numbers of the calls that were made.
     """
 
@@ -181,9 +181,9 @@ class _Recorded:
         return read_reply(Completion(call.reply))
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
-        """Which call it is: the one at this place; of several tasks of one node, the one that was asked the same.
+        """Return the number of the recorded call at this place; of a node's several tasks, one with the same request.
 
-        For want of that, it may be one where a person wrote what was asked.
+        If there is none, it may be one whose request a person wrote.
         """
         where = (place.node, place.ordinal, place.ask, request.role)
         here = [
@@ -200,13 +200,13 @@ class _Recorded:
         raise _NotRecordedError(f"{place.node} asked {request.role}, where {recorded} was recorded")
 
     def missing(self) -> list[str]:
-        """What was recorded and not asked."""
+        """Return the recorded calls that were not made, one line each."""
         left = [call for number, call in enumerate(self._calls) if number not in self.used]
         return [f"{call.node} did not ask {call.role}, which was recorded" for call in left]
 
 
 def _failure(error: Exception) -> str:
-    """An error in a line."""
+    """Format an error in one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
 
 

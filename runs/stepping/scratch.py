@@ -1,4 +1,4 @@
-"""A saver that shows what is there and keeps nothing: for steps that are played only to see what they would ask."""
+"""A checkpointer that reads and stores nothing, for steps that are played only to record their requests."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from langgraph.checkpoint.base import (
 
 
 class ScratchSaver(BaseCheckpointSaver[int]):
-    """Reads through another saver; what is put is forgotten."""
+    """A checkpointer that reads through another one and discards all writes."""
 
     def __init__(self, saver: BaseCheckpointSaver[int]) -> None:
         super().__init__()
         self._saver = saver
 
     def get_next_version(self, current: int | None, channel: None) -> int:
-        """As the other saver has it."""
+        """Return the other checkpointer's version."""
         return self._saver.get_next_version(current, channel)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """As the other saver has it."""
+        """Return the other checkpointer's tuple."""
         return await self._saver.aget_tuple(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """As the other saver has it."""
+        """Return the other checkpointer's tuple."""
         return self._saver.get_tuple(config)
 
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
-        """As the other saver has it."""
+        """Yield the other checkpointer's tuples."""
         async for found in self._saver.alist(config, **options):
             yield found
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
-        """As the other saver has it."""
+        """Return the other checkpointer's tuples."""
         return self._saver.list(config, **options)
 
     async def aput(
@@ -50,7 +50,7 @@ class ScratchSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,  # noqa: ARG002
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """The configuration that storing it would have given."""
+        """Store nothing; return the configuration that storing it would have given."""
         return _after(config, checkpoint)
 
     def put(
@@ -60,18 +60,18 @@ class ScratchSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,  # noqa: ARG002
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """Store nothing; the configuration that storing it would have given."""
+        """Store nothing; return the configuration that storing it would have given."""
         return _after(config, checkpoint)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Nothing is stored."""
+        """Store nothing."""
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Nothing is stored."""
+        """Store nothing."""
 
 
 def _after(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableConfig:

@@ -1,4 +1,4 @@
-"""A session: one scenario, one branch of it, one superstep at a time; it looks, moves, edits and branches."""
+"""A session of the step debugger: one scenario, one branch of it, one superstep at a time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from .values import replaced
 
 
 class Session(Navigation):
-    """Stands at a checkpoint of a branch of one scenario, looks, moves from there, edits and makes branches.
+    """A session at a checkpoint of a branch of one scenario; it inspects, moves, edits and forks.
 
-    Made by `Session.open`; `fork` and `switch` give further ones over the same run. None may be used while another one
-    is in the middle of a step.
+    Opened by `Session.open`; `fork` and `switch` give further ones over the same run. None may be used while another
+    one
+    is playing a step.
     """
 
     @classmethod
@@ -42,14 +43,14 @@ class Session(Navigation):
         policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
     ) -> AsyncIterator[Session]:
-        """A session on a scenario, finished, failed or not yet begun.
+        """Open a session on a scenario, finished, failed or not yet begun.
 
         Args:
             store: The run, open for writing, with its plan; it stays open.
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
-            branch: Where to stand: at that branch's head.
-            policy: How calls are made; by default as the run's file says.
-            tell: Takes what nodes have to say.
+            scenario: Its id, a prefix of its id, or its position in the plan (from 1).
+            branch: The branch; the session starts at its head.
+            policy: How calls are made; by default as stored in the run file.
+            tell: Receives the messages of nodes.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -71,14 +72,14 @@ class Session(Navigation):
     # Editing
 
     async def edit(self, path: str, value: Any) -> Stop:
-        """Set a place in the state; the edges behind the nodes that ran last choose again.
+        """Set a value in the state; the edges of the nodes that ran last choose again.
 
         Args:
-            path: Such as `turns`, `messages[2].content` or `rounds[0].user`.
+            path: A path such as `turns`, `messages[2].content` or `rounds[0].user`.
             value: The new value.
 
         Raises:
-            PathError: If there is no such place, or it takes no such value.
+            PathError: If the path does not exist, or does not accept such a value.
             SteppingError: If the conversation has not begun.
         """
         if START in await self.context.nodes_after(self.context.points()[self._head]):
@@ -94,15 +95,15 @@ class Session(Navigation):
         return await self.here()
 
     async def say(self, role: str, text: str) -> Stop:
-        """Play one step in which a role says this, in place of its model.
+        """Play one step with this reply of a role, in place of its model's.
 
         Args:
-            role: The role; where several nodes ask it, one of these; `NODE:NUMBER` where one asks it more often.
-            text: Its words, of the form that its reply must have; or, where it may call tools, a call as JSON:
-                `{"name": "get_weather", "arguments": {"city": "Vellin"}}`, or a list of calls.
+            role: The role; the node where several nodes call it; `NODE:NUMBER` where one node calls it several times.
+            text: Text that parses as the reply type; or, where tools are offered, a tool call as JSON: `{"name":
+                "get_weather", "arguments": {"city": "Vellin"}}`, or a list of calls.
 
         Raises:
-            SteppingError: If the next step does not ask that role, or it cannot say that.
+            SteppingError: If the next step does not call that role, or the reply is not possible.
         """
         asked = await self._asked(role)
         said_reply(asked.request, text)
@@ -111,14 +112,14 @@ class Session(Navigation):
         return await self.step(CallOverrides(said={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
-        """Play one step in which a role is asked this, in place of what its prompt gives.
+        """Play one step with this request to a role, in place of its rendered prompt.
 
         Args:
             role: As for `say`.
             messages: The request.
 
         Raises:
-            SteppingError: If the next step does not ask that role.
+            SteppingError: If the next step does not call that role.
         """
         asked = await self._asked(role)
         await self._branch_off()
@@ -126,11 +127,11 @@ class Session(Navigation):
         return await self.step(CallOverrides(messages={asked.key: whole}))
 
     async def exchange(self, role: str, model: str) -> None:
-        """Let another model play a role from here on, in this branch.
+        """Replace a role's model from here on, on this branch.
 
         Raises:
             SteppingError: If there is no such role.
-            BindingError: If there is no such model, or it takes no such parameters as the role has.
+            BindingError: If there is no such model, or it does not accept the role's parameters.
         """
         if role not in self.context.models:
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
@@ -140,11 +141,11 @@ class Session(Navigation):
         await self._branch_off()
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
-            del models[role]  # its own: served where the run says
+            del models[role]  # its own model: served at the run's address
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
-        """Have replies of their own from here on, in this branch; returns the sample's number."""
+        """Sample new replies from here on, on this branch; return the sample's number."""
         await self._branch_off()
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
@@ -153,24 +154,24 @@ class Session(Navigation):
     # Branches
 
     async def fork(self, name: str) -> Session:
-        """A new branch that begins here; this session stays on its own.
+        """Fork a branch here and return a session on it; this session stays on its branch.
 
         Raises:
-            SteppingError: If there is one of that name, or it is no name.
+            SteppingError: If the name is taken or invalid.
         """
         branch = await fork_branch(self.context, self._branch, self._head, name)
         return Session(self.context, branch, self._head)
 
     async def switch(self, name: str) -> Session:
-        """A session on another branch, where that stands.
+        """Return a session at the head of another branch.
 
         Raises:
-            SteppingError: If there is none.
+            SteppingError: If there is no such branch.
         """
         return await Session._at_head_of(self.context, name)
 
     async def promote(self) -> Outcome:
-        """Make what came of this branch the scenario's outcome. What other judges said of the one before is dropped.
+        """Make this branch's result the scenario's outcome; other judges' judgements of the previous one are dropped.
 
         Raises:
             SteppingError: If the branch is not at its end.
@@ -181,7 +182,7 @@ class Session(Navigation):
                 f"{self.branch} is not at its end, so there is no outcome of it yet; play it to its end first"
             )
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
-            return await self.outcome()  # nothing else was promoted, and other judges' words are on this
+            return await self.outcome()  # `main` is the outcome already, and other judges' judgements are of it
         await index_main(self.context)
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]

@@ -1,4 +1,4 @@
-"""Stops of the stepper: the changes of state since the last one, and short descriptions."""
+"""Stops of a session: the changes of state since the previous one, and short descriptions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .values import extended, plain
 
 _MORE = "..."
 _BEFORE_CHANGE = 12
-"""So many letters of what two long texts share are shown before they part."""
+"""Number of shared characters of two long texts that are shown before their first difference."""
 
 
 class _Absent(enum.Enum):
@@ -32,17 +32,17 @@ class _Absent(enum.Enum):
 
 
 ABSENT: Final = _Absent.ABSENT
-"""Where a value is only in one of two states: what it is in the other."""
+"""Marks a value that exists in only one of two states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One place that differs.
+    """One difference between two states.
 
     Attributes:
-        path: The place, as `look` reads it; in the earlier state if it was taken away, else in the later one.
-        before: What stood there, or `ABSENT`.
-        after: What stands there now, or `ABSENT`.
+        path: The path, as `look` reads it; in the earlier state if the value was removed, else in the later one.
+        before: The earlier value, or `ABSENT`.
+        after: The later value, or `ABSENT`.
     """
 
     path: str
@@ -51,16 +51,16 @@ class Change:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """What differs between two states, each place for itself; none if they are equal, as Python says it."""
+    """Return the differences between two states, one per path; none if they are equal by `==`."""
     return list(_in_mapping(before, after, ""))
 
 
 def change_text(change: Change, width: int | None = 100) -> str:
-    """A change as one line: `turns: 1 -> 2`, `+ messages[2] user: Hello`, `- open[1] "r"`.
+    """Format a change as one line: `turns: 1 -> 2`, `+ messages[2] user: Hello`, `- open[1] "r"`.
 
     Args:
         change: The change.
-        width: Columns that the line may take, at least one; `None` for all that it needs.
+        width: Maximum number of columns, at least 1; `None` for no limit.
     """
     if change.before is ABSENT:
         return _cut(f"+ {change.path} {_text(change.after)}", width)
@@ -90,7 +90,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
 
 
 def _same_message(before: Any, after: Any) -> bool:
-    """Whether it is one message that was changed, not another one in its place."""
+    """Return whether a message was changed, rather than replaced by another one."""
     return isinstance(before, BaseMessage) and isinstance(after, BaseMessage) and before.id == after.id
 
 
@@ -104,7 +104,7 @@ def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) 
 
 
 def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
-    """Without what both begin and end with, the items are compared one by one; the longer list's last came or went."""
+    """Yield the differences of two lists: items between the common prefix and suffix are compared one by one."""
     shorter = min(len(before), len(after))
     start = _shared(before, after, shorter)
     end = _shared(before[::-1], after[::-1], shorter - start)
@@ -118,12 +118,12 @@ def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator
 
 
 def _shared(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
-    """How many items both begin with, up to a number."""
+    """Return the length of the common prefix, up to a maximum."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one[:most], other[:most], strict=True)))
 
 
 def _text(value: Any) -> str:
-    """A value on one line; what a message says is shown without quotes."""
+    """Format a value on one line; a message's text is shown without quotes."""
     if isinstance(value, BaseMessage):
         shown = plain(value)
         content = shown["content"]
@@ -134,7 +134,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """The value with its texts each on one line: no line breaks, nothing that a terminal would obey."""
+    """Return a value with its strings on one line each, without line breaks and control characters."""
     if isinstance(value, str):
         return " ".join("".join(each if each.isprintable() else " " for each in value).split())
     if isinstance(value, list):
@@ -143,7 +143,7 @@ def _flat(value: Any) -> Any:
 
 
 def _parting(old: str, new: str, room: int) -> tuple[str, str]:
-    """Two texts of which there is no room for all, from shortly before the place where they part."""
+    """Shorten two texts that do not fit to begin shortly before their first difference."""
     shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
     if shared <= len(_MORE) or max(cell_len(old), cell_len(new)) <= room:
         return old, new
@@ -158,11 +158,11 @@ def _cut(text: str, width: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What calls took.
+    """The cost of calls.
 
     Attributes:
-        tokens: Input and output; `None` if some call's are unknown.
-        dollars: US dollars; `None` if some call's price is unknown.
+        tokens: Input and output tokens; `None` if unknown for any call.
+        dollars: US dollars; `None` if any call's price is unknown.
     """
 
     calls: int = 0
@@ -172,7 +172,7 @@ class Cost:
 
     @classmethod
     def of(cls, calls: Sequence[StepCall]) -> Cost:
-        """The sum over calls."""
+        """Return the sum over calls."""
         tokens = [
             None if c.input_tokens is None or c.output_tokens is None else c.input_tokens + c.output_tokens
             for c in calls
@@ -188,22 +188,22 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where a session stands: one checkpoint of a branch.
+    """A stop of a session at one checkpoint of a branch.
 
     Attributes:
         branch: The branch's name.
-        number: The checkpoint's number among the scenario's, in the order in which they were made.
+        number: The checkpoint's number in the scenario, in the order of creation.
         checkpoint: Its id.
-        kind: `step` (nodes ran), `edit` (somebody changed the state), `fork` (LangGraph's mark of a rewind), `input`.
+        kind: `step` (nodes ran), `edit` (the state was edited), `fork` (LangGraph's marker of a rewind), `input`.
         ran: The nodes that led here.
-        next: The nodes that come next; none at the end.
-        why: For each of them, how the graph came to it.
-        changes: What is different from the checkpoint before.
-        calls: What the nodes asked and were answered.
-        counts: How far the conversation is, in the recipe's units.
+        next: The nodes that run next; none at the end.
+        why: For each of them, the reason why it runs.
+        changes: The differences from the previous checkpoint.
+        calls: The calls of the nodes that ran.
+        counts: The progress of the conversation, in the recipe's units.
         state: The values of the graph's channels.
-        faults: What is wrong with the conversation so far.
-        transcript: The conversation so far, or for recipes that have one their outline of it.
+        faults: The faults of the conversation so far.
+        transcript: The conversation so far, or its outline for recipes that have one.
     """
 
     branch: str
@@ -222,21 +222,21 @@ class Stop:
 
     @property
     def is_end(self) -> bool:
-        """Whether nothing comes next."""
+        """Whether no node runs next."""
         return not self.next
 
     @property
     def cost(self) -> Cost:
-        """What the step took when it was first played."""
+        """The cost of the step when it was first played."""
         return Cost.of(self.calls)
 
 
 _NODES = 3
-"""So many nodes are named that ran together."""
+"""Maximum number of nodes listed that ran together."""
 
 
 def label(stop: Stop) -> str:
-    """A stop in a line: the nodes that ran, and the first thing that came of them."""
+    """Return a stop as one line: the nodes that ran, and their first change."""
     what = "edit" if stop.kind == "edit" else named(stop.ran)
     if not what:
         return "the input" if stop.kind == "input" else "the beginning"
@@ -249,7 +249,7 @@ def label(stop: Stop) -> str:
 
 
 def named(nodes: Sequence[str]) -> str:
-    """Nodes that ran together; of many only the first."""
+    """List nodes that ran together; of many only the first."""
     shown = [node for node in nodes if not node.startswith("__")]
     if len(shown) > _NODES:
         return f"{shown[0]} and {len(shown) - 1} more"
@@ -257,7 +257,7 @@ def named(nodes: Sequence[str]) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """What calls took, in words."""
+    """Format a cost."""
     tokens = "tokens unknown" if cost.tokens is None else f"{cost.tokens:,} tokens"
     dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:,.4f}"
     return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"

@@ -1,4 +1,4 @@
-"""The tree of checkpoints as lines of text, as Git draws a history, the oldest first."""
+"""The tree of checkpoints as lines of text, like Git's history graph, oldest first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class TreeNode:
 
     Attributes:
         number: Its number; later ones have higher ones.
-        parent: The number of the checkpoint that it came from; `None`, or one that is not drawn, begins a line.
-        label: What is shown of it.
-        marks: What it is called, e.g. the branches that end on it.
+        parent: The number of its parent checkpoint; `None`, or one that is not drawn, starts a new line.
+        label: The text beside it.
+        marks: Its names, e.g. the branches that end on it.
     """
 
     number: int
@@ -26,17 +26,17 @@ class TreeNode:
 
 
 def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
-    r"""The tree: a line of text per checkpoint, one below each that forks, and one above each that begins anew.
+    r"""Return the tree: a line of text per checkpoint, one below each fork, and one above each new root.
 
-    A line of descent stays in one column. Where it forks, the oldest child goes on in it, and each other child has a
-    column that is free, to the right if there is one: `|\`; or, past other lines, `|-|-.`.
+    A line of descent stays in one column. At a fork, the oldest child continues in it, and each other child gets a free
+    column, to the right if there is one: `|\`; or, past other lines, `|-|-.`.
 
     Args:
         nodes: The checkpoints, in the order of their numbers.
-        here: The number of the one at which somebody stands; it is drawn as `@`.
+        here: The number of the current checkpoint, drawn as `@`.
 
     Raises:
-        ValueError: If they are not in order, or a checkpoint is said to have come from a later one.
+        ValueError: If they are not in order, or a checkpoint's parent is a later one.
     """
     _check(nodes)
     children = _children(nodes)
@@ -44,7 +44,9 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
     rows: list[tuple[str, TreeNode | None]] = []
     for node in nodes:
         if rows and not lines.expect(node.number):
-            rows.append((lines.row({}), None))  # so that a new line does not look as if it went on below another's end
+            rows.append(
+                (lines.row({}), None)
+            )  # so that a new line does not seem to continue another one that ended above
         column = lines.column_of(node.number)
         rows.append((lines.row({column: "@" if node.number == here else "*"}), node))
         opened = lines.follow(column, children.get(node.number, []))
@@ -56,7 +58,7 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
 
 
 def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
-    """In which column each checkpoint stands, from 0, as `draw_tree` has it: a line of descent stays in one.
+    """Return each checkpoint's column, from 0, as in `draw_tree`: a line of descent stays in one.
 
     Raises:
         ValueError: As `draw_tree`.
@@ -97,31 +99,31 @@ def _told(node: TreeNode, digits: int, here: int | None) -> str:
 
 
 class _Lines:
-    """The lines that are open: by column, the number of the checkpoint that comes next; `None` where none does."""
+    """The open lines: by column, the number of the next checkpoint; `None` for a free column."""
 
     def __init__(self) -> None:
         self._next: list[int | None] = []
 
     def expect(self, number: int) -> bool:
-        """Whether a checkpoint comes in a line that is open."""
+        """Return whether a checkpoint is the next one of an open line."""
         return number in self._next
 
     def column_of(self, number: int) -> int:
-        """The column in which a checkpoint comes; a new line for one that is expected in none."""
+        """Return a checkpoint's column; a new line is opened for one that no line expects."""
         return self._next.index(number) if self.expect(number) else self._open(number, 0)
 
     def follow(self, column: int, children: Sequence[int]) -> list[int]:
-        """Expect a checkpoint's children: the first in its own column, others in the columns that are given back."""
+        """Expect a checkpoint's children: the first in its column, others in new columns, which are returned."""
         self._next[column] = children[0] if children else None
         return [self._open(child, column) for child in children[1:]]
 
     def row(self, signs: dict[int, str]) -> str:
-        """The lines side by side, with signs of their own in some columns."""
+        """Draw the open lines side by side, with given signs in some columns."""
         cells = [signs.get(column, " " if next_ is None else "|") for column, next_ in enumerate(self._next)]
         return " ".join(cells).rstrip()
 
     def fork(self, column: int, opened: Sequence[int]) -> str:
-        """How a line comes to the columns that were opened from it."""
+        """Draw the connection of a line to the columns opened from it."""
         if opened == [column + 1]:
             return self._joint(column, opened[0], "\\")
         if opened == [column - 1]:
@@ -137,7 +139,7 @@ class _Lines:
         return "".join(row).rstrip()
 
     def _open(self, number: int, column: int) -> int:
-        """Take the next free column to the right of one, else the nearest to its left, else a new one at the end."""
+        """Open a line in the nearest free column to the right, else to the left, else in a new one; return it."""
         free = [place for place, next_ in enumerate(self._next) if next_ is None]
         if free:
             place = min(free, key=lambda each: (each < column, abs(each - column)))

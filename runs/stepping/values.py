@@ -1,4 +1,4 @@
-"""Values in a graph's state: their plain form, their paths, and how they are replaced."""
+"""Values in a graph's state: their plain form, their paths, and their replacement."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 class PathError(DialoomError):
-    """A path that leads nowhere, or a value that cannot stand where it leads to."""
+    """A path that does not exist, or a value that its place does not accept."""
 
 
 def plain(value: Any) -> Any:
-    """A value of a state as JSON has it; a message becomes its `role` (who speaks, or its type), `content` and `id`.
+    """Return a state's value in JSON form; a message becomes its `role` (its name, or its type), `content` and `id`.
 
-    One that calls tools has its `tool_calls`, too, and what a tool said the `tool_call_id` of the call.
+    A message with tool calls also has its `tool_calls`, and a tool's output the `tool_call_id` of the call.
     """
     if isinstance(value, BaseMessage):
         return {"role": _role(value), "content": plain(value.content), "id": value.id, **_of_tools(value)}
@@ -58,23 +58,23 @@ def _of_tools(message: BaseMessage) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words."""
+    """Return the kind of a value, for messages."""
     return next((name for types, name in _KINDS if isinstance(value, types)), f"of type {type(value).__name__}")
 
 
 def shortened(value: Any) -> str:
-    """A value as an error message shows it."""
+    """Format a value for an error message."""
     text = json.dumps(plain(value), ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def fitting(old: Any, new: Any, where: str) -> Any:
-    """The new value, made to stand where the old one does: what stands in for a message becomes one.
+    """Return the new value converted to the old one's type: the plain form of a message becomes a message.
 
     Args:
-        old: What stands there; where that is `None`, nothing is known and anything may follow.
-        new: What shall stand there.
-        where: The place, for error messages.
+        old: The old value; `None` accepts any new value.
+        new: The new value.
+        where: The path, for error messages.
 
     Raises:
         PathError: If the two are of different kinds.
@@ -97,7 +97,7 @@ def _hint(old: Any, new: Any) -> str:
 
 
 def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
-    """A list's items: messages among messages, and else of a kind that is there already."""
+    """Convert a list's items: to messages among messages, else they must be of a kind that the list has."""
     if any(isinstance(each, BaseMessage) for each in old) or _begins_conversation(old, new, where):
         return [
             _message(old[index] if index < len(old) else None, each, index, f"{where}[{index}]")
@@ -114,13 +114,13 @@ def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
 
 
 def _begins_conversation(old: Sequence[Any], new: Sequence[Any], where: str) -> bool:
-    """Whether these are messages though there are none yet: so by their form, and not within something plain."""
+    """Return whether the items of an empty list are messages: judged by their form, at the top level only."""
     nested = "." in where or "[" in where
     return not old and not nested and all(isinstance(each, Mapping) and set(each) >= _MESSAGE for each in new)
 
 
 def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
-    """A message made of what was given for one; said by the same speaker, it keeps all of the old one but the content.
+    """Convert a plain value to a message; one by the same speaker keeps the old message except for its content.
 
     Without an id of its own it gets that of its place in the conversation.
     """
@@ -139,12 +139,12 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
 
 
 def _stays(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Whether nothing of a message is to change but what it says; what is left out stays."""
+    """Return whether only a message's content changes; keys that are left out stay as they are."""
     return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
 
 
 def _made(new: Mapping[str, Any], position: int) -> BaseMessage:
-    """A message of the plain values given for one."""
+    """Return a message of the given plain values."""
     role, content = new["role"], new["content"]
     if (answered := new.get("tool_call_id")) is not None:
         return ToolMessage(content=content, tool_call_id=answered, id=f"{position}-{role}")
@@ -166,7 +166,7 @@ def _is_message(new: Any, old: BaseMessage | None) -> bool:
 
 
 Piece = str | int
-"""One piece of a path: a name, or a place in a list."""
+"""One piece of a path: a name, or an index of a list."""
 
 _QUOTED = r'"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"' + r"|'[^']*'"
 _PIECE = re.compile(rf"""\[\s*(?:(?P<index>-?\d+)|(?P<quoted>{_QUOTED}))\s*\]|(?P<dot>\.?)(?P<name>[^.\[\]"']+)""")
@@ -175,7 +175,7 @@ _EXAMPLES = """messages[-1].content, said.p or induced["p r"]"""
 
 
 def parsed(text: str) -> Any:
-    """A value as a person types it: JSON if it is JSON, else the text itself."""
+    """Parse a value as a person types it: JSON if it is JSON, else the text itself."""
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):
@@ -183,17 +183,17 @@ def parsed(text: str) -> Any:
 
 
 def extended(path: str, piece: Piece) -> str:
-    """The path one piece further, as `look` reads it."""
+    """Return the path extended by one piece, as `look` reads it."""
     if isinstance(piece, str) and _NAME.fullmatch(piece):
         return f"{path}.{piece}" if path else piece
     return f"{path}[{json.dumps(piece, ensure_ascii=False)}]"
 
 
 def look(state: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path, as plain values; the empty path is the whole state.
+    """Return the value at a path in plain form; the empty path is the whole state.
 
     Raises:
-        PathError: Naming the path, the piece that is not there, and what there is instead.
+        PathError: With the path, the missing piece, and the available ones.
     """
     value: Any = state
     done = ""
@@ -205,16 +205,17 @@ def look(state: Mapping[str, Any], path: str) -> Any:
 
 
 def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]:
-    """A channel with one place in it exchanged. The state itself stays as it is.
+    """Return a channel with the value at a path replaced; the state itself is unchanged.
 
-    An index that is a list's length appends to it. Of a message, `content` and `name` can be exchanged; a whole one is
+    An index equal to a list's length appends to it. Of a message, `content` and `name` can be replaced; a whole message
+    is
     given as its `role` and `content`, and gets the id of its place.
 
     Returns:
         The channel's name (the path's first piece) and its new whole value, which shares nothing with the old one.
 
     Raises:
-        PathError: If the path leads nowhere, or the value is of another kind than what stands there.
+        PathError: If the path does not exist, or the value is of another kind than the old one.
     """
     pieces = _pieces(path)
     if not pieces:
@@ -246,7 +247,7 @@ def _pieces(path: str) -> list[Piece]:
 
 
 def _key(value: Any, piece: Piece, path: str, done: str) -> Any:
-    """The piece as the value's own key or index, or for a message as its plain form's."""
+    """Return the value's own key or index for a piece, or for a message that of its plain form."""
     if isinstance(value, list | tuple):
         if isinstance(piece, int) and -len(value) <= piece < len(value):
             return piece % len(value)
@@ -266,7 +267,7 @@ def _key(value: Any, piece: Piece, path: str, done: str) -> Any:
 
 
 def _exchanged(old: Any, pieces: Sequence[Piece], value: Any, path: str, done: str) -> Any:
-    """The old value with the place that the remaining pieces lead to exchanged."""
+    """Return the old value with the value at the remaining pieces replaced."""
     if not pieces:
         return fitting(old, value, done)
     piece, rest = pieces[0], pieces[1:]
@@ -280,12 +281,12 @@ def _exchanged(old: Any, pieces: Sequence[Piece], value: Any, path: str, done: s
         inner = _exchanged(old[key], rest, value, path, here) if rest else value
         return fitting(old, [*old[:key], inner, *old[key + 1 :]], done)
     if value is None and not rest and isinstance(old[key], str | int | float):
-        return {**old, key: None}  # a text or a figure that is not known: what a mapping's value often may be
+        return {**old, key: None}  # an unknown text or number: null is often valid as a mapping's value
     return {**old, key: _exchanged(old[key], rest, value, path, here)}
 
 
 def _message_with(old: BaseMessage, key: str, rest: Sequence[Piece], value: Any, path: str, here: str) -> BaseMessage:
-    """The message with its content or its speaker exchanged; its id stays."""
+    """Return the message with its content or its speaker replaced; its id stays."""
     if key == "content":
         return old.model_copy(update={"content": _exchanged(old.content, rest, value, path, here)})
     if key != "role" or rest or not isinstance(value, str) or not value:

@@ -1,4 +1,4 @@
-"""What is shown at a stop, and the conditions at which `until` and `break` stop."""
+"""The read-only view of a session, and the conditions of `until` and `break`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _COUNTER = re.compile(r"(\w+)\s+(\d+)")
 
 
 class ConditionError(DialoomError):
-    """A condition that cannot be read, or not be told of a state."""
+    """A condition that cannot be parsed, or not be evaluated on a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a conversation stands, as conditions see it.
+    """The position of a conversation, on which conditions are evaluated.
 
     Attributes:
-        next_nodes: The nodes that come next.
-        next_roles: The roles that these will ask.
-        counts: How far the conversation is, in the recipe's units.
+        next_nodes: The nodes that run next.
+        next_roles: The roles that these will call.
+        counts: The progress of the conversation, in the recipe's units.
         state: The values of the graph's channels.
     """
 
@@ -47,10 +47,10 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that was understood.
+    """A parsed condition.
 
     Attributes:
-        text: As it was written.
+        text: Its text.
     """
 
     text: str
@@ -65,15 +65,15 @@ class Condition:
         counted: Collection[str],
         channels: Collection[str] = (),
     ) -> Condition:
-        """A condition out of its text: a node, a role, `COUNTER N` or a Jinja2 expression over the state.
+        """Parse a condition: a node, a role, `COUNTER N` or a Jinja2 expression over the state.
 
         Args:
-            text: What was written. A name of both a node and a role is the node's.
+            text: The text. A name of both a node and a role means the node.
             nodes: The graph's nodes.
             roles: The recipe's roles.
             counted: The recipe's counters, e.g. `turn`.
-            channels: The names that a state can have, if they are known. Others are then refused at once, and one that
-                has no value yet only means that the condition is not met.
+            channels: The names that a state can have, if known. Other names are then rejected at once, and a condition
+                on a name without a value yet is not met.
 
         Raises:
             ConditionError: If it is none of these.
@@ -94,10 +94,10 @@ class Condition:
             raise ConditionError(f"{text!r} is no condition ({error.message}); give {forms}") from error
 
     def is_met(self, at: Position) -> bool:
-        """Whether it holds; what is asked of an item beyond a list's end does not hold yet.
+        """Return whether it is met; a condition on an item beyond a list's end is not met yet.
 
         Raises:
-            ConditionError: If an expression cannot be told, e.g. as it names what the state has not.
+            ConditionError: If an expression cannot be evaluated, e.g. because it names something that the state lacks.
         """
         return self._holds(at)
 
@@ -114,7 +114,7 @@ def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[s
 
 
 def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
-    """Whether an expression is true; raises `TemplateError` if it is none, or says nothing about the state."""
+    """Return the test of an expression; raise `TemplateError` if it is invalid, or names nothing of the state."""
     value, names = compiled(text)
     if not names:
         raise TemplateError("it names nothing of the state")
@@ -137,10 +137,10 @@ class HistoryEntry(NamedTuple):
     """A checkpoint in the history.
 
     Attributes:
-        number: The checkpoint's.
-        parent: That of the one it came from.
-        stop: What led there; without the calls, and without what the conversation had come to.
-        branches: Those that stand there.
+        number: The checkpoint's number.
+        parent: The parent checkpoint's number.
+        stop: The stop, without calls and transcript.
+        branches: The branches whose head it is.
     """
 
     number: int
@@ -150,10 +150,10 @@ class HistoryEntry(NamedTuple):
 
 
 class SessionView:
-    """Stands at a checkpoint of a branch of one scenario, and looks; nothing that it does changes a run.
+    """A view at a checkpoint of a branch of one scenario; it never changes a run.
 
     Args:
-        context: The scenario, with everything that is needed to play it.
+        context: The scenario's context.
         branch: The branch.
         head: The checkpoint's id.
     """
@@ -184,7 +184,7 @@ class SessionView:
         return [name for name in self.context.graph.builder.nodes if name != START]
 
     async def here(self) -> Stop:
-        """What is to be seen here."""
+        """Return the current stop."""
         return await self._stop(self.context.line(self._head))
 
     @property
@@ -193,12 +193,12 @@ class SessionView:
         return dict(self.context.states[self._head])
 
     async def outcome(self) -> Outcome:
-        """What the conversation has come to, as exports would have it."""
+        """Return the outcome of the conversation so far, as exports would have it."""
         stop = await self.here()
         return self.context.outcome(stop.state, stop.is_end)
 
     async def stops(self) -> list[Stop]:
-        """Every stop from the beginning of this branch to here."""
+        """Return every stop from the beginning of this branch to here."""
         line = self.context.line(self._head)
         return [await self._stop(line[:end]) for end in range(1, len(line) + 1)]
 
@@ -213,7 +213,7 @@ class SessionView:
         return self.context.store.outcome_branch(self.context.work.position)
 
     async def history(self) -> list[HistoryEntry]:
-        """Every checkpoint of the scenario, on whatever branch, in the order in which they were made."""
+        """Return every checkpoint of the scenario, on all branches, in the order of creation."""
         points = self.context.points()
         heads: dict[str, list[str]] = {}
         for branch in self.branches():
@@ -222,7 +222,7 @@ class SessionView:
         found = []
         for point in points.values():
             if point.source == "fork" and point.id not in heads and point.id != self._head:
-                continue  # LangGraph's mark of a rewind: nothing happened there
+                continue  # LangGraph's marker of a rewind: not a step
             parent = point.parent
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
@@ -232,15 +232,15 @@ class SessionView:
         return found
 
     def parsed_replies(self, stop: Stop) -> dict[int, Any]:
-        """What was understood of replies that had to be of a form, by the calls' rows in the ledger."""
+        """Return the parsed forms of typed replies, by the calls' rows in the ledger."""
         return {call.id: known for call in stop.calls if (known := self.context.parsed_reply(call)) is not None}
 
     def branches(self) -> list[Branch]:
-        """All branches of the scenario, `main` first."""
+        """Return all branches of the scenario, `main` first."""
         return self.context.branches()
 
     async def next_requests(self) -> list[NextRequest]:
-        """What the next step would ask first in each of its nodes; nothing is sent and nothing kept."""
+        """Return the first requests of each node in the next step; nothing is sent or stored."""
         line = self.context.line(self._head)
         coming = await self.context.nodes_after(line[-1])
         gateway = RecordingGateway(self._branch.models)
@@ -251,7 +251,7 @@ class SessionView:
         return gateway.asked()
 
     async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
-        """Whether one of the conditions is met at a stop of this branch."""
+        """Return whether one of the conditions is met at a stop of this branch."""
         if not conditions:
             return False
         roles = frozenset(asked.role for asked in await self.next_requests()) if not stop.is_end else frozenset()
@@ -259,16 +259,16 @@ class SessionView:
         return any(condition.is_met(position) for condition in conditions)
 
     def condition(self, text: str) -> Condition:
-        """A condition in the words of `until`.
+        """Parse a condition in the syntax of `until`.
 
         Raises:
-            ConditionError: If it is none.
+            ConditionError: If it is invalid.
         """
         counts = WithProgress.of(self.context.recipe).counted(self.context.recipe.initial(self.context.work.scenario))
         return Condition.parse(text, self.nodes, self.roles, counts, self.context.graph.stream_channels_list)
 
     async def first_where(self, condition: Condition) -> Stop:
-        """The first stop of this branch's line where a condition is met.
+        """Return the first stop on this branch where a condition is met.
 
         Raises:
             SteppingError: If it is met nowhere.
@@ -294,7 +294,7 @@ class SessionView:
         )
 
     async def _reached(self, line: Sequence[Point]) -> Stop:
-        """A stop without what takes long to tell: the calls, and what the conversation has come to."""
+        """Return a stop without what is slow to compute: the calls, and the outcome."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
         state = dict(snapshot.values)
@@ -315,7 +315,7 @@ class SessionView:
         )
 
     def _end(self) -> str:
-        """The checkpoint of this branch that was made last of those that came of this one; itself if there are none."""
+        """Return the newest checkpoint of this branch that descends from this one; this one if there is none."""
         points, ends = self.context.points(), {self._head}
         for point in points.values():
             if point.parent in ends and self._branch.thread in point.threads:

@@ -35,7 +35,7 @@ class Retries:
         self._transactions = transactions
 
     def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
-        """Make failed scenarios pending again, or the failures in a set of judgements; return their numbers.
+        """Make failed scenarios pending again, or the failures in a set of judgements; return the counts.
 
         Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
         fail: then it gets new ones from there on.

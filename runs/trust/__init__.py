@@ -1,4 +1,4 @@
-"""What a file names that would run or be called on this machine, and whether it may."""
+"""Trust in what a file names: code that would run and addresses that would be called on this machine."""
 
 from .errors import TrustError
 from .trust import (

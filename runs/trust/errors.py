@@ -1,4 +1,4 @@
-"""What is raised when a file names what may not be used."""
+"""Errors of trust."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from dialoom.errors import DialoomError
 
 
 class TrustError(DialoomError):
-    """Code, an address or a file that only a file's author has named: what it is, and what would happen."""
+    """Code, an address or a file that only a file's author has named, so that it is not used."""

@@ -25,13 +25,13 @@ from .errors import TrustError
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """One such thing.
+    """Code, an address or a file that a file names.
 
     Attributes:
-        text: What would happen, to be read after "names".
-        mark: By which it is known again on this machine.
-        spec: As the file has it.
-        code: The file whose code would run, if it is known.
+        text: What would happen, as the object of "names".
+        mark: The key by which this machine recognizes it.
+        spec: Its name in the file.
+        code: The file whose code would run, if known.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Named:
     code: Path | None = None
 
     def hash(self) -> str | None:
-        """The SHA-256 of its code as that is now; `None` if it has none or it cannot be read."""
+        """Return the SHA-256 of its current code; `None` if it has none or it cannot be read."""
         try:
             return None if self.code is None else hashlib.sha256(read_bytes(self.code)).hexdigest()
         except DataError:
@@ -48,29 +48,29 @@ class Named:
 
 
 def code_hashes(named: Iterable[Named]) -> dict[str, str]:
-    """The SHA-256 of each file of code, by how it is named. What such a file imports in its turn is not in it."""
+    """Return the SHA-256 of each code file by its name. Files that it imports in turn are not included."""
     return {each.spec: found for each in named if (found := each.hash()) is not None}
 
 
 def recipe_named(spec: str, found: str | None = None) -> list[Named]:
-    """The file of a recipe that is named by one.
+    """Return the file of a recipe that is named by its path; an empty list for other recipes.
 
     Args:
         spec: The recipe's name.
-        found: The same with the file's path as it was found; by default it is in the working folder.
+        found: The name with the path at which the file was found; by default relative to the working folder.
     """
     return [_file("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
 
 def players_named(models: Mapping[str, ModelBinding]) -> list[Named]:
-    """The code and the addresses of players."""
+    """Return the code and the addresses of players."""
     return [named for binding in models.values() for named in player_named(binding.model, binding.api_base)]
 
 
 def player_named(model: str, api_base: str | None = None) -> list[Named]:
-    """The code of a player, or the address at which it is called: its provider's key would go there.
+    """Return the code of a player, or the address at which it is called, to which its provider's key would be sent.
 
-    An address of this machine is one, too: whoever else is on it may listen there. Some names of models are addresses.
+    An address of this machine counts, too: another user may listen there. Some model names are addresses.
     """
     kind, _, spec = model.partition(":")
     if kind == "graph":
@@ -87,12 +87,12 @@ def player_named(model: str, api_base: str | None = None) -> list[Named]:
 
 
 def loads_named(loads: Iterable[str]) -> list[Named]:
-    """Models that would be loaded into this process, which may bring code with them."""
+    """Return models that would be loaded into this process, and may contain code."""
     return [Named(f"the model {each}, which would be loaded here", f"load {each}", each) for each in loads]
 
 
 def files_named(options: RecipeOptions) -> list[Named]:
-    """The files that a recipe's options name, which planning reads and makes requests of."""
+    """Return the files that a recipe's options name, which planning reads and puts into requests."""
     paths = [path for _, value in options for path in _paths(value)]
     return [Named(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
 
@@ -111,7 +111,7 @@ def _file(what: str, spec: str, whole: str) -> Named:
 
 
 def _module_file(module: str) -> Path | None:
-    """Where a module would be imported from; found without importing the packages that it is in."""
+    """Return the file that a module would be imported from, without importing its packages."""
     if (known := getattr(sys.modules.get(module), "__file__", None)) is not None:
         return Path(known).resolve()
     places: list[str] | None = [*sys.path, str(Path.cwd())]
@@ -129,11 +129,11 @@ def _module_file(module: str) -> Path | None:
 
 
 _LONGEST = 16 * 2**20
-"""Bytes of a list that is read: some hundred thousand runs."""
+"""Maximum size of the list that is read, in bytes: some hundred thousand runs."""
 
 
 def remember(id_: str | None, marks: Iterable[str]) -> None:
-    """Keep in mind that the user has given these for a run or a case; that it cannot be kept does no harm."""
+    """Record that the user has named these for a run or a case; failure to write is ignored."""
     if id_ is None:
         return
     known = remembered(id_)
@@ -146,13 +146,13 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
 
 
 def remembered(id_: str | None) -> frozenset[str]:
-    """The marks of what the user has given for a run or a case."""
+    """Return the marks of what the user has named for a run or a case."""
     found: set[str] = set()
     for line in [] if id_ is None else _lines():
         try:
             whose, mark = json.loads(line)
         except ValueError:
-            continue  # cut off, or of somebody's making
+            continue  # truncated, or written by another program
         if whose == id_ and isinstance(mark, str):
             found.add(mark)
     return frozenset(found)
@@ -173,21 +173,21 @@ def _lines() -> list[str]:
 
 
 def _path() -> Path | None:
-    """By the XDG base directory specification; a relative folder does not count there."""
+    """Return the list's path by the XDG base directory specification, by which a relative folder is ignored."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     try:
         state = Path(folder) if os.path.isabs(folder) else Path.home() / ".local" / "state"  # noqa: PTH117
-    except RuntimeError:  # nobody's home
+    except RuntimeError:  # there is no home directory
         return None
     return state / "dialoom" / "given.jsonl"
 
 
 class Trust:
-    """What of the things that a file names may be used in one opening of it.
+    """The trust in what a file names, for one opening of it.
 
     Args:
-        everything: Use all of them, whoever made the file.
-        tell: Takes a line on what is used on the file's word, and one on code that has changed.
+        everything: Trust everything, whoever made the file.
+        tell: Receives a line for everything that is trusted only because of `everything`, and for changed code.
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
@@ -196,25 +196,25 @@ class Trust:
         self._used: dict[str, None] = {}
 
     def give(self, named: Iterable[Named]) -> None:
-        """These were given by the user, in this process and for this file."""
+        """Trust what the user has named in this process for this file."""
         self._used.update(dict.fromkeys(each.mark for each in named))
 
     @property
     def used(self) -> list[str]:
-        """The marks of all that was given or allowed up to now."""
+        """The marks of all that was named or allowed so far."""
         return list(self._used)
 
     def check(self, holder: Path | str, id_: str | None, named: Iterable[Named], code: Mapping[str, str]) -> None:
-        """Make sure that these may be used, before they are.
+        """Check that these may be used.
 
         Args:
             holder: The file that names them, for messages.
-            id_: The run's or the case's, by which the user's own are known.
+            id_: The id of the run or case, by which the user's own marks are found.
             named: What would run or be called.
-            code: The hashes of the code as it was when the file was made, by how it is named there.
+            code: The hashes of the code when the file was made, by its name in the file.
 
         Raises:
-            TrustError: If one may not.
+            TrustError: If one may not be used.
         """
         new = [each for each in dict.fromkeys(named) if each.mark not in self._used]
         if not new:

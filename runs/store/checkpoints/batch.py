@@ -68,7 +68,7 @@ class _Frame(NamedTuple):
 
 
 class Batches:
-    """The writer of checkpoints and pending writes, used by the writer's thread of control alone.
+    """The writer of checkpoints and pending writes, used by the writer only.
 
     It caches what was stored recently; `forget` must be called when rows were rolled back or deleted.
     """
