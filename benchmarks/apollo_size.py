@@ -1,4 +1,4 @@
-"""What a plan of APOLLO's samples costs a file: bytes beside the source's text, time, peak memory.
+"""The cost of planning APOLLO's samples: file size in relation to the source's text, time, peak memory.
 
     dialoom run apollo-build -o build.db --folder source     # 20 users, 2,160 pairs
     python benchmarks/apollo_size.py source [--length 2k --length 4k ...]
@@ -27,7 +27,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 
 def plan(source: Path, path: Path, **chosen: Any) -> int:
-    """Plan all samples of a source, at four lengths unless told otherwise, into a new file; says how many they are."""
+    """Plan all samples of a source, at four lengths unless others are given, into a new file; return their number."""
     options = RECIPE.options_type.model_validate({"source": str(source), **chosen})
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="apollo", options=options.model_dump(mode="json"), models=models, seed=0)
@@ -37,19 +37,19 @@ def plan(source: Path, path: Path, **chosen: Any) -> int:
 
 
 def text_of(source: Path) -> int:
-    """Bytes of a source's users, sessions and pairs."""
+    """Return the bytes of a source's users, sessions and pairs."""
     return sum((source / f"{name}.jsonl").stat().st_size for name in ("users", "sessions", "pairs"))
 
 
 def tables_of(path: Path) -> list[tuple[str, int]]:
-    """Bytes of each table and index, the largest first."""
+    """Return the bytes of each table and index, the largest first."""
     with closing(sqlite3.connect(path)) as connection:
         query = "SELECT name, sum(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC"
         return connection.execute(query).fetchall()
 
 
 def main() -> None:
-    """Print what was seen."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("source", type=Path, help="a folder that apollo-build made")
     parser.add_argument("--length", action="append", help="of the histories, in tokens; repeatable; by default four")

@@ -1,4 +1,4 @@
-"""How many calls of tools a core answers in a second: at first sight, and when they come again.
+"""Tool calls that one core answers in a second: new ones, and repeated ones.
 
     python benchmarks/apollo_world.py [--rounds 15]
 
@@ -17,7 +17,7 @@ from dialoom.personas.apollo import CITIES, World, execute
 
 
 def calls(world: World) -> list[dict[str, Any]]:
-    """Eight calls for each city and day."""
+    """Return eight calls for each city and day."""
     made: list[tuple[str, dict[str, Any]]] = []
     for number, city in enumerate(CITIES):
         start, end, *_ = (place.name for place in world.places(number))
@@ -34,7 +34,7 @@ def calls(world: World) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print calls a second, and the microseconds of each tool."""
+    """Print calls per second, and the microseconds of each tool."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="how many fresh worlds")
     rounds = []
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def spent(world: World, asked: list[dict[str, Any]]) -> dict[str, float]:
-    """Seconds of computing for each tool's calls."""
+    """Return the seconds of computing for each tool's calls."""
     seconds: dict[str, float] = {}
     for name in dict.fromkeys(call["name"] for call in asked):
         some = [call for call in asked if call["name"] == name]

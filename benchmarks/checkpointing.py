@@ -39,30 +39,30 @@ from dialoom.runs.store.checkpoints import RunSaver
 Saver = BaseCheckpointSaver[Any]
 Opener = Callable[[Path], AbstractAsyncContextManager["Saver | None"]]
 WORDS = "she asked once for a table near the window and later for a quiet seat with an early train to the coast".split()
-"""For text that is like text, and never twice the same."""
+"""Words for text that resembles prose and never repeats."""
 
 
 class State(TypedDict):
-    """What a dialogue's checkpoints hold."""
+    """The state of a dialogue in its checkpoints."""
 
     profile: dict[str, str]
     messages: Annotated[list[AnyMessage], operator.add]
 
 
 def text(seed: str, size: int) -> str:
-    """A text of so many bytes that only this seed gives."""
+    """Return a text of a size in bytes, unique to the seed."""
     draw = random.Random(seed)
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size]
 
 
 def profile_of(number: int, size: int) -> dict[str, str]:
-    """A person's profile: sections of some 400 bytes."""
+    """Return a person's profile: sections of some 400 bytes."""
     parts = max(size // 400, 1)
     return {f"section {part}": text(f"profile {number}.{part}", size // parts - 14) for part in range(parts)}
 
 
 def build(rounds: int, message_bytes: int) -> StateGraph[State]:
-    """User and assistant take turns, so many rounds."""
+    """Build a graph in which user and assistant take turns, for a number of rounds."""
 
     async def user(state: State) -> dict[str, Any]:
         place = f"{state['profile']['section 0'][:24]} u{len(state['messages'])}"
@@ -85,7 +85,7 @@ def build(rounds: int, message_bytes: int) -> StateGraph[State]:
 
 
 async def play(saver: Saver | None, dialogues: range, rounds: int, options: argparse.Namespace) -> float:
-    """Play dialogues of these numbers, so many at once; returns the seconds it took."""
+    """Play the dialogues of a range, concurrently; return the seconds it took."""
     graph = build(rounds, options.message_bytes).compile(checkpointer=saver)
     numbers = iter(dialogues)
 
@@ -104,26 +104,26 @@ async def play(saver: Saver | None, dialogues: range, rounds: int, options: argp
 
 @asynccontextmanager
 async def no_saver(_path: Path) -> AsyncIterator[None]:
-    """Without checkpoints."""
+    """Yield no saver."""
     yield None
 
 
 @asynccontextmanager
 async def in_memory(_path: Path) -> AsyncIterator[Saver]:
-    """LangGraph's saver that keeps nothing beyond the process."""
+    """Yield LangGraph's saver that keeps checkpoints in memory."""
     yield InMemorySaver()
 
 
 @asynccontextmanager
 async def async_sqlite(path: Path) -> AsyncIterator[Saver]:
-    """LangGraph's SQLite saver as it is meant to be used."""
+    """Yield LangGraph's SQLite saver as it is meant to be used."""
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
         yield saver
 
 
 @asynccontextmanager
 async def ours(path: Path) -> AsyncIterator[Saver]:
-    """The run's saver."""
+    """Yield the run's saver."""
     async with RunSaver.open(path) as saver:
         yield saver
 
@@ -139,7 +139,7 @@ SAVERS: dict[str, Opener] = {
 async def measure(
     name: str, folder: Path, dialogues: int, rounds: int, options: argparse.Namespace
 ) -> tuple[float, int]:
-    """Transitions per second, and bytes of the file after it was closed."""
+    """Return transitions per second, and the file's bytes after it was closed."""
     gc.collect()
     path = folder / "run.db"
     async with SAVERS[name](path) as saver:
@@ -151,7 +151,7 @@ async def measure(
 
 
 async def compare(folder: Path, options: argparse.Namespace) -> None:
-    """All savers in turn, repeatedly."""
+    """Measure all savers in turn, repeatedly."""
     rates: dict[str, list[float]] = {name: [] for name in SAVERS}
     sizes: dict[str, int] = {}
     await measure("ours", folder, 4, options.rounds, options)  # imports and caches
@@ -175,7 +175,7 @@ async def compare(folder: Path, options: argparse.Namespace) -> None:
 
 
 async def growth(folder: Path, options: argparse.Namespace) -> None:
-    """A dialogue of four times the rounds."""
+    """Measure a dialogue of four times the rounds."""
     dialogues = max(options.dialogues // 5, 1)
     _, short = await measure("ours", folder, dialogues, options.rounds, options)
     _, long = await measure("ours", folder, dialogues, 4 * options.rounds, options)
@@ -183,10 +183,10 @@ async def growth(folder: Path, options: argparse.Namespace) -> None:
 
 
 async def holding(folder: Path, options: argparse.Namespace) -> None:
-    """Whether the rate holds: a file grows to many dialogues, a few at a time, in turn with as few in a new file.
+    """Measure whether the rate holds while a file grows to many dialogues, alternating with few in a new file.
 
-    So both see the same moments of the machine, and the garbage collector comes as often to the one as to the other.
-    (With a full collection before each run of few, the next one would come after most of them are over.)
+    Both see the same load of the machine, and the garbage collector runs as often for the one as for the other. (With a
+    full collection before each run of few, the next one would come after most of them are over.)
     """
 
     async def in_new_file() -> float:
@@ -221,7 +221,7 @@ async def holding(folder: Path, options: argparse.Namespace) -> None:
 
 
 def memory(options: argparse.Namespace) -> None:
-    """The peak memory of many dialogues, and of three times as many, each in a process of its own."""
+    """Measure the peak memory of many dialogues, and of three times as many, each in a process of its own."""
     peaks: list[float] = []
     for dialogues in (options.many, 3 * options.many):
         command = [sys.executable, __file__, "--alone", "--dialogues", dialogues, "--rounds", options.rounds]
@@ -234,13 +234,13 @@ def memory(options: argparse.Namespace) -> None:
 
 
 async def alone(folder: Path, options: argparse.Namespace) -> None:
-    """Ours only, for `memory`: the peak in MiB."""
+    """Play ours only, for `memory`, and print the peak in MiB."""
     await measure("ours", folder, options.dialogues, options.rounds, options)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def verdict(what: str, value: float, target: float | None) -> None:
-    """A ratio, and its target: at least that much, or at most if negative."""
+    """Print a ratio, and its target: a lower bound, or an upper bound if negative."""
     if target is None:
         print(f"{what:48}{value:6.2f}")
         return

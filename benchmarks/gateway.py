@@ -1,4 +1,4 @@
-"""What the gateway costs: how many slots it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
+"""The gateway's overhead: the slots that it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
 
     python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--like]
 
@@ -70,7 +70,7 @@ asyncio.run(serve())
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one job.
+    """The figures of one job.
 
     Attributes:
         seconds: By the wall.
@@ -82,17 +82,17 @@ class Figures:
     cpu: float
 
     def busy(self, concurrency: int, wait: float) -> float:
-        """The share of the slots' time in which the server was waited for."""
+        """Return the share of the slots' time in which a call waited for the server."""
         return self.calls * wait / (self.seconds * concurrency)
 
     @property
     def cpu_per_call(self) -> float:
-        """Milliseconds."""
+        """Milliseconds of processor time per call."""
         return 1000 * self.cpu / self.calls
 
 
 def messages(number: int) -> tuple[ChatMessage, ...]:
-    """A request of some 2,000 characters, as a turn of a dialogue has it; each is another one."""
+    """Return a request of some 2,000 characters, as in a turn of a dialogue; each is different."""
     profile = "You are the user of an assistant. " + "She likes quiet places and early trains. " * 40
     return (
         {"role": "system", "content": profile},
@@ -103,7 +103,7 @@ def messages(number: int) -> tuple[ChatMessage, ...]:
 
 
 async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[None]]) -> Figures:
-    """Make calls, so many at once."""
+    """Make calls concurrently, up to a limit."""
     numbers = iter(range(calls))
 
     async def work() -> None:
@@ -116,7 +116,7 @@ async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[
 
 
 async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figures:
-    """Nothing but LiteLLM, as it comes or with the handler that dialoom chooses."""
+    """Call LiteLLM alone, as it comes or with the handler that dialoom chooses."""
     litellm = load_litellm()
     os.environ[HANDLER] = str(like)
 
@@ -135,7 +135,7 @@ async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figure
 
 
 async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
-    """The gateway, with the ledger of a run that was just planned; calls belong to its first scenarios."""
+    """Call through the gateway, with the ledger of a newly planned run; calls belong to its first scenarios."""
     os.environ[HANDLER] = "True"
     path = folder / f"{turn}.db"
     await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
@@ -154,7 +154,7 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
 
 
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
-    """Pairs of (gateway, bare), one a turn, after a short one that warms both up."""
+    """Return pairs of (gateway, bare), one per turn, after a short one that warms both up."""
     concurrency = arguments.concurrency
     await through_litellm(concurrency, concurrency, like=arguments.like)
     await through_gateway(concurrency, concurrency, folder, turn=0)
@@ -171,7 +171,7 @@ async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Fig
 
 
 def main() -> None:
-    """Run it and print the figures."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3000)
     parser.add_argument("--concurrency", type=int, default=128)

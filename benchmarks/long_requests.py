@@ -1,4 +1,4 @@
-"""What long requests cost: preferences and questions, asked by several methods after hundreds of fixed turns.
+"""The cost of long requests: preferences and questions, asked by several methods after hundreds of fixed turns.
 
     python benchmarks/long_requests.py [--pairs 50] [--methods 5] [--turns 298] [--in-state]
 
@@ -34,18 +34,18 @@ WORDS = "she asked once for a table near the window and later for a quiet seat w
 
 
 def text(seed: str, size: int) -> str:
-    """A text of so many letters that only this seed gives, or one less, as a reply ends in no space."""
+    """Return a text of a size in characters, unique to the seed, or one less, as a reply ends in no space."""
     draw = random.Random(seed)
     return (seed + " " + " ".join(draw.choices(WORDS, k=size // 3)))[:size].rstrip()
 
 
 def preference(pair: int) -> str:
-    """What a pair begins with."""
+    """Return the first message of a pair."""
     return text(f"p{pair}", 100)
 
 
 def fixed(turns: int) -> tuple[Line, ...]:
-    """The turns that all have in the middle."""
+    """Return the turns that all requests have in the middle."""
     return tuple(
         Line(role=role, content=text(f"{role} {turn}", size))
         for turn in range(turns)
@@ -54,14 +54,14 @@ def fixed(turns: int) -> tuple[Line, ...]:
 
 
 async def assistant(messages: list[ChatMessage]) -> str:
-    """A reply of its own to every preference, and an answer to every question."""
+    """Return a distinct reply to every preference, and an answer to every question."""
     if len(messages) == 1:
         return text(f"reply to {messages[0]['content'][:30]}", 300)
     return text(f"{messages[-1]['content'][:30]} {messages[1]['content'][:30]}", 1000)
 
 
 class Options(RecipeOptions):
-    """How many, and how long."""
+    """The number and length of requests."""
 
     pairs: int = 50
     methods: int = 5
@@ -79,33 +79,33 @@ class Item(Scenario):
     in_state: bool
 
     def before(self) -> list[BaseMessage]:
-        """All that is said before the question, but for the reply to the preference."""
+        """Return all messages before the question, without the reply to the preference."""
         return messages_of([Line(role="user", content=self.preference), *self.fixed.value])
 
     @property
     def label(self) -> str:
-        """Both."""
+        """The pair and the method."""
         return f"pair {self.pair} method {self.method}"
 
     def facets(self) -> dict[str, Any]:
-        """Both."""
+        """Return the pair and the method."""
         return {"pair": self.pair, "method": self.method}
 
 
 class State(TypedDict):
-    """What is checkpointed."""
+    """The state in a checkpoint."""
 
     reply: str
     messages: Annotated[list[BaseMessage], appended]
 
 
 async def reply(_state: State, scene: Scene) -> dict[str, Any]:
-    """Ask what the preference is replied to, once for all methods."""
+    """Request the reply to the preference, once for all methods."""
     return {"reply": await scene.ask_common("recalling/reply", preference=scene.scenario.preference)}
 
 
 async def answer(state: State, scene: Scene) -> dict[str, Any]:
-    """Ask the question after everything else."""
+    """Ask the question after all other messages."""
     item = scene.scenario
     question = text(f"q{item.pair} m{item.method}", 100)
     first, *rest = utterances(state["messages"] if item.in_state else item.before())
@@ -116,7 +116,7 @@ async def answer(state: State, scene: Scene) -> dict[str, Any]:
 
 
 class Recalling(Recipe, WithPrompts):
-    """Asks after many turns."""
+    """A recipe that asks after many turns."""
 
     name = "recalling"
     summary = "A question after many turns."
@@ -127,7 +127,7 @@ class Recalling(Recipe, WithPrompts):
     scenario_type = Item
 
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Item]:
-        """Every pair by every method."""
+        """Yield every pair by every method."""
         middle = Shared(fixed(options.turns))
         for pair in range(options.pairs):
             for method in range(options.methods):
@@ -136,7 +136,7 @@ class Recalling(Recipe, WithPrompts):
                 )
 
     def graph(self, options: Any) -> StateGraph[Any, Any, Any, Any]:
-        """Two nodes."""
+        """Build a graph of two nodes."""
         builder = StateGraph(State, context_schema=Stage)
         builder.add_node("reply", node(reply))
         builder.add_node("answer", node(answer))
@@ -146,23 +146,23 @@ class Recalling(Recipe, WithPrompts):
         return builder
 
     def initial(self, scenario: Any) -> dict[str, Any]:
-        """All that was said, or nothing."""
+        """Return all messages, or nothing."""
         return {"reply": "", "messages": scenario.before() if scenario.in_state else []}
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """What the state holds."""
+        """Return the outcome held in the state."""
         return Outcome(messages=lines(state["messages"]), ended_by="error" if failed else "answered")
 
 
 def measured(path: Path) -> tuple[int, int]:
-    """Bytes of the file and of the distinct text in it."""
+    """Return the bytes of the file and of the distinct text in it."""
     with closing(sqlite3.connect(path)) as connection:
         (spoken,) = connection.execute("SELECT sum(length(CAST(content AS BLOB))) FROM texts").fetchone()
     return path.stat().st_size, spoken
 
 
 def main() -> None:
-    """Play it at two sizes, and print both and what the difference adds."""
+    """Play it at two sizes, and print both and their difference."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--pairs", type=int, default=50)
     parser.add_argument("--methods", type=int, default=5)

@@ -1,4 +1,4 @@
-"""What orchestration costs: the whole PersonaLens job beside a bare asyncio loop that makes the same LiteLLM calls.
+"""The overhead of orchestration: the whole PersonaLens job beside a bare asyncio loop with the same LiteLLM calls.
 
     python benchmarks/orchestration.py [--scenarios 120] [--concurrency 16] [--repeat 7]
 
@@ -27,7 +27,7 @@ from dialoom.runs.store.connections import open_for_reading
 
 
 def play_job(path: Path, scenarios: int, concurrency: int) -> float:
-    """Play the job into a new run; returns its seconds."""
+    """Play the job into a new run; return its seconds."""
     options = {"limit": scenarios, "setting": ["base", "I"]}
     started = time.perf_counter()
     run = dialoom.play("personalens", path=path, options=options, seed=7, concurrency=concurrency)
@@ -55,7 +55,7 @@ def requests_of(path: Path) -> list[list[dict[str, Any]]]:
 
 
 def send_bare(requests: list[list[dict[str, Any]]], concurrency: int) -> float:
-    """Make the same calls and nothing else; returns the seconds."""
+    """Make the same calls and nothing else; return the seconds."""
     litellm = load_litellm()
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""Planning and handing out a plan of the full PersonaLens size: time, peak memory, bytes.
+"""Planning and reading back a plan of the full PersonaLens size: time, peak memory, bytes.
 
     python benchmarks/planning.py [--scenarios 122133] [--small 2000]
 
@@ -47,7 +47,7 @@ FACTS = [
 
 
 def write_people(root: Path, people: int) -> None:
-    """Invented people in the release's layout; every task of theirs qualifies."""
+    """Write invented people in the release's layout; every task of theirs qualifies."""
     situation = {"Location": "Here", "Device": "Laptop", "Environment": "Quiet"}
     for number in range(people):
         draw = random.Random(number)
@@ -119,7 +119,7 @@ def measure(root: Path, scenarios: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure both sizes, each in a process of its own, and print what was seen."""
+    """Measure both sizes, each in a process of its own, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--scenarios", type=int, default=122_133)
     parser.add_argument("--small", type=int, default=2_000)

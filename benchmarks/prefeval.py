@@ -1,4 +1,4 @@
-"""What PrefEval's long items cost: the whole job beside a bare asyncio loop that makes the same LiteLLM calls.
+"""The cost of PrefEval's long items: the whole job beside a bare asyncio loop with the same LiteLLM calls.
 
     python -m benchmarks.prefeval [--items 60] [--turns 298] [--concurrency 16] [--repeat 3]
     python -m benchmarks.prefeval --size [--pairs 1000] [--turns 298]
@@ -42,7 +42,7 @@ METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")
 
 
 def write_pool(path: Path, turns: int) -> None:
-    """A pool of so many turns, in the layout of the release's."""
+    """Write a pool of a number of turns, in the layout of the release's."""
     lines = [
         {"role": role, "content": text(f"{role} {turn}", size)}
         for turn in range(turns)
@@ -52,7 +52,7 @@ def write_pool(path: Path, turns: int) -> None:
 
 
 def play_job(path: Path, pool: Path, arguments: argparse.Namespace, pairs: Path | None = None) -> float:
-    """Play the job into a new run; returns the seconds of the processor that it took."""
+    """Play the job into a new run; return the seconds of processor time."""
     options = {"limit": arguments.items, "turns": [arguments.turns], "method": METHODS, "distractors": pool}
     options |= {} if pairs is None else {"pairs": pairs}
     started = time.process_time()
@@ -76,7 +76,7 @@ def requests_of(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
 
 
 def compare(folder: Path, arguments: argparse.Namespace) -> None:
-    """Both in turn, and the ratio of their rates."""
+    """Measure both in turn, and print the ratio of their rates."""
     jobs: list[float] = []
     bare: list[float] = []
     calls = 0
@@ -102,7 +102,7 @@ def compare(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def memory(arguments: argparse.Namespace) -> None:
-    """The peak of so many items, and of three times as many."""
+    """Measure the peak memory of a number of items, and of three times as many."""
     for items in (arguments.items, 3 * arguments.items):
         command = [sys.executable, "-m", "benchmarks.prefeval", "--alone", "--items", items, "--turns", arguments.turns]
         root = Path(__file__).parent.parent
@@ -111,7 +111,7 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def size(folder: Path, arguments: argparse.Namespace) -> None:
-    """Play a hundredth, a tenth and all of so many pairs by five methods, and say what each file comes to."""
+    """Play a hundredth, a tenth and all of the pairs by five methods, and print the size of each file."""
     write_pairs(folder / "pairs.json", arguments.pairs)
     path = folder / "run.db"
     for pairs in sorted({-(-arguments.pairs // 100), -(-arguments.pairs // 10), arguments.pairs}):
@@ -128,7 +128,7 @@ def size(folder: Path, arguments: argparse.Namespace) -> None:
 
 
 def write_pairs(path: Path, count: int) -> None:
-    """So many pairs, each other than all others: the shipped ones with words of their own."""
+    """Write a number of distinct pairs: the shipped ones with added words."""
     source = sample_pairs()
     shipped = [pair for topic in source.topics() for pair in source.pairs(topic, "explicit")]
     rows = []
@@ -141,7 +141,7 @@ def write_pairs(path: Path, count: int) -> None:
 
 
 def tables_of(path: Path) -> tuple[Counter[str], int, int]:
-    """The bytes of a run's tables and indexes, those of the distinct texts, and what of these stands in the file."""
+    """Return the bytes of a run's tables and indexes, those of the distinct texts, and those of texts in the file."""
     texts = "SELECT sum(length(CAST({} AS BLOB))) FROM {}"
     with closing(sqlite3.connect(path)) as connection:
         pages = connection.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name").fetchall()
@@ -151,7 +151,7 @@ def tables_of(path: Path) -> tuple[Counter[str], int, int]:
 
 
 def main() -> None:
-    """Measure rate and memory."""
+    """Measure rate and memory, or with `--size` the file's size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--items", type=int, default=60)
     parser.add_argument("--turns", type=int, default=298)

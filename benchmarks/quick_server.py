@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server that answers the same to everything after a while, and takes next to no processor time.
+"""An OpenAI-compatible server that gives the same answer to everything after a delay, at little processor time.
 
     python benchmarks/quick_server.py SECONDS
 

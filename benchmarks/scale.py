@@ -1,4 +1,4 @@
-"""Several processes: what a second worker brings, what the first one costs, and where more of them meet a wall.
+"""Several processes: the gain of a second worker, the cost of the first one, and the limit of adding more.
 
     .venv-ray/bin/python benchmarks/scale.py [--served 288] [--turns 5] [--repeat 3] [--latency 0.3]
         [--scenarios 40] [--skip-served]
@@ -46,11 +46,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 OFTEN, GATHERED = 1.0, 0.5
 
 Used = dict[str, float]
-"""Seconds of processor time by who took them."""
+"""Seconds of processor time by process."""
 
 
 class Watch(threading.Thread):
-    """Looks again and again what a command and the processes that it has started have taken of the processors."""
+    """A thread that samples the processor time of a command and of the processes that it has started."""
 
     def __init__(self, command: int, server: int) -> None:
         super().__init__(daemon=True)
@@ -60,7 +60,7 @@ class Watch(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Until it is over."""
+        """Sample until the end."""
         by_process: dict[int, tuple[str, float]] = {}
         while not self._over.wait(OFTEN):
             by_process |= dict(processes(self._command, self._server))
@@ -70,7 +70,7 @@ class Watch(threading.Thread):
             self._seen.append((time.monotonic(), used))
 
     def end(self, since: float, until: float) -> Used:
-        """Stop; what was taken between two moments, in parts of one processor."""
+        """Stop; return the processor time used between two moments, as fractions of one processor."""
         self._over.set()
         self.join()
         within = [(at, used) for at, used in self._seen if since <= at <= until]
@@ -79,7 +79,7 @@ class Watch(threading.Thread):
 
 
 def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float]]]:
-    """What kind each process is that matters, and the seconds of processor time that it has taken."""
+    """Yield the relevant processes, each with its kind and its processor time in seconds."""
     parents: dict[int, int] = {}
     found: dict[int, tuple[str, float]] = {}
     for entry in Path("/proc").iterdir():
@@ -103,7 +103,7 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
 
 @contextmanager
 def serving(latency: float) -> Iterator[tuple[str, int]]:
-    """The model, on a process of its own: its address and the process."""
+    """Start the model in a process of its own; yield its address and the process."""
     process = subprocess.Popen([sys.executable, SERVER, str(latency)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -113,7 +113,7 @@ def serving(latency: float) -> Iterator[tuple[str, int]]:
 
 
 def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.Namespace) -> tuple[float, Used]:
-    """One run by a command of its own: answers per second over the middle eight tenths, and who took what for them."""
+    """Play one run by a command: return answers per second over the middle eight tenths, and who used the CPU."""
     arguments = ["run", "personalens", "--limit", chosen.served, "--turn-limit", chosen.turns, "-o", path]
     arguments += ["--model", "openai/m", "--api-base", url, "--concurrency", chosen.concurrency]
     command = subprocess.Popen(
@@ -132,7 +132,7 @@ def commanded(path: Path, url: str, server: int, workers: int, chosen: argparse.
 
 
 def served(chosen: argparse.Namespace) -> None:
-    """The rates of one process alone, one worker and two, in turns."""
+    """Measure the rates of one process alone, one worker and two, in turns."""
     rates: dict[int, list[float]] = {0: [], 1: [], 2: []}
     used: dict[int, Used] = {}
     with serving(chosen.latency) as (url, server), tempfile.TemporaryDirectory() as folder:
@@ -156,14 +156,14 @@ def served(chosen: argparse.Namespace) -> None:
 
 
 class Costs:
-    """Seconds of processor time, and bytes, of one judged PersonaLens dialogue."""
+    """The costs of one judged PersonaLens dialogue, in seconds of processor time and bytes."""
 
     play = deal = fold = lease = 0.0
     calls = sent = back = 0.0
 
 
 async def costs(scenarios: int) -> Costs:
-    """Play some dialogues offline, then deal them and fold them into another file of the same plan."""
+    """Play some dialogues offline, then transfer them and merge them into another file of the same plan."""
     found = Costs()
     with tempfile.TemporaryDirectory() as folder:
         told: dict[str, Any] = {"options": {"setting": ("I",)}, "sample": scenarios, "seed": 5}
@@ -195,7 +195,7 @@ async def costs(scenarios: int) -> Costs:
 
 
 async def lease(path: Path, calls: int = 20_000) -> float:
-    """What one request for a part of the budget takes at who lends it, without what Ray takes to carry it."""
+    """Return the seconds of one budget lease at the lender, without Ray's cost of the message."""
     commons = Commons(path, Budget(max_calls=10**9), Taken(), 64, None)
     standing = LeaseStanding()
     started = time.process_time()
@@ -205,7 +205,7 @@ async def lease(path: Path, calls: int = 20_000) -> float:
 
 
 def carried(messages: int = 300) -> float:
-    """Seconds of this process's own time for a message to an actor and its answer."""
+    """Return the seconds of this process for a message to an actor and its answer."""
     import ray
 
     class Echo:
@@ -228,13 +228,13 @@ def carried(messages: int = 300) -> float:
 
 
 def together(at_once: int, rate: float) -> float:
-    """How many scenarios a worker hands over at once that finishes so many a second; see `Worker.report`."""
+    """Return the scenarios that a worker with a given rate returns in one transfer; see `Worker.report`."""
     ahead = at_once // 4 + 1
     return max(1.0, min(ahead - ahead // 2, rate * GATHERED))
 
 
 def simulated(workers: int, seconds: float, at_once: int, service: float) -> tuple[float, float, float]:
-    """The whole plan in virtual time: hours, how busy the owner is, how busy the workers' places are.
+    """Simulate the whole plan in virtual time: return hours, the owner's load, and the workers' load.
 
     Args:
         workers: How many.

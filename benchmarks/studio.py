@@ -1,4 +1,4 @@
-"""How long the studio's pages take beside an empty page of the same library, in a browser.
+"""The loading times of the studio's pages beside an empty page of the same library, in a browser.
 
     .venv-studio/bin/python benchmarks/studio.py [--scenarios 122133] [--rounds 5]
 
@@ -48,7 +48,7 @@ PAGES = {
     "one of those sorted by a score": ("/runs/many/scenarios/900?sort=score:personalization", "a[rel=next]"),
     "conversation of 60 messages": ("/runs/long/scenarios/1", "#m60"),
 }
-"""Addresses, and what is there when they are; there are more than `late` pages."""
+"""Addresses, and the selector of what is there when they are loaded; there are more than `late` pages."""
 ONCE = {
     "by an expression, asked of each": ("/runs/many/scenarios?where=turns > 0 and personalization > 1", _ROWS),
     "the next page of that": ("/runs/many/scenarios?where=turns > 0 and personalization > 1&page=2", _ROWS),
@@ -57,11 +57,11 @@ ONCE = {
     "report, computed": ("/runs/many/report", _ROWS),
     "report, cached": ("/runs/many/report", _ROWS),
 }
-"""What takes long for the first time, and is quick from then on."""
+"""Pages that are slow for the first time, and fast from then on."""
 
 
 def make_runs(folder: Path, scenarios: int) -> None:
-    """`many.db`, with so many finished scenarios, and `long.db`, with a dialogue of 60 messages."""
+    """Make `many.db`, with a number of finished scenarios, and `long.db`, with a dialogue of 60 messages."""
     dialoom = [sys.executable, "-m", "dialoom", "run", "personalens"]
     (folder / "talkers.py").write_text(
         "async def user(messages):\n    return f'Line {len(messages)} of mine, which asks for something.'\n"
@@ -79,7 +79,7 @@ def make_runs(folder: Path, scenarios: int) -> None:
 
 
 def _multiply(connection: sqlite3.Connection, table: str, key: str, times: int) -> None:
-    """Copy a table's rows of scenario 0 to all others; ids are made different, and scores are spread."""
+    """Copy a table's rows of scenario 0 to all others, with different ids and spread scores."""
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
     told = {key: "number", "id": "id || '-' || number", "score": "score * (1 + number % 7) / 7.0"}
     values = ", ".join(told.get(name, name) for name in names)
@@ -92,7 +92,7 @@ def _multiply(connection: sqlite3.Connection, table: str, key: str, times: int) 
 
 @contextmanager
 def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[str, int]]:
-    """A server, from when its log says where it is; gives that and its process."""
+    """Start a server and wait until its log gives its address; yield the address and its process."""
     log = folder / f"log-{time.monotonic_ns()}.txt"
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONUNBUFFERED": "1"}
     with log.open("w") as out:
@@ -112,7 +112,7 @@ def started(command: list[str], folder: Path, pattern: str) -> Iterator[tuple[st
 
 
 def shown(page: Page, url: str, selector: str, rounds: int) -> float:
-    """Milliseconds until a page is there, the least of some rounds."""
+    """Return the milliseconds until a page is there, the least of some rounds."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -123,7 +123,7 @@ def shown(page: Page, url: str, selector: str, rounds: int) -> float:
 
 
 def resident(pid: int) -> float:
-    """Megabytes that a process holds."""
+    """Return the megabytes of resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024

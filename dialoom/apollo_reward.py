@@ -18,7 +18,7 @@ _FOLDER = "dialoom_apollo"
 
 
 def _light(module: str) -> ModuleType:
-    """A module of the folder that holds the matcher, by its path: the packages above it import pydantic and more."""
+    """Import a module from the matcher's folder by its path: the packages above it import pydantic and more."""
     if _FOLDER not in sys.modules:
         folder = ModuleType(_FOLDER)
         folder.__path__ = [str(Path(__file__).parent / "personas" / "apollo")]
@@ -33,7 +33,7 @@ else:
 
 
 def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any) -> list[float]:  # noqa: ARG001
-    """For TRL: 1.0 for each completion whose calls are the gold ones, in number, order, names and arguments, else 0.0.
+    """Return, for TRL, 1.0 for each completion whose calls match the gold calls, in order and with arguments, else 0.0.
 
     Args:
         completions: Each a list of messages, with `tool_calls` or with calls in their text, or a text.
@@ -58,7 +58,7 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
     **kwargs: Any,  # noqa: ARG001
 ) -> dict[str, float]:
-    """For verl: the score, which is accuracy, with accuracy and F1 by name.
+    """Return, for verl, the score, which is accuracy, together with accuracy and F1 by name.
 
     Args:
         data_source: Does not matter.
@@ -75,15 +75,15 @@ def compute_score(
 
 
 def tool_definitions(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Tools as OpenAI functions; all of them, or those that are named."""
+    """Return tools as OpenAI function definitions; all of them, or those that are named."""
     tools = _light("tools").TOOLS
     return [tools[name].definition() for name in (tools if names is None else names)]
 
 
 def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Callable[..., str]]:
-    """Tools as typed and documented functions that give what the tool says, as JSON text.
+    """Return tools as typed and documented functions that return the tool's result, as JSON text.
 
-    A call that is wrong raises nothing: its answer says what would be right.
+    A wrong call raises no exception: its result says what would be right.
 
     Args:
         names: Which; all of them unless said.

@@ -1,4 +1,4 @@
-"""What dialoom raises on purpose. This module is below every floor."""
+"""The errors that dialoom raises on purpose. This module is below all layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do about an error, where that is something that dialoom can do.
+    """Advice for resolving an error, where dialoom itself can do it.
 
     Attributes:
         action: A word for it, such as `resume`, by which an interface finds its own way of saying it.
@@ -47,7 +47,7 @@ class DialoomError(Exception):
 
     @property
     def message(self) -> str:
-        """What is wrong, without the advice."""
+        """The message without the advice."""
         return super().__str__()
 
     def __str__(self) -> str:
@@ -69,6 +69,6 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError) -> Problem:
-    """What a validation error says first: one clear problem is more use than a list."""
+    """Return the first problem of a validation error: one clear problem is more use than a list."""
     first = error.errors()[0]
     return Problem(".".join(map(str, first["loc"])), first["msg"], first["input"])

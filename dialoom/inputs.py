@@ -1,9 +1,9 @@
-"""The one place that reads the files that users name. This module is below every floor.
+"""The one place that reads the files that users name. This module is below all layers.
 
-Such a file may be anything: a device that never ends, a pipe that nobody writes, text in another encoding, nested a
-hundred thousand times. Only regular files of a bounded size are read, what they hold is bounded too, and whatever is
-wrong is one `DataError` with the file and, where there is one, the line. A key that is given twice is refused: whoever
-wrote it meant one of the two values, and nobody can tell which.
+Such a file may be anything: a device that never ends, a pipe without a writer, text in another encoding, data nested a
+hundred thousand levels deep. Only regular files of a bounded size are read, their nesting and numbers are bounded too,
+and every problem is a `DataError` with the file and, where there is one, the line. Duplicate keys are refused, as it is
+unknown which of the two values was meant.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ import yaml
 from dialoom.errors import Advice, DialoomError
 
 MOST_BYTES = 256 * 2**20
-"""Of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
+"""Limit of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
 MOST_YAML_BYTES = 2**20
-"""Of YAML, TOML and settings, which people write by hand."""
+"""Limit of YAML, TOML and settings files, which people write by hand."""
 MOST_LINE_BYTES = 64 * 2**20
-"""Of a line of a file that is read line by line, which may have any number of lines."""
+"""Limit of a line of a file that is read line by line; the number of lines is not bounded."""
 
 _DEEPEST = 100
 _MOST_DIGITS = 300
-"""Of an integer: as many as a floating-point number can have."""
+"""Limit of an integer: as many digits as a floating-point number can have."""
 _SQLITE = b"SQLite format 3\x00"
 _STREAMS = (Path("/dev"), Path("/proc"))
 _KINDS = {
@@ -45,7 +45,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+')
 
 
 class DataError(DialoomError):
-    """A file that cannot be used: where (file, line or key), the bad value, and what would be right."""
+    """A file that cannot be used: the place (file, line or key), the bad value, and what would be right."""
 
     def __init__(
         self, path: str | Path, message: str, line: int | None = None, *, advice: Advice | None = None
@@ -83,7 +83,7 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
 
 
 def check_regular(path: Path) -> None:
-    """Check that what another library will open is a regular file.
+    """Check that a file that another library will open is a regular file.
 
     Raises:
         DataError: As `open_input`.
@@ -94,7 +94,7 @@ def check_regular(path: Path) -> None:
 
 
 def is_sqlite(path: Path) -> bool:
-    """Return whether it is a regular file that begins as SQLite's do."""
+    """Return whether a path is a regular file that begins with SQLite's magic bytes."""
     try:
         with open_input(path) as file:
             return file.read(len(_SQLITE)) == _SQLITE
@@ -103,7 +103,7 @@ def is_sqlite(path: Path) -> bool:
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> bytes:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Args:
         path: The file.
@@ -263,7 +263,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 class _RefusedError(ValueError):
-    """What is well-formed and not accepted."""
+    """Data that is well-formed but not accepted."""
 
 
 _TOO_DEEP = f"nested more than {_DEEPEST} deep"
@@ -321,7 +321,7 @@ def _line_refused(text: str, start: int) -> int | None:
 
 
 class _RefusedNodeError(yaml.MarkedYAMLError):
-    """The same of a node of YAML."""
+    """A YAML node that is well-formed but not accepted."""
 
     def __init__(self, message: str, place: yaml.Mark) -> None:
         super().__init__(None, None, message, place)

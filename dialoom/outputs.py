@@ -1,8 +1,8 @@
-"""Where dialoom writes for others: the one place that opens a file to write, and that makes file names of ids.
+"""Writing output: the one place that opens files to write, and that makes file names from ids.
 
-What is written stands beside its place until it is whole: whoever looks there sees the old thing or the new one. What a
-command has read, and any SQLite file, whoever's it is, is never written over. Runs, caches and checkpoints are
-databases, which their own modules open; everything else comes through here. This module is below every floor.
+Output is written to a temporary path beside its target and moved there when complete: readers see the old content or
+the new. Inputs of a command and SQLite files, whoever made them, are never overwritten. Runs, caches and checkpoints
+are databases, which their own modules open; all other output is written here. This module is below all layers.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _LONGEST = 120
-"""Bytes of a name made of an id: file systems take 255, and others put something before and behind it."""
+"""Limit in bytes of a name made from an id: file systems take 255, and prefixes and suffixes are added."""
 
 
 class OutputError(DialoomError):
-    """A place that cannot be written, or must not be: which, and why."""
+    """A target that cannot be written, or must not be: which, and why."""
 
 
 @contextmanager
 def text_output(
     target: Path, inputs: Iterable[Path] = (), *, encoding: str = "utf-8", newline: str = "\n"
 ) -> Iterator[IO[str]]:
-    """A text file that takes the target's place when the block ends well, and is gone if it does not.
+    """Yield a text file that replaces the target when the block succeeds, and is removed if it fails.
 
     Args:
         target: A path; a link stays a link, and what it leads to is replaced. Pipes and devices are written directly.
@@ -59,13 +59,13 @@ def text_output(
 
 @contextmanager
 def binary_output(target: Path, inputs: Iterable[Path] = ()) -> Iterator[IO[bytes]]:
-    """The same for bytes; see `text_output`."""
+    """Yield a binary file; see `text_output`."""
     with _output(target, inputs, "wb") as file:
         yield file
 
 
 class Folder:
-    """A new folder that is being filled. Names in it are made of ids, so that none leads out of it.
+    """A new folder that is being filled. Names in it are made from ids, so that no path leads out of it.
 
     Attributes:
         path: Where it stands until it is whole.
@@ -76,7 +76,7 @@ class Folder:
 
     @contextmanager
     def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
-        """A new text file under the names of its folders and its own.
+        """Yield a new text file under the names of its folders and its own.
 
         Args:
             names: The names.
@@ -91,7 +91,7 @@ class Folder:
 
     @contextmanager
     def binary(self, *names: str) -> Iterator[IO[bytes]]:
-        """The same for bytes."""
+        """Yield a new binary file; see `text`."""
         with self._new(names).open("xb") as file:
             yield file
 
@@ -108,7 +108,7 @@ class Folder:
 
 @contextmanager
 def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
-    """A new folder, which becomes the target when the block ends well, and is gone if it does not.
+    """Yield a new folder, which becomes the target when the block succeeds, and is removed if it fails.
 
     A file that the target has already with the same content stays, so that a repeated export succeeds.
 
@@ -134,7 +134,7 @@ def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
 
 
 def _add(partial: Path, target: Path, adds: bool) -> None:
-    """Move all files of one folder into another one, or none."""
+    """Move all files of one folder into another one, or none of them."""
     new, old = (
         {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (partial, target)
     )
@@ -153,7 +153,7 @@ def _are_equal(one: Path, other: Path) -> bool:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Add to a file of the user's own, which nobody else can read; it is made, with its folders, if it is not there.
+    """Append to a file that only this user can read; it is made, with its folders, if it is missing.
 
     Raises:
         OutputError: If it cannot be written.
@@ -166,7 +166,7 @@ def append_private(path: Path, text: str) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make a file of the user's own, which nobody else can read, with its folders, if it is not there.
+    """Make a file that only this user can read, with its folders, if it is missing.
 
     Raises:
         OutputError: If it cannot be made.
@@ -175,7 +175,7 @@ def private_file(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, with those above it, if it is not there.
+    """Make a folder and its parents, if it is missing.
 
     Raises:
         OutputError: If it cannot be made.
@@ -185,9 +185,10 @@ def make_folder(path: Path) -> None:
 
 
 def is_stream(target: Path) -> bool:
-    """Whether a path is a pipe, a device or an open file such as `/dev/stdout`: written directly, never replaced.
+    """Return whether a path is a pipe, a device or an open file such as `/dev/stdout`, which is never replaced.
 
-    Where output goes to a file, `/dev/stdout` looks like a regular one; replacing it would break it for everybody.
+    When output is redirected to a file, `/dev/stdout` looks like a regular file; replacing it would break it for all
+    users.
     """
     if target.exists() and not target.is_file() and not target.is_dir():
         return True
@@ -195,7 +196,7 @@ def is_stream(target: Path) -> bool:
 
 
 def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a place that must not be written over.
+    """Refuse a target that must not be overwritten.
 
     Raises:
         OutputError: If it is one of the inputs, an SQLite file or what SQLite keeps beside one, a folder, or in none.
@@ -216,11 +217,11 @@ def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
 
 
 def file_name(id_: str) -> str:
-    """A name for a file or a folder, made of an id that may hold anything.
+    """Return a name for a file or a folder, made from an arbitrary id.
 
-    It is one part of a path, on any system: no separators, no `.` or `..`, no control, invisible or unpaired character,
-    nothing too long. Most ids are their own names. What must be changed gets a mark of what it was, so that different
-    ids are different files.
+    It is one path component on any system: no separators, no `.` or `..`, no control, invisible or unpaired characters,
+    and of limited length. Most ids are their own names. A changed name gets a hash of the id, so that different ids are
+    different files.
     """
     kept = "".join("_" if _is_unfit(char) else char for char in unicodedata.normalize("NFC", id_))
     kept = kept.strip(" ").rstrip(".")
@@ -235,7 +236,7 @@ def file_name(id_: str) -> str:
 
 
 def _is_unfit(char: str) -> bool:
-    """Whether a character has another meaning in a path on some system, or cannot be seen."""
+    """Return whether a character has a special meaning in a path on some system, or is invisible."""
     return char in '/\\:*?"<>|' or (unicodedata.category(char)[0] in "CZ" and char != " ")
 
 
@@ -259,7 +260,7 @@ def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iter
 
 @contextmanager
 def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[Any]]]:
-    """A new file beside its place, to be moved there within the block; at its end it is gone if it was not.
+    """Yield a new file beside its place, to be moved there within the block; if it was not, it is removed.
 
     Args:
         place: Where it is to be. What dead processes have left beside it is removed.
@@ -272,9 +273,10 @@ def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[
 
 @contextmanager
 def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
-    """A new file or folder beside a place, and its descriptor, whose lock says that somebody is writing it.
+    """Yield a new file or folder beside a place, and its descriptor, whose lock marks it as being written.
 
-    The system lets the lock go when the process ends, however it ends: by this others know what is left of the dead.
+    The system releases the lock when the process ends, however it ends: an unlocked file is left over from a dead
+    process.
     """
     _remove_left(place.absolute().parent)
     while True:
@@ -305,7 +307,7 @@ def _made(partial: Path, is_folder: bool) -> int:
 
 
 def _remove_left(folder: Path) -> None:
-    """Remove what processes that are dead were writing in a folder."""
+    """Remove files in a folder that dead processes left unfinished."""
     for left in folder.glob(".dialoom-*.partial"):
         try:
             descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -322,7 +324,7 @@ def _remove_left(folder: Path) -> None:
 
 @contextmanager
 def _told(target: Path) -> Iterator[None]:
-    """The system's complaints as ours."""
+    """Raise the system's errors as `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -340,7 +342,7 @@ def _why(error: OSError) -> str:
 
 
 def _beside(target: Path) -> Path:
-    """A name that nobody else has: several may write to one target at once, and each of them something whole."""
+    """Return a unique name beside a target: several processes may write to one target at once, each a complete file."""
     return target.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
 
 

@@ -1,9 +1,9 @@
-"""The Jinja2 sandbox for expressions and prompts, which users and strangers write. This module is below every floor.
+"""The Jinja2 sandbox for expressions and prompts from users and strangers. This module is below all layers.
 
-Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. In this one time and
-memory are bounded by the length of the template and the size of the values that it is given: operators work on numbers
-of limited size, no filter or method repeats or pads a text, and there are no variables, macros or ranges to multiply
-with. Constants are computed when the template is rendered, where these bounds hold, never while it is compiled.
+Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. Here time and memory are
+bounded by the length of the template and the size of its values: operators work on numbers of limited size, no filter
+or method repeats or pads a text, and there are no variables, macros or ranges to multiply with. Constants are computed
+when the template is rendered, where these bounds hold, never while it is compiled.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import htmlsafe_json_dumps
 
 _MOST_BITS = 4096
-"""Of an integer, about 1,200 digits."""
+"""Limit of an integer, about 1,200 digits."""
 _MOST_CHARACTERS = 1_000_000
-"""Of what `+`, `join` or `replace` makes."""
+"""Limit of the result of `+`, `join` or `replace`."""
 _MOST_DECIMALS = 30
 _MOST_LOOPS = 3
-"""Within one another."""
+"""Limit of nested loops."""
 
 _FILTERS = frozenset(
     "abs capitalize count d default dictsort first float int items last length list lower map max min reject "
@@ -42,7 +42,7 @@ _NUMERIC_TESTS = ("divisibleby", "even", "odd")
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """An environment in which nothing grows beyond what it is given.
+    """An environment in which no value grows beyond its inputs.
 
     Args:
         options: As of `jinja2.Environment`.
@@ -75,7 +75,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether it is one of the methods of texts, lists and mappings that make nothing larger."""
+        """Return whether an object is one of the methods of texts, lists and mappings that make nothing larger."""
         return (
             isinstance(getattr(obj, "__self__", None), str | list | tuple | dict)
             and getattr(obj, "__name__", "") in _METHODS
@@ -93,7 +93,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return __context.call(__obj, *args, **kwargs)
 
     def expression(self, text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-        """Return what computes an expression's value from the values of its names; and these names.
+        """Return a function that computes an expression from the values of its names; and these names.
 
         Raises:
             TemplateSyntaxError: If it is none, or nested too deeply.
@@ -110,7 +110,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return TemplateExpression(self.from_string(tree), undefined_to_none=False), names
 
     def template_variables(self, text: str) -> set[str]:
-        """Return the names that a template of text, `{{ ... }}`, `{% if %}` and `{% for %}` asks for.
+        """Return the names that a template uses; it may hold `{{ ... }}`, `{% if %}` and `{% for %}`.
 
         Raises:
             TemplateSyntaxError: If it is none, holds another statement, or is nested too deeply.
@@ -123,7 +123,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Turn what Python's parser or compiler raises of hostile input into a `TemplateSyntaxError`."""
+        """Turn errors of Python's parser or compiler on hostile input into a `TemplateSyntaxError`."""
         try:
             yield
         except (RecursionError, MemoryError, SyntaxError) as error:
@@ -159,7 +159,7 @@ def _check_length(length: int, what: str) -> None:
 
 
 def _numeric(test: Any) -> Callable[..., Any]:
-    """Return the test for numbers alone: of a text, `%` would be its formatting."""
+    """Return the test for numbers only: on a text, `%` would format it."""
 
     def tested(*values: Any) -> Any:
         for value in values:

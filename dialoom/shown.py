@@ -1,7 +1,7 @@
-"""What somebody said, made fit to be shown: on a terminal, in Markdown, in a spreadsheet, as JSON.
+"""Text from models and users, made safe to display: on a terminal, in Markdown, in a spreadsheet, as JSON.
 
-A reply, a name or an error may hold what its reader's program would obey instead of showing it. Everything that shows
-such texts takes them through here. What is kept is not changed. This module is below every floor.
+A reply, a name or an error may hold control sequences or markup that the reader's program would execute. Everything
+that displays such texts passes them through here. Stored texts are not changed. This module is below all layers.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Cell = TypeVar("Cell")
 
 
 def harmless(text: str) -> str:
-    """A text of which a terminal obeys nothing; line ends and tabs stay.
+    """Return a text without terminal control sequences; line ends and tabs stay.
 
-    A sign stands in the place of each control character, mark of direction and half of a character.
+    Each control character, direction mark and lone surrogate is replaced by a visible sign.
     """
     return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def json_line(value: Any) -> str:
-    """A value as a line of JSON that says all of it, with escapes for what a terminal would obey."""
+    """Return a value as a line of JSON, with escapes for terminal control characters."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def duration(seconds: float) -> str:
-    """A length of time as people and options say it: `8s`, `10m`, `1m31s`, `2h`."""
+    """Return a duration as people and options write it: `8s`, `10m`, `1m31s`, `2h`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [f"{figure}{unit}" for figure, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if figure]
@@ -41,7 +41,7 @@ def duration(seconds: float) -> str:
 
 
 def counted(count: int, things: str, thing: str | None = None) -> str:
-    """So many of something: `1 dialogue`, `1,200 dialogues`.
+    """Return a count with its noun: `1 dialogue`, `1,200 dialogues`.
 
     Args:
         count: How many.
@@ -52,13 +52,13 @@ def counted(count: int, things: str, thing: str | None = None) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """A text within a line of Markdown: it starts no HTML, link, picture or cell."""
+    """Escape a text within a line of Markdown: it starts no HTML, link, picture or cell."""
     line = " ".join(harmless(text).split())
     return line.replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
 
 
 def markdown_code(text: str) -> str:
-    """A text as code in a line of Markdown."""
+    """Return a text as code in a line of Markdown."""
     line = " ".join(harmless(text).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`"
 
@@ -77,19 +77,19 @@ _LATEX = str.maketrans(
         "\N{DAGGER}": "\\textdagger{}",
     }
 )
-"""Brackets are in braces, as a row that begins with one would be taken for an argument of the row before."""
+"""Brackets are in braces, as a row that begins with one would be read as an argument of the row before."""
 
 
 def latex_text(text: str) -> str:
-    """A text within a line of LaTeX: it starts no command, comment, formula or cell."""
+    """Escape a text within a line of LaTeX: it starts no command, comment, formula or cell."""
     return " ".join(harmless(text).split()).translate(_LATEX)
 
 
 def csv_cell(cell: Cell) -> Cell | str:
-    """A cell that no spreadsheet takes for a formula: an apostrophe stands before a text that looks like one."""
+    """Return a cell that no spreadsheet reads as a formula: a text that looks like one is prefixed by an apostrophe."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def cell_text(cell: str) -> str:
-    """What `csv_cell` was given, when its cell comes back."""
+    """Return the original text of a cell made by `csv_cell`."""
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell

@@ -1,4 +1,4 @@
-"""Text as it comes from outside, made fit to be kept. This module is below every floor."""
+"""Text from outside, made fit to be stored. This module is below all layers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Any
 
 
 def well_formed(text: str) -> str:
-    r"""The text with nothing in it that UTF-8 cannot hold.
+    r"""Return the text without anything that UTF-8 cannot encode.
 
-    JSON can spell half of a character (`\ud83d`, a lone surrogate), and Python reads it without a word; but no file can
-    hold it. Two halves that belong together are joined, any other becomes U+FFFD, the sign for a character that was
-    lost.
+    JSON can hold half of a character (`\ud83d`, a lone surrogate), which Python reads without an error, but no file can
+    store it. Two halves that belong together are joined, any other becomes U+FFFD, the replacement character.
     """
     try:
         text.encode()
@@ -20,7 +19,7 @@ def well_formed(text: str) -> str:
 
 
 def well_formed_value(value: Any) -> Any:
-    """A JSON value whose texts, keys included, are all `well_formed`."""
+    """Return a JSON value with all texts, keys included, made `well_formed`."""
     if isinstance(value, str):
         return well_formed(value)
     if isinstance(value, list):

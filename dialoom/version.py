@@ -1,3 +1,3 @@
-"""dialoom's version, where every floor can read it."""
+"""dialoom's version, importable from every layer."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The blocking form of what the door does: in a thread of its own, so that it works wherever it is called."""
+"""The blocking form of the API's operations: each runs in a thread of its own, so that it works in any context."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .settings import Options, RecipeLike
 
 
 def made_folder(recipe: RecipeLike, options: Options | None, folder: Path) -> str:
-    """The format of the folder that a run with these options is made for.
+    """Return the format of the folder that a run with these options is made for.
 
     Raises:
         RunError: If there is no such recipe, it takes no such options, or it makes no folder.

@@ -1,4 +1,4 @@
-"""Runs as other libraries hold data: pandas DataFrames and Hugging Face datasets. Both are extras."""
+"""Runs as pandas DataFrames and Hugging Face datasets. Both libraries are extras."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ONE = "all"
 
 
 def frame(run: RunFile, kind: str, judging: str | None, where: str | None = None) -> pandas.DataFrame:
-    """A run as a DataFrame; see `Run.frame`."""
+    """Return a run as a DataFrame; see `Run.frame`."""
     if kind not in get_args(Kind):
         raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
     library = _imported("pandas", "frames")
@@ -46,7 +46,7 @@ def dataset(
     only: Soundness | None = None,
     without: Collection[str] = (),
 ) -> Any:
-    """An export as a Hugging Face dataset; see `Run.dataset`."""
+    """Return an export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
     tables = importlib.import_module("pyarrow.parquet")
     request = ExportRequest(
@@ -120,7 +120,7 @@ def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dic
 
 
 def _faults_by_call(run: RunFile) -> dict[int, str]:
-    """The kinds of faults of what was said by a call, in words; unknown without the recipe, which knows who speaks."""
+    """Return, by call, the kinds of faults in its reply; empty without the recipe, which knows the speakers."""
     found: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.unsound():
@@ -136,7 +136,7 @@ def _offline(run: RunFile, judging: str | None) -> str | None:
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe's own values; one whose name is taken has its kind before it, `facet.number`."""
+    """Return a recipe's own values; a name that is already taken is prefixed with its kind, such as `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""Several judges of one run, and judges who are asked more than once: which sets of judgements there are to be."""
+"""Several judges of one run, and judges that are asked more than once: which sets of judgements are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .settings import JudgeSettings, players_of
 
 
 def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
-    """The positions of what is to be judged; `None` for all that is finished.
+    """Return the positions of the scenarios to judge; `None` for all finished ones.
 
     Each scenario has a number from the run's seed, and those with the lowest are drawn: a smaller sample is part of a
     larger one, and asking again draws the same ones.
@@ -49,11 +49,11 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
 
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"
-"""Who judges in every role, and who in which, in one set of judgements."""
+"""The judge of every role and the judges of single roles, in one set of judgements."""
 
 
 def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[Seats]:
-    """Who judges in each set, from one judge or several of each role.
+    """Return the judges of each set, from one judge or several for each role.
 
     Raises:
         RunError: If two roles have other numbers of judges than one.
@@ -72,7 +72,7 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
 
 
 def bound_judges(recipe: Recipe, model: Players | None, settings: JudgeSettings) -> list[Bindings]:
-    """The judges of each set, in the recipe's judging roles.
+    """Return the judges of each set, bound to the recipe's judging roles.
 
     Raises:
         RunError, BindingError: Naming what is wrong.
@@ -85,7 +85,7 @@ def bound_judges(recipe: Recipe, model: Players | None, settings: JudgeSettings)
 
 
 def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
-    """Make sure that only judges are several, and that they can judge once all is played.
+    """Check that only judges are given several models, and that they can judge after all scenarios are played.
 
     Raises:
         RunError: If not.
@@ -100,7 +100,7 @@ def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
 
 
 def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) -> tuple[dict[str, ModelBinding], ...]:
-    """What a run keeps of its further judges.
+    """Return the bindings of further judges that a run keeps.
 
     Raises:
         RunError: If two have one name, or one is in no file: whoever goes on with the run could not call it.
@@ -116,7 +116,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
 
 
 def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
-    """Each judge with the name of each of its sets: the first judging of all comes before the second of any.
+    """Return each judge with the name of each of its sets: the first judging of all comes before the second of any.
 
     Raises:
         RunError: If one name is given for several judges, two have one name, or `repeat` is no number from 1.
@@ -143,7 +143,7 @@ def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[
 
 
 def together(before: Ended | None, now: Ended) -> Ended:
-    """How the work on several sets came out."""
+    """Merge the results of the work on several sets of judgements."""
     if before is None:
         return now
     return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)

@@ -1,4 +1,4 @@
-"""What is done with a run: it is played, gone on with, judged and tried again. The command line is a face of this."""
+"""The operations on a run: play, resume, judge, review, retry. The command line is a layer on top of them."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ async def aretry(
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
-    """What a run would take, before anything is sent: a few of its scenarios are played by understudies and counted.
+    """Estimate what a run would cost before anything is sent: a few of its scenarios are played by understudies.
 
     Args:
         recipe: As for `play`.
@@ -324,7 +324,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
 ) -> AsyncGenerator[Event, None]:
-    """What happens while a run is played, as it happens; without a recipe, while it is gone on with.
+    """Yield events while a run is played, as they happen; without a recipe, while it is resumed.
 
     Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there. In the same
     coroutine that wants `contextlib.aclosing`, as an event loop closes what was left a moment later.
@@ -378,7 +378,7 @@ async def step(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> AsyncIterator[Session]:
-    """One conversation of a run step by step; see `Run.step`."""
+    """Open one conversation of a run for stepping; see `Run.step`."""
     async with reopened(path, recipe, models, calls) as task:
         tell = task.tell
 
@@ -400,7 +400,7 @@ estimate = blocking("estimate", aestimate)
 
 
 def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
-    """What the caller gets of a task that is over; it keeps what was given as an object."""
+    """Return the handle on the run of a finished task; it keeps the models that were given as objects."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
     return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)

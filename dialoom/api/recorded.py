@@ -1,4 +1,4 @@
-"""What can be asked of a run's file: what was planned, said, judged and labelled, and what it took."""
+"""Reading a run's file: its plan, conversations, judgements, labels and usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALL = ScenarioQuery()
 
 
 class RecordedRun:
-    """A run's file as it is read, at any time, also while another process plays it; `Run` goes on with it, too.
+    """A handle for reading a run's file at any time, also while another process plays it; `Run` can resume it, too.
 
     Args:
         path: The file.
@@ -52,13 +52,13 @@ class RecordedRun:
             pass
 
     def __len__(self) -> int:
-        """How many scenarios are planned."""
+        """Return the number of planned scenarios."""
         with self._opened() as file:
             return file.planned
 
     @property
     def config(self) -> RunConfig:
-        """All that decides what the run does: recipe, options, models, seed."""
+        """The run's configuration: recipe, options, models, seed."""
         with self._opened() as file:
             return file.config
 
@@ -75,13 +75,13 @@ class RecordedRun:
             return file.judgement_sets()
 
     def metrics(self, judging: str | None = None) -> list[str]:
-        """What a set of judgements (by default the oldest) judges, in the recipe's order."""
+        """Return the metrics of a set of judgements (by default the oldest), in the recipe's order."""
         with self._opened() as file:
             chosen = file.judgement_set(judging)
             return [] if chosen is None else file.metrics_of(chosen.name, file.recipe)
 
     def status(self) -> Status:
-        """How far the run is, and what its calls have taken."""
+        """Return the number of scenarios by state, and the usage of the calls."""
         with self._opened() as file:
             return file.status()
 
@@ -95,7 +95,7 @@ class RecordedRun:
         limit: int = 50,
         on_progress: Callable[[str, int, int], None] | None = None,
     ) -> ScenarioPage:
-        """A page of scenarios, finished or not, with their figures; quick however many there are, unless by `where`.
+        """Return a page of scenarios, finished or not, with their figures; fast for any number of them without `where`.
 
         Args:
             query: Which, and in which order; by default all, in plan order.
@@ -121,7 +121,7 @@ class RecordedRun:
     def neighbours(
         self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
     ) -> Neighbours | None:
-        """What stands beside a scenario in the list that `scenarios` gives for the same; `None` if it is not in it.
+        """Return a scenario's neighbours in the list that `scenarios` returns for the query; `None` if it is not in it.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -138,19 +138,19 @@ class RecordedRun:
             return neighbours(file, scenario, query, where, said)
 
     def choices(self) -> Choices:
-        """What scenarios can be chosen by in a `ScenarioQuery`, with how many have each value."""
+        """Return the values by which a `ScenarioQuery` can filter, with the number of scenarios that have each."""
         with self._opened() as file:
             return file.choices()
 
     def progress(self) -> RunProgress:
-        """How it gets on, also while another process plays it: status, budget, calls by model, what failed of what."""
+        """Return the run's progress, also while another process plays it: status, budget, usage by model, failures."""
         from dialoom.runs.progress import RunProgress
 
         with self._opened() as file:
             return RunProgress.of(file)
 
     def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
-        """What came of each finished scenario (done or failed), in plan order, read a page at a time.
+        """Yield the result of each finished scenario (done or failed), in plan order, read a page at a time.
 
         Args:
             judging: The set of judgements that they are given with; by default the oldest.
@@ -166,7 +166,7 @@ class RecordedRun:
             yield from selected(file, judging, where)
 
     def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
-        """What came of one scenario; `None` while it is pending.
+        """Return the result of one scenario; `None` while it is pending.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -179,13 +179,13 @@ class RecordedRun:
             return file.episode(file.resolve(str(scenario)), judging)
 
     def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
-        """As `episode`; of a scenario that is pending, what it has come to by its last step (`ended_by` is empty)."""
+        """Return a result as `episode` does; of a pending scenario, its state so far (`ended_by` is empty)."""
         with self._opened() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
 
     def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
-        """What has come of a scenario, finished or not: each message with its faults, judgements and call.
+        """Return a scenario's conversation, finished or not: each message with its faults, judgements and call.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -200,7 +200,7 @@ class RecordedRun:
             return conversation(file, scenario, judging)
 
     def request(self, call: int, before: int | None = None) -> RequestShown:
-        """What a call asked, message by message, and what of it is new.
+        """Return the request of a call, message by message, with what is new in it.
 
         Args:
             call: The call's row in the ledger.
@@ -217,7 +217,7 @@ class RecordedRun:
     def label(
         self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
     ) -> None:
-        """Write down what a person says of a judgement, in the file from which kappas are made.
+        """Write a person's label of a judgement to the labels file, from which kappas are computed.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -238,16 +238,16 @@ class RecordedRun:
             labels.put(file, file.resolve(str(scenario)), item, annotator, label)
 
     def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
-        """What a person has said of judgements of the conversations that there are, by their ids; see `label`."""
+        """Return a person's labels of judgements of the current conversations, by the judgements' ids; see `label`."""
         return {each.item: each.label for each in self.given_labels(annotator, path=path) if not each.is_earlier}
 
     def given_labels(
         self, annotator: str, scenario: str | int | None = None, *, path: PathLike | None = None
     ) -> list[GivenLabel]:
-        """All that a person has said, with whether it was said of an earlier conversation of the scenario.
+        """Return all labels of a person, each with whether it was given to an earlier conversation of the scenario.
 
-        A label belongs to what was read: when another branch becomes the scenario's outcome, or it is played anew,
-        labels of what is another now do not count, until that conversation is the outcome again.
+        A label belongs to the conversation that was read: when another branch becomes the scenario's outcome, or it is
+        played anew, its labels do not count until that conversation is the outcome again.
 
         Args:
             annotator: Who.
@@ -290,7 +290,7 @@ class RecordedRun:
             return labelled(file, labels, annotator, metrics, judging)
 
     def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
-        """How far people agree with a judge, by the labels that they have given; needs the extra `agree`.
+        """Return the agreement of people with a judge, from their labels; needs the extra `agree`.
 
         Args:
             path: The labels file; by default that of `label`.
@@ -308,7 +308,7 @@ class RecordedRun:
             return agreement(file, labels, judging=judging)
 
     def position(self, scenario: str | int) -> int:
-        """The place of a scenario in the plan, from 0; named as for `episode`.
+        """Return the position of a scenario in the plan, from 0; named as for `episode`.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -317,14 +317,14 @@ class RecordedRun:
             return file.resolve(str(scenario))
 
     def scenario(self, scenario: str | int) -> Scenario:
-        """A scenario as it was planned, finished or not; named as for `episode`."""
+        """Return a scenario as it was planned, finished or not; named as for `episode`."""
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
     def faults(
         self, judging: str | None = None, *, where: str | None = None
     ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
-        """What is wrong with the conversations, fault by fault with the scenario that it belongs to, in plan order.
+        """Yield each fault of the conversations with the scenario that it belongs to, in plan order.
 
         Args:
             judging: The set of judgements whose judges' faults are among them; by default the oldest.

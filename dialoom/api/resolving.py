@@ -1,4 +1,4 @@
-"""What a new run is told, made whole: the one place where defaults, options and bindings are merged."""
+"""Resolving the settings of a new run: the one place where defaults, options and bindings are merged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .settings import JudgeSettings, Options, PathLike, RecipeLike, call_policy,
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run as it is to be made: everything resolved and checked, nothing written.
+    """A run that is about to be made: everything is resolved and checked, nothing is written.
 
     Attributes:
         recipe: The recipe.
@@ -52,7 +52,7 @@ def resolve(
     prompts: PathLike | None = None,
     **settings: Unpack[JudgeSettings],
 ) -> NewRun:
-    """The one place where defaults, options and bindings are merged; see `play` for the arguments.
+    """Merge defaults, options and bindings of a new run; see `play` for the arguments.
 
     Raises:
         RunError, RecipeError, BindingError, CacheError: Naming the setting that is wrong.

@@ -1,4 +1,4 @@
-"""A run as a library user holds it: a light handle on a file, open only while something is read."""
+"""The handle on a run for library users; its file is open only while something is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # heavy, or an extra
 
 
 class Run(RecordedRun):
-    """A run's file. Reading it is possible at any time, also while another process plays it.
+    """A handle on a run's file. It can be read at any time, also while another process plays it.
 
     Args:
         path: The file.
@@ -76,7 +76,7 @@ class Run(RecordedRun):
         return f"<Run {text}>"
 
     def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
-        """The recipe's tables and charts. Printed, it is Markdown; a notebook shows it as such.
+        """Return the recipe's tables and charts. Printed, the report is Markdown; a notebook renders it.
 
         Args:
             judging: One set of judgements; by default all, compared.
@@ -98,7 +98,7 @@ class Run(RecordedRun):
         embedder: str | None = None,
         alike: float | None = None,
     ) -> Report:
-        """What is in the dialogues: lengths, endings, variety, copies, languages, personal data, coverage, faults.
+        """Return statistics of the dialogues: lengths, endings, variety, duplicates, languages, coverage, faults.
 
         Args:
             against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
@@ -177,7 +177,7 @@ class Run(RecordedRun):
     def frame(
         self, kind: Kind = "episodes", judging: str | None = None, *, where: str | None = None
     ) -> pandas.DataFrame:
-        """The run as a pandas DataFrame; needs the extra `frames`.
+        """Return the run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
             kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
@@ -209,7 +209,7 @@ class Run(RecordedRun):
         only: Soundness | None = None,
         without: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
-        """An export as a Hugging Face `Dataset`, or with `test_share` a `DatasetDict` of train and test.
+        """Return an export as a Hugging Face `Dataset`, or with `test_share` as a `DatasetDict` of train and test.
 
         Needs the extra `datasets`. The arguments are those of `export`.
 
@@ -229,7 +229,7 @@ class Run(RecordedRun):
         models: Mapping[str, ModelLike] | None = None,
         **calls: Unpack[CallSettings],
     ) -> AbstractAsyncContextManager[Session]:
-        """One conversation step by step: `async with run.step(1) as session`.
+        """Open one conversation for stepping: `async with run.step(1) as session`.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -251,7 +251,7 @@ class Run(RecordedRun):
     async def look(
         self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
     ) -> AsyncIterator[Looking]:
-        """One conversation step by step, to look at, also while another process plays it: nothing is written.
+        """Open one conversation's steps for reading, also while another process plays it; nothing is written.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
@@ -283,7 +283,7 @@ class Run(RecordedRun):
         retry_failed: bool = False,
         **calls: Unpack[CallSettings],
     ) -> Run:
-        """Go on with it where it stopped; see `dialoom.resume`."""
+        """Resume the run where it stopped; see `dialoom.resume`."""
         from .operations import resume
 
         known, trusting = self._known(models), self._trusting(calls)
@@ -300,7 +300,7 @@ class Run(RecordedRun):
         where: str | None = None,
         **calls: Unpack[CallSettings],
     ) -> Run:
-        """Judge it once more; see `dialoom.judge`."""
+        """Judge the run once more; see `dialoom.judge`."""
         from .operations import judge
 
         which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
@@ -310,29 +310,29 @@ class Run(RecordedRun):
     def stream(
         self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
     ) -> AsyncGenerator[Event, None]:
-        """Go on with it, and give what happens; see `dialoom.stream`."""
+        """Resume the run, and yield its events; see `dialoom.stream`."""
         from .operations import stream
 
         trusting = self._trusting(calls)
         return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
 
     def _trusting(self, calls: CallSettings) -> CallSettings:
-        """How calls are made, with the trust of this handle unless another is given now."""
+        """Return the call settings, with the trust of this handle unless they set another."""
         return {"trust": self._trust, **calls}
 
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
-        """The functions and graphs that this handle keeps, and those that are given now, which win."""
+        """Return the functions and graphs that this handle keeps, overridden by those given now."""
         return {**self._models, **(models or {})}
 
 
 def _is_of_dialoom(error: Exception) -> bool:
-    """Whether what was raised within a caller's block came through a function of dialoom's."""
+    """Return whether an exception raised in a caller's block passed through a function of dialoom's."""
     within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one that had the block
     return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
 
 
 def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> Run:
-    """A run's file, for reading, and as a handle for what is done with it.
+    """Open a run's file for reading, and as a handle for the operations on it.
 
     Args:
         path: The file.
@@ -354,7 +354,7 @@ def describe(
     alike: float | None = None,
     trust: bool = False,
 ) -> Report:
-    """What is in a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
+    """Return statistics of a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
 
     Args:
         path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens

@@ -1,4 +1,4 @@
-"""Scorecards: every system of a suite is played by every assistant, each as an ordinary run, resumable as one thing."""
+"""Scorecards: every system of a suite is played by every assistant, each as a run of its own, resumable together."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ async def ascorecard(
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
 ) -> Scorecard:
-    """Play all systems of a suite, each as a run in a folder, and write one page of what came of them.
+    """Play all systems of a suite, each as a run in a folder, and write a page with their results.
 
-    Called again with the same arguments it goes on where it stopped, and pays for nothing twice; with further
-    assistants, these are added.
+    Called again with the same arguments, it resumes where it stopped and repeats no paid call; further assistants are
+    added.
 
     Args:
         path: The folder: runs, `index.html`, `scorecard.md`, `scorecard.json`, and the suite's settings.
@@ -123,7 +123,7 @@ async def ascorecard(
 
 
 def open_scorecard(*folders: PathLike, trust: bool = False) -> Scorecard:
-    """A scorecard that was made, or several of one suite side by side, read anew from their runs.
+    """Open a finished scorecard, or several of one suite side by side, read anew from their runs.
 
     Args:
         *folders: Their folders.
@@ -139,7 +139,7 @@ def open_scorecard(*folders: PathLike, trust: bool = False) -> Scorecard:
 
 
 def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, settings: JudgeSettings) -> list[_Part]:
-    """Every system with every assistant, resolved and checked; nothing is written.
+    """Return every system with every assistant, resolved and checked; nothing is written.
 
     Raises:
         DialoomError: Naming the system and what is wrong.
@@ -182,7 +182,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
 
 @contextlib.contextmanager
 def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
-    """What the suite says wrongly is told with the system; what is wrong in what was given beside it, as it is."""
+    """Add the system's name to errors in the suite's settings; errors in the caller's settings stay as they are."""
     try:
         yield
     except DialoomError as error:
@@ -193,7 +193,7 @@ def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iter
 
 
 def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
-    """The role under evaluation, which must be one in all systems."""
+    """Return the role under evaluation, which must be the same in all systems."""
     roles = {
         system.label: str(WithRoles.of(recipe).evaluated) for system, recipe in zip(suite.systems, recipes, strict=True)
     }
@@ -204,7 +204,7 @@ def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
 
 
 def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
-    """Make sure that each role that somebody was named for is one of some system.
+    """Check that every role for which a player is given is a role of some system.
 
     Raises:
         RunError: If not.
@@ -218,7 +218,7 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
 def _settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
-    """What a run of a system is told: the suite's settings, the system's and those that are given, which win."""
+    """Return the settings of a system's run: the suite's, overridden by the system's, overridden by those given."""
     sized = system.sized(size)
     roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())
@@ -243,7 +243,7 @@ def _settings(
 async def _planned(
     parts: Sequence[_Part], folder: Path, suite: Suite, size: Size, tell: Callable[[Event], None]
 ) -> None:
-    """Plan every run that is not there yet, so that a source that is missing is told before anything is sent.
+    """Plan every run that does not exist yet, so that a missing source is reported before anything is sent.
 
     Raises:
         RunError: If the folder or a run in it is another one; the folder stays as it was.
@@ -266,7 +266,7 @@ async def _planned(
     told: set[str] = set()
 
     def tell_once(event: Event) -> None:
-        """What planning has to say, once for all assistants; not that a run was planned, as all of them are."""
+        """Report a note of planning once for all assistants; other planning events are dropped."""
         if isinstance(event, Noted) and event.text not in told:
             told.add(event.text)
             tell(event)
@@ -287,10 +287,10 @@ async def _planned(
 
 
 def _check_same(part: _Part) -> None:
-    """Go on only with a run that was told the same.
+    """Check that an existing run was made with the same settings.
 
     Raises:
-        RunError: If it was told otherwise.
+        RunError: If its settings differ.
     """
     if not part.path.exists():
         return
@@ -301,7 +301,7 @@ def _check_same(part: _Part) -> None:
 
 
 def _check_expressions(suite: Suite, part: _Part) -> None:
-    """Make sure that what is to be tested can be chosen, now that it is known what the scenarios are of.
+    """Check the suite's expressions against the planned scenarios.
 
     Raises:
         RunError: If an expression is wrong.
@@ -313,7 +313,7 @@ def _check_expressions(suite: Suite, part: _Part) -> None:
 
 
 def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
-    """Who is played by a stand-in because nobody was named, before anything is paid for."""
+    """Report the roles that a stand-in plays because no model was given, before any paid call."""
     models = [(role, each.model) for part in parts for role, each in part.new.config.models.items()]
     roles = [role for role, model in dict.fromkeys(models) if model == DEFAULT_MODEL]
     if roles:
@@ -321,14 +321,14 @@ def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> No
 
 
 def _is_left(path: Path, retry_failed: bool) -> bool:
-    """Whether there is something to be done for a run."""
+    """Return whether a run has work left."""
     with RunFile(path) as run:
         status = run.status()
         return bool(status.pending or run.config.panel or (retry_failed and status.failed))
 
 
 def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
-    """What a run may take in all, of a budget of which other runs have taken a part."""
+    """Return the budget of one run: the common budget less the usage of the other runs."""
     if budget is None:
         return None
     bounds = budget.model_dump(include=budget.model_fields_set)
@@ -342,7 +342,7 @@ def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
 
 
 def _objects(new: NewRun) -> dict[str, ModelLike]:
-    """The functions and graphs that play, by role: who goes on with a run must give them."""
+    """Return the functions and graphs that play, by role: resuming a run requires them."""
     objects = new.bindings.objects
     return {role: objects[each.model] for role, each in new.bindings.by_role.items() if each.model in objects}
 

@@ -1,4 +1,4 @@
-"""What an operation of the door may be told, declared once."""
+"""The settings of the API's operations, declared once."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"
 """A registered name, `path/to/file.py:NAME`, a recipe, or its class."""
 
 MOST_AT_ONCE = 10_000
-"""Scenarios under way at once: each is a task with its state, and no provider bears as many calls."""
+"""The limit of concurrent scenarios: each is a task with its state, and no provider accepts as many calls."""
 
 Options: TypeAlias = "Mapping[str, Any] | RecipeOptions"
 
 
 class CallSettings(TypedDict, total=False):
-    """How calls are made. Nothing of it changes what is said.
+    """Settings of how calls are made. None of them changes the content of a dialogue.
 
-    Budget, prices, rates, time-outs and context windows are kept for whoever goes on.
+    Budget, prices, rates, time-outs and context windows are stored in the run's file for later resumes.
 
     Attributes:
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
@@ -82,11 +82,11 @@ class CallSettings(TypedDict, total=False):
 
 
 class JudgeSettings(PlayerSettings, CallSettings, total=False):
-    """Who judges or reviews, and how calls are made; see `PlayerSettings` and `CallSettings`."""
+    """Settings of judges or reviewers, and of how calls are made; see `PlayerSettings` and `CallSettings`."""
 
 
 class PlaySettings(PlayerSettings, CallSettings, total=False):
-    """What a new run may be told, besides its recipe and its file; see `play`."""
+    """Settings of a new run, besides its recipe and its file; see `play`."""
 
     model: ModelLike | None
     options: Options | None
@@ -97,13 +97,13 @@ class PlaySettings(PlayerSettings, CallSettings, total=False):
 
 
 def players_of(settings: JudgeSettings | PlaySettings) -> PlayerSettings:
-    """Those of some settings that say who plays."""
+    """Return the settings that are about players."""
     players = {name: value for name, value in settings.items() if name in PlayerSettings.__annotations__}
     return cast(PlayerSettings, players)
 
 
 def calls_of(settings: JudgeSettings | PlaySettings) -> CallSettings:
-    """The other ones, also those that there are not."""
+    """Return the other settings, including unknown ones."""
     others = {name: value for name, value in settings.items() if name not in PlayerSettings.__annotations__}
     return cast(CallSettings, others)
 
@@ -115,7 +115,7 @@ def call_policy(
     roles: Collection[str],
     options: Collection[str] = (),
 ) -> CallPolicy:
-    """How calls are made: what the run's file keeps, and what is given now, which wins.
+    """Return how calls are made: what the run's file keeps, overridden by what is given now.
 
     Args:
         settings: What is given now.
@@ -178,7 +178,7 @@ def _patience(seconds: float) -> float:
 
 
 def _meant(name: str, options: Collection[str]) -> str:
-    """Where an argument belongs that is none, or which one it is like."""
+    """Return a hint for an unknown argument: where it belongs, or the known argument that resembles it."""
     if name in Budget.model_fields:
         return f"a bound is part of the budget: budget=dialoom.Budget({name}=...)"
     if name in options:

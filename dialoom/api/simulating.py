@@ -1,4 +1,4 @@
-"""Simulated users against an assistant from Python: rows in, a judged run out."""
+"""Simulated users against an assistant from Python: from rows to a judged run."""
 
 from __future__ import annotations
 

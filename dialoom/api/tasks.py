@@ -1,4 +1,4 @@
-"""A run that is open for writing and what is carried out on it; what operations are put together from."""
+"""A run that is open for writing, and the building blocks of the operations on it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .resolving import resolve
 from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
-"""Outcomes whose faults are written together."""
+"""Outcomes whose faults are written in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class OpenRun:
     tell: Callable[[Event], None]
     control: Control
     is_wider: bool = False
-    """Whether context windows were given just now."""
+    """True if context windows were given just now."""
 
 
 @contextlib.asynccontextmanager
 async def new_run(
     recipe: RecipeLike, path: PathLike, settings: PlaySettings, *, is_played: bool
 ) -> AsyncIterator[OpenRun]:
-    """A new run, planned; nothing is left of it if that fails.
+    """Yield a new, planned run; its file is removed if that fails.
 
     Args:
         recipe: As for `play`.
@@ -97,7 +97,7 @@ async def new_run(
 async def reopened(
     path: PathLike, recipe: RecipeLike | None, models: Mapping[str, ModelLike] | None, calls: CallSettings
 ) -> AsyncIterator[OpenRun]:
-    """A run to go on with; it is planned first if it was stopped before its plan was written."""
+    """Yield a run to resume; it is planned first if it was stopped before its plan was written."""
     tell, control = watched(calls)
     given = await asyncio.to_thread(given_recipe, recipe)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given, trusted(calls, tell)) as store:
@@ -122,7 +122,7 @@ async def reopened(
 
 
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
-    """Play what is pending; of that only the scenarios of some positions, if these are given."""
+    """Play the pending scenarios; only those at the given positions, if any are given."""
     store, recipe = task.store, task.recipe
     pending = store.status().pending if only is None else len(only)
     if pending:
@@ -134,7 +134,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
 
 
 async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
-    """Let a run's further judges judge what has been played, each into a set named after its models."""
+    """Let a run's further judges judge all that was played, each into a set named after its models."""
     store = task.store
     for judges in store.config.panel:
         if not ended.is_complete:
@@ -149,7 +149,7 @@ async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
 
 
 async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
-    """Play failed scenarios on, and chosen ones from their beginning; nothing else that is pending."""
+    """Resume failed scenarios, and play chosen ones from their beginning; other pending scenarios are left."""
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
@@ -166,14 +166,14 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
 
 
 def retry_failures(task: OpenRun, judging: str | None = None) -> None:
-    """Make failures pending again; those by a request that was too long only if a model reads more now."""
+    """Make failed scenarios pending again; those with too long a request only if a context window has grown."""
     again, left = task.store.retries.failed(judging, too_long=task.is_wider)
     task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
 
 @contextlib.contextmanager
 def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSettings) -> Iterator[RunStore]:
-    """A run whose finished scenarios are to be judged or looked through."""
+    """Open a run whose finished scenarios are to be judged or reviewed."""
     tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
@@ -190,7 +190,7 @@ async def judged_anew(
     calls: CallSettings,
     only: Collection[int] | None = None,
 ) -> Ended:
-    """Make a set of judgements with the judging of a recipe: the run's own, or the reviewing of it.
+    """Make a set of judgements with a recipe's judging: the run's own, or the review.
 
     With `is_again`, what failed in the set is tried again; with `only`, scenarios of these positions alone are judged.
 
@@ -220,7 +220,7 @@ async def judged_anew(
 
 
 def pass_gate(store: RunStore) -> None:
-    """Let every finished outcome of a run pass the gate's rules anew."""
+    """Check every finished outcome of a run against the current rules of the gate."""
     recipe, gate = store.recipe, store.gate
     found: dict[int, Outcome] = {}
     for position, _, state, _ in store.listing():
@@ -234,7 +234,7 @@ def pass_gate(store: RunStore) -> None:
 
 
 async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
-    """Make the unparsed judgements of a set again.
+    """Repeat the unparsed judgements of a set.
 
     Raises:
         RunError: If there are no judgements, or the recipe has no judging of its own.
@@ -274,7 +274,7 @@ async def carry_out(
     judging: str | None,
     is_resumed: bool = True,
 ) -> Ended:
-    """Carry out work to its end, or until it is stopped: here, or by workers."""
+    """Carry out work until it is finished or stopped: in this process, or by workers."""
     store, policy = task.store, task.policy
     if not policy.is_alone:
         return await _carried_out_by_workers(task, models, work, judging)
@@ -322,22 +322,22 @@ def _ended(task: OpenRun, tally: WorkTally, judging: str | None) -> Ended:
 
 
 def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
-    """Who is told of events, and what stops the work."""
+    """Return the listener for events, and the control that stops the work."""
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
 def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
-    """What of the things that a run's file names may be used; what is used on its word alone is told."""
+    """Return the trust in the code and addresses that a run's file names; those used on its word alone are reported."""
     return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
 
 
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
-    """The recipe, if one was given."""
+    """Load the recipe, if one was given."""
     return None if recipe is None else find_recipe(recipe)[1]
 
 
 def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
-    """Make sure that judges can be called as they are to be, and their cost be bounded.
+    """Check that judges can be called with the given settings, and their cost be bounded.
 
     Raises:
         BindingError, RunError: If not.
@@ -351,7 +351,7 @@ def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None
 
 
 def judging_graph(recipe: Recipe) -> Graph:
-    """The graph that only judges.
+    """Return the graph that only judges.
 
     Raises:
         RunError: If the recipe has none.
@@ -363,7 +363,7 @@ def judging_graph(recipe: Recipe) -> Graph:
 
 
 def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """A new set of judgements, or the one of that name, to go on with it."""
+    """Return the set of judgements of that name to go on with, or a new one."""
     wanted = judgement_set(name or ", ".join(binding.model for binding in models.values()), store.prompts, models)
     existing = {each.name: each for each in store.judgement_sets()}
     kept = {OWN_JUDGEMENTS: "the judgements that a run makes itself", PANEL: "what several judges say together"}
@@ -389,7 +389,7 @@ def _judging_advice(path: Path) -> Advice:
 def tell_unplayed(
     tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
-    """Say of what is given for a model by its name that nobody plays with that model: it may be a slip of the hand."""
+    """Report settings given for a model's name with which no role plays: it may be a typing error."""
     played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
     for setting in ("context", "rpm", "tpm"):
         figures = given.get(setting)
@@ -403,6 +403,6 @@ def tell_unplayed(
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:
-    """Keep what bounds calls in the run's file, if it is other than before."""
+    """Write the limits of calls to the run's file, if they have changed."""
     if limits != RunLimits.of(store):
         store.keep_limits(limits.model_dump_json())

@@ -72,7 +72,7 @@ def agree(
 
 
 def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
-    """One of the two things, with its own options."""
+    """Check that exactly one of sampling and comparing is asked for, with its own options only."""
     from dialoom.runs.errors import RunError
 
     if (sample is None) == (labels is None):

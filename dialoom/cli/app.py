@@ -1,4 +1,4 @@
-"""The commands and their options. What they do is in the modules beside this one; errors become one line here."""
+"""The commands and their options. Their work is in the modules beside this one; errors are printed as one line here."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """The command that the arguments begin with, or all where they begin with none: building all of them takes a while.
+    """Return the command that the arguments begin with, or all if they begin with none: building all of them is slow.
 
     `dialoom run RECIPE` is given the options of the recipe that the arguments name.
     """
@@ -359,4 +359,4 @@ _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "personas": register_personas,
     "new": register_new,
 }
-"""Those whose parameters or help are made anew for the arguments, or that are several."""
+"""Commands whose parameters or help depend on the arguments, or that are groups."""

@@ -44,7 +44,7 @@ SAMPLING: Flags = {
         None,
     ),
 }
-"""How replies are drawn; part of what a run or a set of judgements is."""
+"""Flags of sampling; part of what identifies a run or a set of judgements."""
 
 KEPT: Flags = {
     "max_cost": (
@@ -163,7 +163,7 @@ ANEW: Flags = {
         None,
     ),
 }
-"""What is given anew each time."""
+"""Flags that are given anew with each command."""
 
 REPLAY_ONLY: Flags = {
     "replay_only": (
@@ -192,6 +192,6 @@ WORKERS: Flags = {
         None,
     ),
 }
-"""Where it is played."""
+"""Flags of the processes that play."""
 
 CALLING: Flags = {**KEPT, **ANEW, **WORKERS, **REPLAY_ONLY}

@@ -1,4 +1,4 @@
-"""How `--help` lists commands: in the order in which they are used, in sections, none of them cut short."""
+"""The list of commands in `--help`: in the order of use, in sections, with full summaries."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "compact": "Give back the room of checkpoints that nothing refers to.",
     },
 }
-"""The commands in the order of use, each with what it is for in one line."""
+"""The commands in the order of use, each with its purpose in one line."""
 
 
 class CommandList(TyperGroup):
-    """The commands in their sections; one that stands in no section comes after them."""
+    """The commands in their sections; a command without a section comes after them."""
 
     sections: Mapping[str, Mapping[str, str]] = SECTIONS
     others = "More commands"
     added: Mapping[str, str] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names in the order of use."""
+        """Return the names in the order of use."""
         known = [name for section in self.sections.values() for name in section if name in self.commands]
         return [*known, *(name for name in super().list_commands(ctx) if name not in known)]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write them, in columns that are the same in all sections."""
+        """Write the commands, in columns of the same width in all sections."""
         width = max(map(len, [*self.commands, *self.added]))
         left = {name: self._said(name) for name in self.list_commands(ctx)}
         for title, section in self.sections.items():
@@ -64,13 +64,13 @@ class CommandList(TyperGroup):
         _write(formatter, self.others, {**left, **self.added}, width)
 
     def _said(self, name: str) -> str:
-        """What a command says of itself, all of it."""
+        """Return the whole summary of a command."""
         command = self.commands[name]
         return " ".join((command.help or "").split("\n\n")[0].split())
 
 
 class RecipeList(CommandList):
-    """The recipes with their summaries, and how one's own is named."""
+    """The recipes with their summaries, and how to name one's own."""
 
     sections: Mapping[str, Mapping[str, str]] = {}
     others = "Recipes"

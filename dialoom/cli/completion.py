@@ -1,4 +1,4 @@
-"""Shell completion: the words of the line, and the values that a run's file knows. Nothing here runs a file's code."""
+"""Shell completion: the words of the line, and values from a run's file. No code that a file names is executed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _VARIABLE = "_DIALOOM_COMPLETE"
 _FIRST = 50
-"""So many scenarios are looked at to see which tables a report has."""
+"""Scenarios that are read to find the tables of a report."""
 
 
 def words_so_far() -> list[str] | None:
-    """The words before the one that a shell wants completed; `None` if this is no such question.
+    """Return the words before the one that a shell wants completed; `None` if the shell asks for no completion.
 
-    A file whose code would be run, to see what options it has, is not told: nobody has asked to run it yet.
+    A file whose code would have to be executed to find its options is left out: the user has not asked to run it yet.
     """
     if _VARIABLE not in os.environ:
         return None
@@ -34,26 +34,26 @@ def words_so_far() -> list[str] | None:
 
 
 def metrics(incomplete: str) -> list[str]:
-    """The metrics of the run's judgements."""
+    """Return the metrics of the run's judgements."""
     return _column("SELECT DISTINCT metric FROM (SELECT metric FROM judgements LIMIT 5000)", incomplete)
 
 
 def judgings(incomplete: str) -> list[str]:
-    """The names of the run's sets of judgements."""
+    """Return the names of the run's sets of judgements."""
     has_words = "SELECT judging FROM judgements LIMIT 5000"
     query = f"SELECT name FROM judgement_sets WHERE models <> '{{}}' OR name IN ({has_words}) ORDER BY rowid"
     return _column(query, incomplete)
 
 
 def formats(incomplete: str) -> list[str]:
-    """The formats to which the run can be exported."""
+    """Return the formats to which the run can be exported."""
     from dialoom.runs.export import formats as formats_of
 
     return _of_recipe(lambda _run, recipe: formats_of(recipe), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
-    """The tables of the run's report, as its first scenarios have them."""
+    """Return the tables of the run's report, as found in its first scenarios."""
 
     def names(run: RunFile, recipe: Recipe) -> list[str]:
         return [table.name for table in recipe.tables(islice(run.episodes(), _FIRST))]
@@ -62,7 +62,7 @@ def tables(incomplete: str) -> list[str]:
 
 
 def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: str) -> list[str]:
-    """What a run's recipe knows; only of one that is installed, as one in a file is code that the run's file names."""
+    """Return names from a run's recipe; only of an installed recipe, as a file's code must not be executed here."""
     from dialoom.runs.store import RunFile
 
     path = _run()
@@ -78,7 +78,7 @@ def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: st
 
 
 def _column(query: str, incomplete: str) -> list[str]:
-    """Read without the store, which takes longer to import than a person waits for a key."""
+    """Read a column without the store, which takes longer to import than a person waits for a key."""
     path = _run()
     if path is None:
         return []
@@ -90,12 +90,12 @@ def _column(query: str, incomplete: str) -> list[str]:
 
 
 def _run() -> Path | None:
-    """The run that the line names: the first file in it. A line that is not whole is not parsed."""
+    """Return the run that the line names: the first file in it. An incomplete line is not parsed."""
     return next((path for word in _words()[1:] if (path := Path(word)).is_file()), None)
 
 
 def _words() -> list[str]:
-    """The words after the program's name and before the one to be completed, as bash or another shell tells them."""
+    """Return the words after the program's name and before the one to be completed, as the shell passes them."""
     if "COMP_CWORD" in os.environ:
         return _split(os.environ.get("COMP_WORDS", ""))[1 : int(os.environ["COMP_CWORD"])]
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")
@@ -107,7 +107,7 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _split(line: str) -> list[str]:
-    """Words, also of a line whose last quotation is still open."""
+    """Split a line into words, also if its last quotation is still open."""
     try:
         return shlex.split(line)
     except ValueError:

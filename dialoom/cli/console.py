@@ -1,4 +1,4 @@
-"""Tables and coloured texts on a terminal, which obeys nothing of them but the colours."""
+"""Tables and coloured texts on a terminal, with all other control sequences removed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from rich.text import Text
 from dialoom.shown import harmless
 
 _WIDTH = 160
-"""Columns where there is no terminal to fit."""
+"""Columns used when standard output is no terminal."""
 
 
 class HarmlessConsole(Console):
-    """A console for what somebody said: texts are neither markup nor commands to the terminal, styles stand apart."""
+    """A console for text from models and users: texts hold neither markup nor control sequences; styles are apart."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**{"highlight": False, "markup": False, "emoji": False, **how})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Its pieces; those that rich makes to move the cursor are left as they are."""
+        """Return the segments; control segments that rich makes to move the cursor are left as they are."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(harmless(segment.text), segment.style)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """A text as rich draws it, harmless before it is measured."""
+        """Return a text as rich renders it, made harmless before it is measured."""
         return super().render_str(harmless(text), **how)
 
 
 def make_console(width: int = _WIDTH) -> HarmlessConsole:
-    """Standard output; as wide as the terminal, or of a width that is enough for texts where there is none."""
+    """Return a console on standard output, as wide as the terminal, or of a default width without one."""
     console = HarmlessConsole()
     return console if console.is_terminal else HarmlessConsole(width=width)

@@ -1,4 +1,4 @@
-"""`describe`."""
+"""The `dialoom describe` command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dialoom doctor`: whether everything is in place, before a run finds out that it is not."""
+"""`dialoom doctor`: checks of the environment before a run depends on it."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def doctor(
 
 
 def _alone(text: str | None) -> dict[str, str]:
-    """A value that is every model's, under the empty name."""
+    """Return a value for every model, under the empty name."""
     return {} if text is None else {"": text}

@@ -1,4 +1,4 @@
-"""What `dialoom run ... --dry-run` prints."""
+"""The output of `dialoom run ... --dry-run`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .terminal import say
 
 
 def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
-    """The table by role, how it was made and how far it may be off, and what bounds it would pass."""
+    """Print the table by role, how it was estimated, its uncertainty, and the bounds that the run would exceed."""
     say(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
@@ -43,7 +43,7 @@ def _how(estimate: CostEstimate) -> str:
 
 
 def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
-    """Bounds that the run would come to before its end, and prices that are missing."""
+    """Return warnings about bounds that the run would reach before its end, and about missing prices."""
     total = estimate.total
     told = [
         f"--price {model}=IN,OUT would tell what {role} costs"

@@ -32,7 +32,7 @@ _FLAGS = {
     "settings": "--setting",
     "tables": "--table",
 }
-"""Flags that are not simply an option's name."""
+"""Flags whose name differs from the option's."""
 
 _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
@@ -52,11 +52,11 @@ _ADVICE = {
     "trust": "if you would use it as your own, add --trust",
     "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
 }
-"""What dialoom can do next, by the word for it."""
+"""Next steps by the advice's action, as commands."""
 
 
 def worded(error: BaseException) -> str:
-    """An error as the command line says it."""
+    """Return an error's message in the terms of the command line."""
     if not isinstance(error, DialoomError):
         return str(error)
     text = error.message
@@ -66,10 +66,10 @@ def worded(error: BaseException) -> str:
 
 
 def advised(advice: Advice) -> str:
-    """What to do next, as a command if there is one for it."""
+    """Return an advice, as a command if there is one for it."""
     return _ADVICE.get(advice.action, advice.text).format(**advice.values)
 
 
 def flag(setting: str) -> str:
-    """The flag of an option."""
+    """Return the flag of an option."""
     return _FLAGS.get(setting) or "--" + setting.replace("_", "-")

@@ -1,4 +1,4 @@
-"""`dialoom export`: its options are those of every export, and those of the formats that the run's recipe has."""
+"""`dialoom export`: the options of every export, and those of the formats of the run's recipe."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ _COMMON: Flags = {
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
-    """Add `export` to the commands; the recipe is that of the run that the arguments name."""
+    """Add `export` to the commands; its recipe is that of the run named in the arguments."""
     wanted = arguments[:1] == ["export"]
     recipe = _recipe(arguments[1:]) if wanted else None
     # Whose run cannot be read gets to hear that, and not that a flag is unknown.
@@ -140,7 +140,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 
 def _recipe(arguments: list[str]) -> Recipe | None:
-    """The recipe of the first argument that is a run; `None` if none is."""
+    """Return the recipe of the first argument that is a run; `None` if none is."""
     from dialoom.errors import DialoomError
     from dialoom.inputs import is_sqlite
     from dialoom.runs.store import RunFile
@@ -158,7 +158,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
 
 
 def _format_flags(recipe: Recipe) -> Flags:
-    """The options of all formats; which of them the chosen one has is checked when it is carried out."""
+    """Return the options of all formats; whether the chosen format has them is checked on execution."""
     flags: Flags = {}
     from dialoom.graphs.capabilities import WithExports  # slow to import, and most commands need none
 
@@ -212,6 +212,6 @@ def _export(**values: Any) -> None:
 
 
 def _realised(counts: Mapping[str, int], share: float, facet: str) -> str:
-    """What the share came to: what belongs to one person stays together, so rows seldom have exactly the share."""
+    """Return the realised test share: the rows of one person stay together, so it seldom equals the requested share."""
     realised = counts["test"] / sum(counts.values())
     return f"test share {realised:.1%} of the rows ({share:.1%} was asked for; all rows of one {facet} are on one side)"

@@ -1,4 +1,4 @@
-"""Flags that are not written down here: the fields of a recipe's options become those of a command."""
+"""Generated flags: the fields of a recipe's options become the options of a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 Flags = dict[str, tuple[Any, Any]]
-"""What Typer needs to know of each parameter: its annotation, and what it is when the flag is not given."""
+"""Typer's description of each parameter: its annotation, and its value when the flag is not given."""
 
 WHERE = typer.Option(
     metavar="EXPR",
@@ -26,7 +26,7 @@ WHERE = typer.Option(
 
 
 def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
-    """The command, with the signature that Typer makes options of."""
+    """Return the command with a signature from which Typer makes options."""
     parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in flags.items()
@@ -35,7 +35,7 @@ def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, An
 
 
 def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]:
-    """A command that takes `**given`, with these flags besides its own: their values are what it is given."""
+    """Return a command that takes `**given`, with these flags besides its own: their values are passed in `given`."""
     hints = get_type_hints(command, include_extras=True)
     own = [parameter for parameter in inspect.signature(command).parameters.values() if parameter.kind is not _GIVEN]
     more = [
@@ -52,7 +52,7 @@ def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]
 
 
 def _signed(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """The command, with parameters that Typer sees."""
+    """Set the command's signature to the given parameters."""
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
@@ -62,7 +62,7 @@ _GIVEN = inspect.Parameter.VAR_KEYWORD
 
 
 def flags_of(options: type[BaseModel]) -> Flags:
-    """Each field as a flag that is absent by default: then the field's own default stands."""
+    """Return each field as a flag that is absent by default: then the field's own default applies."""
     return {name: (_option(name, field), None) for name, field in options.model_fields.items()}
 
 
@@ -84,7 +84,7 @@ def _option(name: str, field: FieldInfo) -> Any:
 
 
 def _flag_type(annotation: Any) -> tuple[type, bool]:
-    """The type that a flag's text becomes, and whether the flag can be repeated. Pydantic does the strict checking."""
+    """Return the type of a flag's value, and whether the flag can be repeated. Pydantic does the strict checking."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
     if get_origin(annotation) is Annotated:
         return _flag_type(arguments[0])

@@ -1,4 +1,4 @@
-"""`status` and `show`: how far a run is, and what was said in it."""
+"""`status` and `show`: a run's progress and its conversations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green",
 
 
 def print_status(path: Path, as_json: bool) -> None:
-    """How far a run is, and what each role has taken."""
+    """Print a run's progress and the usage of each role."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
         later, bounds = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], RunBounds.of(run)
@@ -71,7 +71,7 @@ def print_status(path: Path, as_json: bool) -> None:
 
 
 def _broken_off(status: Status) -> list[str]:
-    """Which replies were not all that a reply should be, a role a line."""
+    """Return the counts of incomplete replies, one line per role."""
     judgings = {f"judging {name!r}": usage for name, usage in status.by_judging.items()}
     return [
         f"replies of {who}: " + ", ".join(f"{count:,} {what}" for what, count in usage.broken_off.items())
@@ -126,19 +126,19 @@ def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet
 
 
 def _players(model: str, usage: Usage) -> list[str]:
-    """Who plays a role, and after that who has played it otherwise: in a branch, or a person."""
+    """Return the models that play a role: the configured one, then others used in a branch, or a person."""
     return [*dict.fromkeys((model, *usage.models))]
 
 
 def _models(config: RunConfig) -> dict[str, str | list[str]]:
-    """The models by role; of a role that several judge in, all of them."""
+    """Return the models by role; for a role with several judges, all of them."""
     casts = [{role: binding.model for role, binding in cast.items()} for cast in config.casts]
     named = {role: list(dict.fromkeys(cast[role] for cast in casts)) for role in config.models}
     return {role: models[0] if len(models) == 1 else models for role, models in named.items()}
 
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
-    """The resolved configuration, in the form that `--config` takes (less the file's name)."""
+    """Print the resolved configuration, in the form that `--config` takes (without the file's name)."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         config, recipe = run.config, _recipe(run)
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
@@ -176,9 +176,9 @@ def list_scenarios(
     is_trusted: bool = False,
     annotators: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Every scenario, or those that an expression holds of, that have some words, or that somebody has labelled or not.
+    """Print scenarios: all, or those selected by an expression, by words, or by labels.
 
-    A line each: number, state, scores, id.
+    One line each: number, state, scores, id.
     """
     with RunFile(path, trust=trust(is_trusted)) as run:
         chosen = run.judgement_set(judging)
@@ -215,7 +215,7 @@ def list_scenarios(
 
 
 def _said_in(run: RunFile, said: str) -> dict[int, str]:
-    """The positions of the scenarios in which something was said, each with the first message that has the words."""
+    """Return the positions of the scenarios in which something was said, each with the first message that matches."""
     from dialoom.runs.search_index import SpokenIndex
 
     found = SpokenIndex(run).search(said, _progress())
@@ -226,7 +226,7 @@ def _said_in(run: RunFile, said: str) -> dict[int, str]:
 def _labelled(
     run: RunFile, found: Iterable[tuple[int, RecordedEpisode]], by: str | None, not_by: str | None
 ) -> Iterable[tuple[int, RecordedEpisode]]:
-    """Yield what the first has labelled and the second has not; labelled means that every judgement has a label."""
+    """Yield the scenarios that the first person has labelled completely and the second has not."""
     from dialoom.runs.agreement import labelled, labels_beside
 
     if by is not None:
@@ -245,7 +245,7 @@ def _snippet(words: str, said: str) -> str:
 
 
 def _progress() -> Callable[[str, int, int], None]:
-    """Tells, where somebody sees it, that an index is being made."""
+    """Return a callback that reports, on a terminal, that an index is being made."""
     is_told = False
 
     def tell(_what: str, _done: int, of: int) -> None:
@@ -258,7 +258,7 @@ def _progress() -> Callable[[str, int, int], None]:
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
-    """One dialogue with its judgements and how it ended; without its recipe, what the file itself says of it."""
+    """Print one dialogue with its judgements and its ending; without its recipe, only what the file itself holds."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         position = run.resolve(name)
         chosen = run.judgement_set(judging)
@@ -289,7 +289,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
 
 
 def _recipe(run: RunFile) -> Recipe | None:
-    """The run's recipe; `None`, which is told, if it is one that may not be used."""
+    """Return the run's recipe; `None`, with a message, if it may not be used."""
     try:
         return run.recipe
     except TrustError as error:
@@ -347,7 +347,7 @@ def _print_episode(
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
-    """Those of one prompt in one line: a scenario may have dozens."""
+    """Yield common calls, those of one prompt in one line: a scenario may have dozens."""
     alike: dict[tuple[str, str], list[int]] = {}
     for call in common:
         alike.setdefault((call.role, call.prompt), []).append(call.scenarios)
@@ -359,12 +359,12 @@ def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
 
 
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:
-    """A line that says what it is."""
+    """Print a line with its name."""
     console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", text))
 
 
 def _tree(outline: Outline, parent: Tree | None = None) -> Tree:
-    """The outline as rich draws it."""
+    """Return the outline as a rich tree."""
     line = Text.assemble(*((span.text, _STYLES[span.style]) for span in outline.spans))
     tree = Tree(line, guide_style="dim") if parent is None else parent.add(line)
     for part in outline.parts:

@@ -1,4 +1,4 @@
-"""`dialoom new recipe`: a folder with a recipe that works, its test and a README, to be changed into one's own."""
+"""`dialoom new recipe`: a folder with a working recipe, its test and a README, as a starting point."""
 
 from __future__ import annotations
 

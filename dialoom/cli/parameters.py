@@ -1,4 +1,4 @@
-"""What flags and YAML files say of replies, by role: how they are sampled, their length, their time."""
+"""The flags and YAML keys about replies, by role: sampling, length and time-outs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 
 UNBOUNDED = "none"
-"""The value that takes a bound away again."""
+"""The value that removes a bound."""
 
 
 def parameters(given: Any) -> dict[str, dict[str, Any]]:
-    """Parameters by role and name; those of every role stand under the empty name.
+    """Return parameters by role and name; those of every role are under the empty name.
 
     Args:
         given: `[ROLE.]KEY=VALUE` texts with YAML or JSON as values; or a YAML file's mapping: by role, and of every
@@ -33,13 +33,13 @@ def parameters(given: Any) -> dict[str, dict[str, Any]]:
 
 
 def joined(*given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]] | None:
-    """Parameters of several sources, of which the later wins; `None` if there are none."""
+    """Merge parameters of several sources, of which the later take precedence; `None` if there are none."""
     roles = dict.fromkeys(role for each in given for role in each)
     return {role: {name: each[role][name] for each in given for name in each.get(role, {})} for role in roles} or None
 
 
 def reply_limits(texts: Mapping[str, str] | None) -> dict[str, int | None] | None:
-    """The most tokens of a reply, by role.
+    """Return the most tokens of a reply, by role.
 
     Raises:
         RunError: If one is neither a whole number nor `none`.
@@ -71,7 +71,7 @@ def temperatures(texts: Mapping[str, str] | None) -> dict[str, Temperature | Non
 
 
 def timeouts(texts: Mapping[str, str] | None) -> dict[str, float | None] | None:
-    """Seconds of a try, by role.
+    """Return the seconds of one attempt, by role.
 
     Raises:
         RunError: If one is neither a number nor `none`.
@@ -92,7 +92,7 @@ def _listed(given: Any) -> list[str]:
 
 
 def _of_text(text: str) -> tuple[str, str, Any]:
-    """Role, name and value of `[ROLE.]KEY=VALUE`."""
+    """Return role, name and value of `[ROLE.]KEY=VALUE`."""
     named, equals, written = text.partition("=")
     if not equals or not named.strip() or not written.strip():
         raise RunError(f"params {text!r} is not of the form [ROLE.]KEY=VALUE", setting="params")

@@ -1,4 +1,4 @@
-"""`dialoom personas`: the options of its commands; what they do is in `pool_building.py` and `pool_files.py`."""
+"""`dialoom personas`: the options of its commands; their work is in `pool_building.py` and `pool_files.py`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
-    """Add `personas` to the commands; the recipe of `build` is imported only when the arguments name it."""
+    """Add `personas` to the commands; the recipe of `build` is imported only if the arguments name it."""
     personas = typer.Typer(
         help="Pools of profiles and personalities, and the personas that they are combined into.",
         no_args_is_help=True,

@@ -1,4 +1,4 @@
-"""`run`, `resume`, `retry` and `judge`: the door's operations under a progress display."""
+"""`run`, `resume`, `retry` and `judge`: the API's operations under a progress display."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Operation = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -> int:
-    """Carry out `dialoom run`; returns the exit code.
+    """Carry out `dialoom run`; return the exit code.
 
     Args:
         spec: The recipe's name or file.
@@ -60,7 +60,7 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
 
 
 def resume_run(path: Path, concurrency: int, retry_failed: bool, given: Mapping[str, Any]) -> int:
-    """Carry out `dialoom resume`; returns the exit code."""
+    """Carry out `dialoom resume`; return the exit code."""
     settings = call_settings(given, concurrency)
     watcher = Watcher(settings["control"], log_format=given.get("log_format"))
     carried_out(lambda **watched: aresume(path, retry_failed=retry_failed, **{**settings, **watched}), watcher)
@@ -76,7 +76,7 @@ def retry_run(
     concurrency: int,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom retry`; returns the exit code."""
+    """Carry out `dialoom retry`; return the exit code."""
     settings = call_settings(given, concurrency)
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
     watcher = Watcher(
@@ -104,7 +104,7 @@ def judge_run(
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom judge`; returns the exit code.
+    """Carry out `dialoom judge`; return the exit code.
 
     Args:
         path: The run's file.
@@ -140,7 +140,7 @@ def review_run(
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Carry out `dialoom review`; returns the exit code. `reviewers` says who reviews and how they sample."""
+    """Carry out `dialoom review`; return the exit code. `reviewers` are the reviewing models and their sampling."""
     if not reviewers["model"]:
         say(_found(review(path, trust=bool(given.get("trust")))))
         return EXIT_DONE
@@ -169,7 +169,7 @@ def _judged(
     settings: Mapping[str, Any],
     log_format: Any,
 ) -> int:
-    """Carry out a command that makes a set of judgements; returns the exit code."""
+    """Carry out a command that makes a set of judgements; return the exit code."""
     watcher = Watcher(
         settings["control"],
         again=same,
@@ -185,7 +185,7 @@ def _judged(
 
 
 def _found(run: Run) -> str:
-    """Return what the rules found, and how well they cover the languages."""
+    """Return what the rules found, and the rules' coverage of the languages."""
     found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
     told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"

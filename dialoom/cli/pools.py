@@ -33,13 +33,13 @@ from .terminal import say, say_json
 from .watcher import Watcher
 
 _CONCURRENCY = 4
-"""Calls at once: one scenario asks for one text after another, so this is never reached."""
+"""Concurrent calls: a scenario makes one call after another, so this limit is never reached."""
 
 
 def build_pool(
     name: str, given: dict[str, Any], calling: Mapping[str, Any], out: Path, prompts: Path | None, **common: Any
 ) -> int:
-    """Carry out `dialoom personas build`; returns the exit code.
+    """Carry out `dialoom personas build`; return the exit code.
 
     Args:
         name: The recipe's.
@@ -75,7 +75,7 @@ def build_pool(
 
 
 def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
-    """Go on only with a run that was told the same."""
+    """Check that an existing run was made with the same settings."""
     with RunFile(path) as run:
         differing = told_otherwise(run, config, recipe, prompts)
     if differing:
@@ -86,7 +86,7 @@ def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | N
 
 
 def _written(run: Path, out: Path) -> int:
-    """Write the pool from what its run came to."""
+    """Write the pool from the result of its run, and return the exit code."""
     with RunFile(run) as file:
         episode = file.episode(0)
         failed = file.status().failed
@@ -167,7 +167,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
 
 
 def _read(path: Path) -> list[PoolEntry]:
-    """A pool, and a line about what was mended in it."""
+    """Read a pool, and print a line about repairs."""
     mendings = Mendings()
     entries = read_pool(path, mendings)
     if summary := mendings.summary():
@@ -176,7 +176,7 @@ def _read(path: Path) -> list[PoolEntry]:
 
 
 def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
-    """The lines with a text of their own, and of each other one: its line, that of its twin, and its id."""
+    """Split the lines into those with a unique text, and duplicates: line, first line with that text, and id."""
     first: dict[str, int] = {}
     own: list[tuple[int, PoolEntry]] = []
     twins: list[tuple[int, int, str]] = []
@@ -190,7 +190,7 @@ def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, Poo
 
 
 def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
-    """Every pair of which one is the other's nearest neighbour, the most similar first."""
+    """Return every pair of which one is the other's nearest neighbour, the most similar first."""
     found = {
         (min(place, near[0]), max(place, near[0]), near[1]) for place, near in enumerate(neighbours) if near is not None
     }

@@ -1,4 +1,4 @@
-"""The progress of work on a terminal: a line that keeps what matters however narrow it is, and notices below it."""
+"""The progress display on a terminal: a line that keeps the important figures at any width, and notices below it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dialoom.runs.store import Usage
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
-"""Columns; with less, the figures have the line for themselves."""
+"""Columns; on narrower terminals, the figures have the line for themselves."""
 
 _ENDLESS = 100 * 3600.0
-"""Seconds; more is no time that anybody waits for."""
+"""Seconds; a longer estimate is not displayed."""
 
 _LONG = 60.0
-"""Seconds after which a call is worth a word."""
+"""Seconds after which a call in flight is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How work stands.
+    """The progress of work.
 
     Attributes:
         finished: Scenarios that are done or failed.
@@ -48,7 +48,7 @@ class Standing:
     limits: Mapping[str, LimitState]
 
     def figures(self) -> list[str]:
-        """What there is to say, the most important first: rate, troubles and time left stay on every terminal."""
+        """Return the figures to display, the most important first: rate, failures and time left always stay."""
         rate = self.finished / max(self.seconds, 1e-9)
         parts = [f"{rate:.1f}/s", f"{self.failed:,} failed", f"{self.unparsed:,} unparsed", self._left(rate)]
         parts.append("cost unknown" if self.usage.cost is None else f"${self.usage.cost:,.2f}")
@@ -67,7 +67,7 @@ class Standing:
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """As many of the parts as fit beside each other, from the first on; the first is there in any case."""
+    """Join as many of the parts as fit beside each other; the first is always included."""
     text = parts[0]
     for part in parts[1:]:
         if len(longer := f"{text} · {part}") > width:
@@ -77,7 +77,7 @@ def fitted(parts: Sequence[str], width: int) -> str:
 
 
 class ProgressDisplay(Progress):
-    """A bar with figures, and under it a line for each notice, such as what the work waits for.
+    """A progress bar with figures, and under it a line for each notice, such as a provider that the work waits for.
 
     Args:
         what: The work.
@@ -99,7 +99,7 @@ class ProgressDisplay(Progress):
         self._task = self.add_task(what, total=total, figures="")
 
     def show(self, finished: int, figures: Sequence[str] | None = None) -> None:
-        """Draw how far it is.
+        """Draw the progress.
 
         Args:
             finished: How many scenarios are.
@@ -109,13 +109,13 @@ class ProgressDisplay(Progress):
         super().update(self._task, completed=finished, **more)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """The line and the notices; each is one line of the terminal."""
+        """Yield the bar and the notices; each is one line of the terminal."""
         yield self.make_tasks_table(self.tasks)
         for notice in self._notices():
             yield Text(f"  {notice}", no_wrap=True, overflow="ellipsis", style="yellow")
 
     def _room(self) -> int:
-        """The columns that are left for figures: not those of the work, the bar, the count and what is between."""
+        """Return the columns left for figures, besides the description, the bar, the count and separators."""
         width = self.console.width
         name = len(self._what) + 1 if width >= _ROOM_FOR_NAME else 0
         bar = _BAR + 1 if width >= _ROOM_FOR_BAR else 0
@@ -123,18 +123,18 @@ class ProgressDisplay(Progress):
 
 
 def _in_flight(model: str, state: LimitState) -> str:
-    """A model's calls in flight, its limit, and how often its provider has turned calls away."""
+    """Return a model's calls in flight, its limit, and the number of calls that its provider has rejected."""
     text = f"{model} {state.in_flight}/{state.limit} in flight"
     return text + (f", {state.throttled:,} throttled" if state.throttled else "")
 
 
 def pauses(limits: Mapping[str, LimitState]) -> list[str]:
-    """A line for each model whose provider has asked for a pause."""
+    """Return a line for each model whose provider has asked for a pause."""
     return [f"{model}: paused for {state.paused:.0f} s" for model, state in limits.items() if state.paused]
 
 
 def under_way_for_long(calls: Sequence[UnderWay]) -> str:
-    """How many calls have been under way for long, the longest one's age, and whose it is; nothing if there is none.
+    """Return the number of slow calls in flight, the longest one's age and its role; empty if there is none.
 
     Args:
         calls: Those that are under way, the longest first.

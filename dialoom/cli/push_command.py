@@ -1,4 +1,4 @@
-"""`push`."""
+"""The `dialoom push` command."""
 
 from __future__ import annotations
 

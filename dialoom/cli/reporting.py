@@ -1,4 +1,4 @@
-"""`report` and `compact`."""
+"""The `dialoom report` and `dialoom compact` commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def report_run(
     is_trusted: bool = False,
     is_latex: bool = False,
 ) -> None:
-    """Print the report of one run or several, or write it with its charts; all tables, or those of the names."""
+    """Print the report of one run or several, or write it with its charts; all tables, or those named."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
     with ExitStack() as opened:
@@ -46,7 +46,7 @@ def report_run(
 
 
 def report_cost(paths: list[Path], out: Path | None) -> None:
-    """Print what the calls of each run took, or write it."""
+    """Print the cost of each run's calls, or write it."""
     tables = [cost_table(path) for path in paths]
     if len(paths) > 1:
         for table, path in zip(tables, paths, strict=True):
@@ -59,7 +59,7 @@ def report_cost(paths: list[Path], out: Path | None) -> None:
 
 
 def compact_run(path: Path) -> None:
-    """Give room back, and say how much."""
+    """Compact a run's file, and print the space freed."""
     with RunStore(path) as store:
         compacted = store.compact()
     freed = compacted.before - compacted.after
@@ -67,7 +67,7 @@ def compact_run(path: Path) -> None:
 
 
 def write_report(found: Report, out: Path) -> None:
-    """Write a report's files and say which; without charts where nothing can draw them."""
+    """Write a report's files and print their names; charts are left out without a library that draws them."""
     has_charts = not found.charts or can_draw()
     for written in found.write(out, has_charts=has_charts):
         say(str(written))
@@ -76,7 +76,7 @@ def write_report(found: Report, out: Path) -> None:
 
 
 def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
-    """Below a table in which a price is unknown."""
+    """Print a hint on stating prices below a table in which a price is unknown."""
     for table in tables:
         costs = [row[table.columns.index("US dollars")] for row in table.rows]
         if None in costs:

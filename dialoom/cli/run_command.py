@@ -1,4 +1,4 @@
-"""`dialoom run RECIPE`: a command whose options are those of every run and those of the recipe's own."""
+"""`dialoom run RECIPE`: a command with the options of every run and those of the recipe."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 
 def _wanted(arguments: list[str]) -> str | None:
-    """The recipe that `run` is followed by."""
+    """Return the recipe that follows `run`."""
     if "run" not in arguments[:1]:
         return None
     return next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
@@ -146,7 +146,7 @@ def _placeholder() -> None:
 
 
 def _summary(name: str) -> str:
-    """What a recipe says of itself; of one that is installed but cannot be imported, that."""
+    """Return a recipe's summary; for an installed recipe that cannot be imported, the error."""
     try:
         return load_recipe(name).summary
     except Exception as error:  # somebody else's package: the other recipes are listed all the same
@@ -165,7 +165,7 @@ def _add(runs: typer.Typer, spec: str) -> None:
 
 
 def _command(spec: str, recipe: Recipe) -> Any:
-    """The function whose signature Typer makes options of."""
+    """Return the function from whose signature Typer makes options."""
 
     def command(**values: Any) -> None:
         from .playing import start_run

@@ -1,4 +1,4 @@
-"""`dialoom scorecard`: a suite's systems played by assistants, or scorecards that were made, side by side."""
+"""`dialoom scorecard`: a suite's systems played by assistants, or finished scorecards side by side."""
 
 from __future__ import annotations
 

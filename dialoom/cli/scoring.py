@@ -1,4 +1,4 @@
-"""What `dialoom scorecard` does: the door's operation under a progress display, and what came of it."""
+"""The work of `dialoom scorecard`: the API's operation under a progress display, and its result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_scorecard(
     retry_failed: bool,
     given: Mapping[str, Any],
 ) -> int:
-    """Play what is left of a scorecard and print its figures; returns the exit code.
+    """Play the rest of a scorecard and print its figures; return the exit code.
 
     Args:
         folder: Where it is kept.
@@ -85,7 +85,7 @@ def print_suite(suite: str | None) -> None:
 
 
 def _several(named: Mapping[str, Any]) -> dict[str, Any]:
-    """The models, of which there may be several of a role; for every role there is one."""
+    """Return the models, several for a role if given; for every role there is one."""
     found = several_players(named)
     every, by_role = found["model"], found["models"]
     return {
@@ -95,7 +95,7 @@ def _several(named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _show(card: Scorecard) -> None:
-    """What came out; how it was made is on the page, where there is room."""
+    """Print the results; how they were made is on the scorecard's page, which has more room."""
     say(card.report.title)
     print_tables(table for table in card.report.tables if table.name not in MADE)
 

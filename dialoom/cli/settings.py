@@ -1,4 +1,4 @@
-"""What a command line and a YAML file say, as the door takes it. The one place where the two are merged: flags win."""
+"""Merging of the command line and a YAML file into the API's settings, in this one place: flags take precedence."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class _Common(BaseModel):
 
 
 _ADDED = ("model", "temperature", "api_base", "structured", "max_reply", "price", "rpm", "tpm", "context", "timeout")
-"""What flags say of one role or model leaves alone what the file says of others."""
+"""Options that are merged by role or model: flags for one of them keep the file's values for others."""
 
 
 def merged(
     recipe: Recipe, given: Mapping[str, Any], common: Mapping[str, Any], needs_path: bool = True
 ) -> tuple[dict[str, Any], str | None]:
-    """What `play` takes, from defaults, a YAML file and flags; and the format of log lines.
+    """Return the arguments of `play`, merged from defaults, a YAML file and flags; and the format of log lines.
 
     Args:
         recipe: The recipe.
@@ -104,7 +104,7 @@ def merged(
 
 
 def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str, Any]:
-    """Who plays, and how they sample, as the door takes it.
+    """Return the players and their sampling, as the API takes them.
 
     Args:
         given: By the names of the flags.
@@ -127,13 +127,13 @@ def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str
 
 
 def several_players(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Who plays every role and who which, of which there may be several: whoever is named, in this order."""
+    """Return the models of every role and of single roles, each a list, in the order of the flags."""
     models = _models_by_role(given)
     return {"model": models.pop("", None), "models": models}
 
 
 def _models_by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """All models that are named for a role, or under the empty name for every role, each once."""
+    """Return all models that are named for a role, or under the empty name for every role, each once."""
     named: dict[str, dict[str, None]] = {}
     for text in _model_texts(given.get("model")):
         for role, model in (texts_by_name([text], "model") or {}).items():
@@ -143,7 +143,7 @@ def _models_by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _model_texts(value: Any) -> list[str]:
-    """As `_texts`, with a text for each of several models of one role."""
+    """Return the texts of `_texts`, with one text for each of several models of one role."""
     if not isinstance(value, dict):
         return _texts(value)
     each = [
@@ -153,7 +153,7 @@ def _model_texts(value: Any) -> list[str]:
 
 
 def _added(name: str, from_file: Any, given: Any) -> list[str]:
-    """What flags say beside what the file says: of a role's models, the flags' alone, as there may be several."""
+    """Merge texts from a file and from flags: a role's models from the flags alone, as a role may have several."""
     if name != "model":
         return _texts(from_file) + _texts(given)
     roles = {role for text in _texts(given) for role in texts_by_name([text], name) or {}}
@@ -162,7 +162,7 @@ def _added(name: str, from_file: Any, given: Any) -> list[str]:
 
 
 def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
-    """How calls are made, as the door takes it, with a control of its own; keys are read into the environment.
+    """Return how calls are made, as the API takes it, with a new control; keys are read into the environment.
 
     Args:
         given: By the names of the flags.
@@ -197,7 +197,7 @@ def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> d
 
 
 def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | None:
-    """`NAME=VALUE` texts by name; what is for all stands under the empty one. `None` for no text."""
+    """Parse `NAME=VALUE` texts into a mapping; values for all are under the empty name. `None` for no text."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -210,7 +210,7 @@ def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | 
 
 
 def _seconds(setting: str, given: float | str | None, otherwise: float) -> float:
-    """Seconds out of `90`, `90s`, `10m` or `2h`."""
+    """Parse seconds from `90`, `90s`, `10m` or `2h`."""
     if given is None:
         return otherwise
     text = str(given).strip()
@@ -225,7 +225,7 @@ def _seconds(setting: str, given: float | str | None, otherwise: float) -> float
 
 
 def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A YAML file's options: those of every run, and the recipe's."""
+    """Read a YAML file's options: those of every run, and the recipe's."""
     if path is None:
         return {}, {}
     values = read_yaml(path) or {}
@@ -255,7 +255,7 @@ def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dic
 
 
 def _texts(value: Any) -> list[str]:
-    """`NAME=VALUE` texts from what a flag or a YAML file gives."""
+    """Return `NAME=VALUE` texts from the value of a flag or a YAML file."""
     if value is None:
         return []
     if isinstance(value, dict):
@@ -282,7 +282,7 @@ def _budget(given: Mapping[str, Any]) -> Budget | None:
 
 
 def _prices(texts: list[str]) -> dict[str, Price] | None:
-    """`MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED`, US dollars for a million tokens."""
+    """Parse `MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED` texts, in US dollars per million tokens."""
     prices: dict[str, Price] = {}
     for text in texts:
         model, _, figures = text.rpartition("=")
@@ -300,7 +300,7 @@ def _prices(texts: list[str]) -> dict[str, Price] | None:
 
 
 def _windows(texts: list[str]) -> dict[str, int | None] | None:
-    """`MODEL=N` texts, in tokens; `none` takes away what was said."""
+    """Parse `MODEL=N` texts, in tokens; `none` removes an earlier value."""
     for text in texts:
         if "=" not in text:
             raise RunError(f"context {text!r} names no model; give MODEL=N, in tokens", setting="context")
@@ -308,7 +308,7 @@ def _windows(texts: list[str]) -> dict[str, int | None] | None:
 
 
 def _rates(setting: str, texts: list[str]) -> dict[str, int | None] | None:
-    """`N` and `MODEL=N` texts, a minute; `none` takes a rate away."""
+    """Parse `N` and `MODEL=N` texts, per minute; `none` removes a rate."""
     rates: dict[str, int | None] = {}
     for text in texts:
         model, _, figure = text.rpartition("=")

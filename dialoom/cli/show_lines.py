@@ -21,17 +21,17 @@ from .trusting import trust
 
 
 def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:
-    """The faults of one message."""
+    """Return the faults of one message."""
     return [fault_line(each) for each in faults if each.message == message]
 
 
 def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> list[Text]:
-    """The faults that stand in none of the messages that are shown, with their places."""
+    """Return the faults that belong to none of the displayed messages, with their places."""
     return [fault_line(each, has_place=True) for each in faults if not _is_shown(each, messages)]
 
 
 def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
-    """A fault in a line: whose, which, how sure, and the words that show it."""
+    """Return a fault in a line: role, kind, certainty, and the words that show it."""
     place = "" if fault.message is None else f"message {fault.message + 1}"
     place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
     about = f" of the {fault.who}'s" + (f" ({place})" if place else "")
@@ -48,7 +48,7 @@ _COLOURS = {"user": "cyan", "assistant": "green"}
 
 
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
-    """Every call that belongs to a scenario, in the order in which they were begun; common calls belong to none."""
+    """Print every call of a scenario, in the order in which they began; common calls belong to no scenario."""
     with RunFile(path, trust=trust(is_trusted)) as run:
         position = run.resolve(name)
         calls = run.calls_of(position)
@@ -85,7 +85,7 @@ def _head(call: Mapping[str, Any], is_rejected: bool) -> Text:
 
 
 def bound_lines(bounds: RunBounds, run: str) -> list[str]:
-    """For people."""
+    """Return the bounds and their usage as lines for people."""
     told = [*_bounds(bounds)]
     for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
         told += [f"{model or 'every model'}: at most {rate:,} {what} a minute" for model, rate in rates.items()]
@@ -104,7 +104,7 @@ def bound_lines(bounds: RunBounds, run: str) -> list[str]:
 
 
 def budget_flags(bounds: RunBounds) -> str:
-    """What is put behind `dialoom resume RUN` for a larger budget; in brackets unless all calls are taken."""
+    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets unless all calls are used up."""
     budget, taken = bounds.limits.budget, bounds.taken
     if taken is None:
         return ""

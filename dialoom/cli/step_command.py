@@ -77,7 +77,7 @@ def replay(
 
 
 def _recipe(arguments: list[str]) -> str | None:
-    """The recipe that `step` is followed by, if it is one."""
+    """Return the recipe that follows `step`, if it is one."""
     if "step" not in arguments[:1]:
         return None
     wanted = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)

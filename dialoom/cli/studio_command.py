@@ -55,7 +55,7 @@ def studio(
 
 
 def _open(address: str) -> None:
-    """In the user's browser; where there is none, the address was printed."""
+    """Open an address in the user's browser, if there is one; the address is printed anyway."""
     import webbrowser
 
     with suppress(webbrowser.Error):

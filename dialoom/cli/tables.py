@@ -1,4 +1,4 @@
-"""Tables of reports as people read them, however wide their terminal is."""
+"""Tables of reports for people, at any width of the terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dialoom.runs import report as reporting
 from .console import make_console
 
 _ENDLESS = 10_000
-"""Wider than any table, in letters."""
+"""Columns; wider than any table."""
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Tables as people read them, with warnings and notes; one that is wider than the terminal comes in pieces."""
+    """Print tables with warnings and notes; one that is wider than the terminal is printed in pieces."""
     console = make_console()
     for table in tables:
         console.print(table.title, style="bold")
@@ -33,9 +33,9 @@ def print_tables(tables: Iterable[Table]) -> None:
 
 
 def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
-    """The table, its columns shared out over as many pieces as the terminal's width needs; the first are in each.
+    """Yield the table in as many pieces as the terminal's width needs; the leading columns are repeated in each.
 
-    Where there is no terminal, there is no width either: a file or a pipe gets the table whole.
+    Without a terminal there is no width: a file or a pipe gets the whole table.
     """
     width = console.width if console.is_terminal else _ENDLESS
     rows = list(reporting.texts_of(table))
@@ -55,7 +55,7 @@ def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
 
 
 def _telling(table: Table) -> list[int]:
-    """The columns that tell the rows apart: those of texts that it begins with, or the first."""
+    """Return the columns that identify the rows: the leading text columns, or the first column."""
     texts = itertools.takewhile(
         lambda number: all(isinstance(row[number], str) for row in table.rows), range(len(table.columns))
     )
@@ -63,12 +63,12 @@ def _telling(table: Table) -> list[int]:
 
 
 def _width(shown: RichTable, console: Console) -> int:
-    """How wide it is with nothing broken."""
+    """Return the table's width without line breaks."""
     return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
 
 
 def _rich(table: Table, rows: list[list[str]], chosen: list[int]) -> RichTable:
-    """The chosen columns as rich draws them."""
+    """Return the chosen columns as a rich table."""
     shown = RichTable(box=box.SIMPLE_HEAD)
     for number in chosen:
         shown.add_column(table.columns[number], overflow="fold")

@@ -1,4 +1,4 @@
-"""Lines that the command prints: a terminal obeys nothing of them (`console.py` is for tables and colours)."""
+"""Printing of lines without terminal control sequences (`console.py` is for tables and colours)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dialoom.shown import harmless, json_line
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text as it is, but for what a terminal would obey.
+    """Print a text without terminal control sequences.
 
     Args:
         text: One line or several.
@@ -21,5 +21,5 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as a line of JSON, at once."""
+    """Print a value as a line of JSON, and flush it."""
     typer.echo(json_line(value))

@@ -1,4 +1,4 @@
-"""The flag by which a user takes a file's word for the code and the addresses that it names."""
+"""The flag by which a user trusts the code and the addresses that a file names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUSTING: Flags = {"trust": (TrustFlag, False)}
 
 
 def trust(is_given: bool) -> Trust:
-    """What of the things that a file names may be used; what is used on its word alone is told before."""
+    """Return the trust in what a file names; what is used on its word alone is reported before use."""
     from dialoom.runs.trust import Trust
 
     return Trust(is_given, lambda line: say(line, err=True))

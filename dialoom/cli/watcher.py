@@ -1,4 +1,4 @@
-"""What a user sees while a run is under way: a bar on a terminal, plain log lines elsewhere."""
+"""The display of a running command: a progress bar on a terminal, plain log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
 from .terminal import say
 
 _EVERY = 5.0
-"""Seconds between log lines, and at the least between readings of the ledger."""
+"""Seconds between log lines, and at least between readings of the ledger."""
 
 _MOST_LETTERS = 100
-"""Of an error that was told in full before."""
+"""Characters of an error that was printed in full before."""
 
 
 class Watcher:
-    """Is told of each event, and shows it. Used as a context around the work.
+    """A listener that displays events, used as a context around the work.
 
     Args:
         control: Of the work.
@@ -129,7 +129,7 @@ class Watcher:
                 self._end(event)
 
     async def watch(self) -> None:
-        """Show how things stand every few seconds, also while nothing is finished; until it is cancelled."""
+        """Show the progress every few seconds, also while nothing finishes, until it is cancelled."""
         while True:
             await asyncio.sleep(_EVERY)
             if self._run is not None:
@@ -137,7 +137,7 @@ class Watcher:
                 self._show()
 
     def exit_code(self) -> int:
-        """What the command ends with."""
+        """Return the exit code of the command."""
         ended = self._ended
         if ended is None:
             return EXIT_STOPPED
@@ -169,7 +169,7 @@ class Watcher:
             self._bar.start()
 
     def _end(self, event: Ended) -> None:
-        """The last lines: what was done, and how to go on."""
+        """Print the last lines: what was done, and how to go on."""
         assert self._run is not None, "what ends has begun"
         self._ended = event
         self._failed_in_all += event.failed
@@ -200,7 +200,7 @@ class Watcher:
             say(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
-        """Take the bar away, and let go of the file."""
+        """Remove the bar, and close the file."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -240,14 +240,14 @@ class Watcher:
         )
 
     def _tell_failed(self, event: ScenarioFailed) -> None:
-        """A cause is told once; how often it came again, at the end. A program is told of each."""
+        """Report a failure: a cause is printed once, and its count at the end. JSON output reports each failure."""
         cause = (str(event.fault), event.error)
         self._told[cause] += 1
         if self._json or self._told[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
     def _tell_again(self) -> None:
-        """How often each cause came again that was told once."""
+        """Print the number of repetitions of each cause that was printed once."""
         for (_, error), times in self._told.items():
             if times > 1 and not self._json:
                 say(f"the same {times - 1:,} times more: {_shortened(error)}")
@@ -271,7 +271,7 @@ class Watcher:
             self._log.info(f"provider {event.provider} is there again after {duration(event.seconds)}: going on")
 
     def _tell_throttled(self) -> None:
-        """Say of each model whose provider has turned calls away since this was asked last."""
+        """Report each model whose provider has rejected calls since the last report."""
         for model, state in self.control.limits.items():
             more = state.throttled - self._throttled.get(model, 0)
             self._throttled[model] = state.throttled
@@ -295,7 +295,7 @@ class Watcher:
         return " · ".join([*self._standing().figures(), *self._notices()])
 
     def _notices(self) -> list[str]:
-        """What the work waits for just now, a line each: below the bar, or at the end of a log line."""
+        """Return what the work is waiting for, one line each: below the bar, or at the end of a log line."""
         slow = under_way_for_long(self.control.under_way)
         return [
             *(f"waiting for {provider}" for provider in sorted(self._away)),
@@ -304,7 +304,7 @@ class Watcher:
         ]
 
     def _longest(self) -> dict[str, Any]:
-        """The call that has been under way for longest, for programs."""
+        """Return the longest call in flight, for programs."""
         if not (calls := self.control.under_way):
             return {}
         first = calls[0]
@@ -312,14 +312,14 @@ class Watcher:
 
 
 def _worded(stopping: Stopping) -> str:
-    """Why the work is stopped, with the option as its flag."""
+    """Return the reason for stopping, with the option as its flag."""
     if stopping.setting is None:
         return stopping.reason
     return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
 
 
 def _further(stopping: Stopping, again: str, retry: str) -> str:
-    """The command that goes on with work that was stopped."""
+    """Return the command that goes on with work that was stopped."""
     match stopping.fault:
         case None:
             return f"{again} (what failed: {retry})"
@@ -367,7 +367,7 @@ def _has_failures(path: Path) -> bool:
 
 
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """What is logged, with no text that a terminal would obey."""
+    """Return the values to log, without terminal control sequences."""
     return {key: harmless(value) if isinstance(value, str) else value for key, value in values.items()}
 
 
@@ -376,7 +376,7 @@ def _json_line(values: Any, **_: Any) -> str:
 
 
 def _logger(as_json: bool) -> Any:
-    """Plain lines on standard error, without colours where they would be noise; or JSON, one event a line."""
+    """Return a logger of plain lines on standard error, coloured only on a terminal; or of JSON, one event a line."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),
@@ -393,7 +393,7 @@ def _logger(as_json: bool) -> Any:
 
 
 class _StandardError(io.StringIO):
-    """Whatever standard error is when it is written to: a bar on a terminal puts lines above itself."""
+    """A stream to the current standard error, so that a progress bar can print lines above itself."""
 
     def write(self, text: str, /) -> int:
         return sys.stderr.write(text)

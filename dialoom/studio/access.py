@@ -1,4 +1,4 @@
-"""Who is let in: whoever has the token that was printed; under the studio's own name, and from its own pages only."""
+"""Access control: browsers with the printed token, under the studio's own host name, and from its own pages only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TOKEN = "token"
-"""The parameter of the address that is exchanged for the cookie."""
+"""The query parameter that is exchanged for the cookie."""
 
 READING = ("GET", "HEAD")
 _BYTES = 32
-"""Of chance in a token, and in what the cookie holds."""
+"""Random bytes in a token, and in the cookie's value."""
 
 _POLICY = "; ".join(
     (
@@ -43,7 +43,7 @@ HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""Of every answer: nothing is loaded from elsewhere or told to it, and no other page frames this one."""
+"""Headers of every response: nothing is loaded from or sent to another origin, and no other page frames this one."""
 
 _CLOSED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>dialoom studio</title><style>:root {{ color-scheme: light dark }} body {{ font: 16px/1.6 system-ui, sans-serif;
@@ -56,7 +56,7 @@ _STRANGER = (
 
 
 class Keys:
-    """The token that lets in the next browser, and what the cookie of those holds that were let in.
+    """The token that admits the next browser, and the value of the cookie of admitted browsers.
 
     Args:
         on_used: Is given the next token as soon as one was used.
@@ -68,7 +68,7 @@ class Keys:
         self.pass_ = secrets.token_urlsafe(_BYTES)
 
     def exchange(self, token: str) -> bool:
-        """Whether this is the token; if so, it is none any more."""
+        """Return whether this is the token; if so, it is replaced by a new one."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return False
         self.token = secrets.token_urlsafe(_BYTES)
@@ -76,12 +76,12 @@ class Keys:
         return True
 
     def is_known(self, pass_: str) -> bool:
-        """Whether a browser was let in."""
+        """Return whether a browser was admitted."""
         return hmac.compare_digest(pass_.encode(), self.pass_.encode())
 
 
 class Doorkeeper:
-    """Stands before the whole application: its pages, its files and its web socket.
+    """A middleware before the whole application: its pages, its files and its web socket.
 
     Args:
         application: Whom to let in to (ASGI).
@@ -103,7 +103,7 @@ class Doorkeeper:
         self.cookie = f"dialoom-studio-{port}"  # cookies are shared by all ports of a machine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or have it answered."""
+        """Answer a request, or pass it on."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -121,7 +121,7 @@ class Doorkeeper:
             await self._application(scope, receive, _with_headers(send))
 
     def _is_own_host(self, host: str) -> bool:
-        """A name that somebody else has pointed here (DNS rebinding) is none of them."""
+        """Return whether a host name is the studio's own; a name pointed here by others (DNS rebinding) is not."""
         try:
             address = urlsplit(f"//{host}")
             name, port = address.hostname or "", address.port or 80
@@ -130,7 +130,7 @@ class Doorkeeper:
         return port == self._port and (name in self._names or (self._is_remote and _is_in_numbers(name)))
 
     def _is_own_page(self, headers: Mapping[str, str], is_read: bool) -> bool:
-        """Who asks, as the browser says; what does more than read, and the web socket, must say it."""
+        """Return whether a request comes from the studio's pages, by its headers; a write must state its origin."""
         origin = headers.get("origin")
         if origin is None:
             return is_read and headers.get("sec-fetch-site", "none") in ("none", "same-origin", *_of_links(headers))
@@ -144,7 +144,7 @@ class Doorkeeper:
         return found is not None and self._keys.is_known(found.value)
 
     async def _exchange(self, scope: Scope, send: Send, token: str, headers: Mapping[str, str]) -> None:
-        """The token for the cookie, and on to the same address without it."""
+        """Exchange the token for the cookie, and redirect to the same address without it."""
         answer = {"location": _path(scope), "cache-control": "no-store"}
         if self._keys.exchange(token):
             answer["set-cookie"] = f"{self.cookie}={self._keys.pass_}; HttpOnly; SameSite=Strict; Path=/"
@@ -155,12 +155,12 @@ class Doorkeeper:
 
 
 def _of_links(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Links elsewhere may lead here, as any link may; a page elsewhere may not read what is here."""
+    """Return the site values that are allowed for links: other pages may link here, but not read what is here."""
     return ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens on a host."""
+    """Return whether only this machine can reach a host."""
     if host.lower() == "localhost":
         return True
     try:
@@ -186,7 +186,7 @@ def _query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _path(scope: Scope) -> str:
-    """The address without the token; quoted, so that it stands in a header and in HTML as nothing but an address."""
+    """Return the address without the token, quoted, so that it is safe in a header and in HTML."""
     rest = urlencode([(name, value) for name, value in _query(scope) if name != TOKEN])
     path = "/" + quote(scope["path"].lstrip("/"), safe="/")  # `//elsewhere` would lead elsewhere
     return path + (f"?{rest}" if rest else "")
@@ -208,7 +208,7 @@ async def _answer(send: Send, status: int, body: bytes, headers: Mapping[str, st
 
 
 def _with_headers(send: Send) -> Send:
-    """What sends an answer with the headers that every one has, and without any that would open it to others."""
+    """Return a sender that adds the common headers to a response, and drops those that would open it to others."""
     ours = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
 
     async def sent(message: MutableMapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What a person does to a conversation: each action holds the file only while it is carried out, in a thread."""
+"""Actions on a conversation: each holds the file only while it is carried out, in a thread."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from dialoom.runs.store.connections import is_written_by_another
 from dialoom.runs.trust import player_named
 
 Action = Callable[[Session, Callable[[Stop], None]], Awaitable[Session]]
-"""Does something, tells of each stop on the way, and gives the session on which one stands then."""
+"""A function that carries out an action, reports each stop on the way, and returns the session afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where one stands: a branch, and a checkpoint's number; `None` for where the branch stands."""
+    """A position: a branch, and a checkpoint's number; `None` for the branch's current one."""
 
     branch: str = "main"
     number: int | None = None
 
 
 def kept_from_acting(path: Path) -> str:
-    """Why nothing can be done with a file but looking; empty if it can."""
+    """Return the reason why a file can only be read; empty if it can be written."""
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return "This file cannot be written, so you can look at it, and not change anything."
     if is_written_by_another(path):
@@ -58,7 +58,7 @@ class Work:
     _is_stopped: bool = False
 
     async def done(self) -> Spot:
-        """Carry it out; where one stands afterwards.
+        """Carry out the action; return the position afterwards.
 
         Raises:
             DialoomError: If it cannot be done, or another writes the file.
@@ -67,7 +67,7 @@ class Work:
         return await asyncio.to_thread(lambda: asyncio.run(self._carried_out()))
 
     def stop(self) -> None:
-        """Break it off where it is; what was answered is kept."""
+        """Cancel the action; calls that were answered are kept."""
         self._is_stopped = True
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
@@ -95,7 +95,7 @@ class Work:
 
 
 def begin() -> Action:
-    """Put the conversation's beginning into the file; opening it does."""
+    """Put the conversation's beginning into the file, by opening it."""
 
     async def act(session: Session, _tell: Any) -> Session:
         return session
@@ -104,7 +104,7 @@ def begin() -> Action:
 
 
 def go_on() -> Action:
-    """A step: along what was played, else by playing it."""
+    """Make one step: along what was played, else by playing it."""
 
     async def act(session: Session, _tell: Any) -> Session:
         await session.step()
@@ -144,7 +144,7 @@ def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
 
 
 def edit(path: str, value: str) -> Action:
-    """Set a place in the state; a value is JSON if it is JSON, else the text itself."""
+    """Set a place in the state; a value is parsed as JSON if possible, else taken as text."""
 
     async def act(session: Session, _tell: Any) -> Session:
         await session.edit(path.strip(), parsed(value))
@@ -170,7 +170,7 @@ def exchange(role: str, model: str) -> Action:
 
 
 def resample() -> Action:
-    """Have replies of their own from here on."""
+    """Sample new replies from here on."""
 
     async def act(session: Session, _tell: Any) -> Session:
         await session.resample()
@@ -180,7 +180,7 @@ def resample() -> Action:
 
 
 def fork(name: str) -> Action:
-    """A new branch from here, and go there."""
+    """Fork a branch from here, and switch to it."""
 
     async def act(session: Session, _tell: Any) -> Session:
         return await session.fork(name)

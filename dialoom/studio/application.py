@@ -1,4 +1,4 @@
-"""The application that answers: a route for each page, and the style sheet."""
+"""The web application: a route for each page, and the style sheet."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .shell import show
 from .studio import Studio
 
 _STYLES = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.stem != "studio", each.stem))
-"""The studio's own first, then those of single pages."""
+"""The studio's own style sheet first, then those of single pages."""
 _PATIENCE = 60.0
-"""Seconds that making a page may take."""
+"""Time-out of building a page, in seconds."""
 _OF_LIBRARY = f"/_nicegui/{__version__}/"
 _KEPT = {"cache-control": "max-age=31536000, immutable"}
 
 
 def build(studio: Studio) -> Any:
-    """The application (ASGI) that shows a studio; one in a process, as the library has one."""
+    """Return the application (ASGI) that shows a studio; one per process, as the library supports only one."""
     style = f"/studio-{hashlib.sha256(_styles().encode()).hexdigest()[:12]}.css"
     application = FastAPI(openapi_url=None)
     application.add_api_route(style, _style)
@@ -51,13 +51,13 @@ def build(studio: Studio) -> Any:
 
 
 class _Keeping:
-    """Lets browsers keep the library's files, which are another version's under another address."""
+    """A middleware that lets browsers cache the library's files, whose addresses change with its version."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, and say how long the answer holds."""
+        """Answer, with a header that says how long the answer may be cached."""
         path = scope.get("path", "")
         is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
         kept = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []

@@ -1,4 +1,4 @@
-"""One call of a model on a page: what it took, and on demand what exactly was asked and answered."""
+"""One call of a model on a page: its figures, and on demand its request and reply."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _SAME = 4
-"""Of a first request, so many messages are shown whole; of a longer one its first two and its last two."""
+"""Messages of a first request that are shown whole; of a longer one the first two and the last two."""
 
 
 def figures(call: Mapping[str, Any]) -> str:
-    """What a call took: tokens, of these from the provider's cache, cost, time, attempts."""
+    """Return the figures of a call: tokens, tokens from the provider's cache, cost, time, attempts."""
     tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
     told = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
     told += [f"{call['cached_tokens']:,} cached"] if call["cached_tokens"] else []
@@ -33,7 +33,7 @@ def figures(call: Mapping[str, Any]) -> str:
 
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-    """A part that opens to a call's request, against the one before, and its reply."""
+    """Add a part that opens to a call's request, compared with the one before, and its reply."""
     with folded(summary, "call") as part:
         pass
 
@@ -54,7 +54,7 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
 
 
 def request(shown: RequestShown) -> None:
-    """A request, message by message; what was in the one before is folded, what is new stands out."""
+    """Add a request, message by message; messages of the one before are folded, new ones are highlighted."""
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
@@ -75,7 +75,7 @@ def request(shown: RequestShown) -> None:
 
 
 def reply(call: Mapping[str, Any]) -> None:
-    """What came back."""
+    """Add the reply of a call."""
     if call["error"]:
         said(call["error"], "said bad")
     if call["reply"]:
@@ -87,7 +87,7 @@ def reply(call: Mapping[str, Any]) -> None:
 
 
 def message_block(message: ChatMessage, mark: str = "same") -> None:
-    """A message of a request."""
+    """Add a message of a request."""
     with element("div", f"asked {mark}"):
         text("div", message["role"] + {"new": " · new", "gone": " · gone"}.get(mark, ""), "label")
         if message["content"]:
@@ -102,7 +102,7 @@ def _messages(messages: Sequence[MarkedMessage]) -> None:
 
 
 def _stretches(shown: RequestShown) -> list[tuple[bool, list[MarkedMessage]]]:
-    """Messages that are as before, and others, stretch by stretch; of a first request the middle is one."""
+    """Return stretches of messages, unchanged or not; of a first request, the middle is one stretch."""
     messages = list(shown.messages)
     if not shown.has_before:
         if len(messages) <= _SAME:

@@ -1,6 +1,6 @@
-"""A report's charts as Apache ECharts draws them: hover tells the value, its interval and how many it is of.
+"""A report's charts as Apache ECharts options: hovering shows the value, its interval and its count.
 
-Texts are drawn (`richText`), never put into the page as HTML, and no function goes with them.
+Texts are drawn (`richText`), never put into the page as HTML, and no function is sent with them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dialoom.graphs.reporting import Estimate
 from dialoom.runs.report import text_of
 
 _COLOURS = ("#2a8c82", "#d0743c", "#5b7fc7", "#b8589a", "#8a9a3b", "#c2a01e", "#7a7d84")
-"""Readable on light and dark, and told apart with any colour vision by their lightness and the symbols."""
+"""Colours that are readable on light and dark, and distinguishable with any colour vision by lightness and symbols."""
 _SYMBOLS = ("circle", "rect", "triangle", "diamond", "roundRect", "pin", "arrow")
 _GREY = "#85888f"
 _FAINT = "rgba(133, 136, 143, 0.25)"
 _ROW = 26
-"""Pixels of a row of a small chart."""
+"""Height of a row of a small chart, in pixels."""
 
 _FEW = 10
-"""Values of a scale that are all told at an axis."""
+"""Values of a scale that are all labelled at an axis."""
 
 Counts = Mapping[float, int]
-"""How many a mean is of, where that is known of the mean."""
+"""The number of values behind each mean, where it is known."""
 
 
 def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
-    """A chart as ECharts takes it.
+    """Return a chart as ECharts options.
 
     Args:
         chart: The chart.
@@ -67,12 +67,12 @@ _AXIS: dict[str, Any] = {
 
 
 def _steps(series: Sequence[Series]) -> dict[str, Any]:
-    """Whole numbers below an axis of whole numbers."""
+    """Return axis settings: whole-number labels for whole numbers."""
     return {"minInterval": 1} if all(float(x).is_integer() for each in series for x in each.x) else {}
 
 
 def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
-    """An axis from one end of a scale to the other, in whole numbers where it is of a few."""
+    """Return an axis from one end of a scale to the other, in whole numbers if there are few."""
     if scale is None:
         return {}
     low, high = scale
@@ -81,7 +81,7 @@ def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
 
 
 def _series(chart: Chart, series: Series, number: int, counts: Counts) -> list[dict[str, Any]]:
-    """What is drawn of a series: its points, its intervals, and the line fitted through it."""
+    """Return the parts of a series: its points, its intervals, and the fitted line."""
     colour = _COLOURS[number % len(_COLOURS)]
     is_bar = chart.kind in ("bars", "stacked")
     made: dict[str, Any] = {
@@ -110,7 +110,7 @@ def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str
 
 
 def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
-    """Lines from the lower ends to the upper ones; not of bars, several of which stand at one place."""
+    """Return lines from the lower ends to the upper ones; none for bars, several of which are at one place."""
     if is_bar or not (series.low and series.high):
         return []
     ends = [
@@ -124,7 +124,7 @@ def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]
 
 
 def _room(ends: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """What is not seen and makes the axes reach to the ends of intervals."""
+    """Return an invisible series that extends the axes to the ends of intervals."""
     return {"type": "scatter", "symbolSize": 0, "silent": True, "data": [*ends], "tooltip": {"show": False}}
 
 
@@ -145,7 +145,7 @@ def _fitted(series: Series, colour: str) -> list[dict[str, Any]]:
 
 
 def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
-    """One column of estimates, a row each: a point and its interval, named by the table's own rows.
+    """Return a chart of one column of estimates: a point and its interval per row, named by the table's rows.
 
     Args:
         table: The table.
@@ -200,12 +200,12 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def height_of(rows: int) -> int:
-    """Pixels of a small chart."""
+    """Return the height of a small chart in pixels."""
     return 44 + _ROW * max(rows, 1)
 
 
 def counts_of(tables: Sequence[Table]) -> Counts:
-    """How many each mean of the tables is of, where no other mean is the same."""
+    """Return the count behind each mean of the tables, where no other mean is the same."""
     found: dict[float, set[int]] = {}
     for table in tables:
         for row in table.rows:
@@ -223,5 +223,5 @@ def _value(y: float | None, low: float | None, high: float | None) -> str:
 
 
 def _plain(told: str) -> str:
-    """A text in which nothing is a placeholder or a style of the library's."""
+    """Escape a text so that nothing in it is a placeholder or a style of the library's."""
     return told.replace("{", "(").replace("}", ")").replace("|", "/")

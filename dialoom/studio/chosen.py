@@ -1,4 +1,4 @@
-"""Which scenarios an address asks for: the list's filters and its order, which a conversation's address keeps."""
+"""The scenarios that an address selects: the list's filters and its order, which a conversation's address keeps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_A_LIST = _NARROWING | {"sort", "order"}
 
 
 def query_of(view: View, here: int | None = None) -> ScenarioQuery:
-    """What the address asks for, but for `where` and `said`.
+    """Return the query of the address, without `where` and `said`.
 
     Args:
         view: The page's.
@@ -41,12 +41,12 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
 
 
 def chosen_metrics(view: View) -> tuple[str, ...]:
-    """The metrics that are labelled; empty for all."""
+    """Return the metrics that are labelled; empty for all."""
     return tuple(filter(None, view.one("metrics").split(",")))
 
 
 def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
-    """Return the positions of the scenarios of which whoever labels has labelled all chosen metrics."""
+    """Return the positions of the scenarios of which the annotator has labelled all chosen metrics."""
     found = view.run.run.labelled(
         annotator or view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None
     )
@@ -54,19 +54,19 @@ def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
 
 
 def is_blind(view: View) -> bool:
-    """Whether the judge's scores are hidden: by default whenever somebody labels."""
+    """Return whether the judge's scores are hidden: by default whenever an annotator labels."""
     return view.one("blind") != "0" if view.one("as") else view.one("blind") == "1"
 
 
 def named(view: View, prefix: str) -> dict[str, str]:
-    """The values whose names begin so, by the rest of their names."""
+    """Return the values whose names have a prefix, by the rest of their names."""
     return {
         name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
     }
 
 
 def list_of(view: View) -> Query:
-    """What of the address says which list one has come from; empty for all scenarios in plan order."""
+    """Return the part of the address that selects the list; empty for all scenarios in plan order."""
     return {
         name: view.one(name)
         for name in view.query
@@ -75,12 +75,12 @@ def list_of(view: View) -> Query:
 
 
 def is_narrowed(view: View) -> bool:
-    """Whether the address asks for some of the scenarios, and not for all in whatever order."""
+    """Return whether the address selects some of the scenarios, not all in any order."""
     return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
 def kept(view: View) -> dict[str, str]:
-    """What stays the same on the way to another conversation: the list, and how conversations are looked at."""
+    """Return the parameters kept on the way to another conversation: the list, and the view of conversations."""
     own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
     return {**{name: view.one(name) for name in list_of(view)}, **own}
 

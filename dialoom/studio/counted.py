@@ -1,4 +1,4 @@
-"""Which conversations a figure of a report is of, as an address asks for them."""
+"""The conversations behind a figure of a report, as a query of an address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAYED = f"state != '{_PENDING}'"
 def counted(
     table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
 ) -> Mapping[str, str] | None:
-    """The query of a figure's conversations; `None` if the report does not tell which these are.
+    """Return the query of a figure's conversations; `None` if the report does not tell which these are.
 
     Args:
         table: The report's.
@@ -42,7 +42,7 @@ def counted(
 
 
 def _all_of(*expressions: str) -> str:
-    """What holds where all of these do; empty ones always do."""
+    """Join expressions by `and`; empty ones are left out."""
     told = [each for each in dict.fromkeys(expressions) if each]
     return told[0] if len(told) == 1 else " and ".join(f"({each})" for each in told)
 
@@ -68,7 +68,7 @@ def _by_facets(
 
 
 def _query(facets: Mapping[str, str], choices: Choices) -> Mapping[str, str] | None:
-    """Values of facets as a query, without those that all scenarios have."""
+    """Return values of facets as a query, without those that all scenarios have."""
     query = {}
     for name, value in facets.items():
         known = choices.get(f"facet:{name}", {})

@@ -24,7 +24,7 @@ from .wording import many
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
 _MOST_OF_ADDRESS = 8_000
-"""Bytes of a field as they stand in an address; servers and browsers read no address without bounds."""
+"""Bytes of a field as encoded in an address; servers and browsers limit the length of addresses."""
 _MEASURED = f"""(event) => {{
   const field = event.target, isTooLong = encodeURIComponent(field.value).length > {_MOST_OF_ADDRESS};
   field.setCustomValidity(isTooLong ? "This is too long to stand in an address: shorten it." : "");
@@ -35,7 +35,7 @@ _AT_ONCE = "(event) => event.target.form.requestSubmit()"
 
 @contextmanager
 def form(target: str, label: str) -> Iterator[Any]:
-    """A form whose fields become the query of an address; empty ones are left out.
+    """Add a form whose fields become the query of an address; empty ones are left out.
 
     Args:
         target: The address without a query.
@@ -48,7 +48,7 @@ def form(target: str, label: str) -> Iterator[Any]:
 
 
 class Entry:
-    """A field for a text.
+    """A text field.
 
     Args:
         name: Its name in the address.
@@ -68,7 +68,7 @@ class Entry:
             self._made.props["placeholder"] = hint
 
     def refuse(self, words: str) -> None:
-        """Say below it what is wrong with what stands in it, which stays there to be mended."""
+        """Show below the field what is wrong with its value, which stays there to be corrected."""
         self._made.props["aria-invalid"] = "true"
         self._made.props["aria-describedby"] = f"{self._name}-refused"
         with self._field:
@@ -76,7 +76,7 @@ class Entry:
 
 
 def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:
-    """A field with one of several values, which is sent as soon as it is chosen.
+    """Add a field with one of several values, which is submitted as soon as it is chosen.
 
     Args:
         name: Its name in the address.
@@ -97,16 +97,16 @@ def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str)
 
 
 def submit(words: str) -> None:
-    """The button that sends a form."""
+    """Add the button that submits a form."""
     text("button", words, "button", type="submit")
 
 
 _MOST_LETTERS = 900_000
-"""Of what can be sent from a field, with those that escape others: the library cuts off messages of a million."""
+"""Characters that can be sent from a field, escapes included: the library cuts off messages of a million."""
 
 
 def _tell(most: int) -> str:
-    """Tells what stands in a field, and nothing if that is too long, which the browser says at the field."""
+    """Return JavaScript that sends a field's value, or nothing if it is too long, which the browser then shows."""
     return f"""(event) => {{
       const field = event.target, isTooLong = JSON.stringify(JSON.stringify(field.value)).length > {most};
       field.setCustomValidity(isTooLong ? "This is too long, with more than {most:,} letters: shorten it." : "");
@@ -163,7 +163,7 @@ class Field:
 
     @property
     def value(self) -> str:
-        """What stands in it now.
+        """The current value.
 
         Raises:
             RunError: If that is too long to be sent.
@@ -173,7 +173,7 @@ class Field:
         return self._value
 
     def set(self, value: str) -> None:
-        """Put something in it."""
+        """Set the value."""
         self._value, self._is_too_long = value, False
         self.input.props["value"] = value
         self.input.update()
@@ -186,7 +186,7 @@ class Field:
 
 
 def entered(field: Field, act: Any) -> None:
-    """Do something when the enter key is pressed in a field."""
+    """Call a function when the enter key is pressed in a field."""
     field.input.on(
         "keydown",
         lambda _event: act(),
@@ -195,7 +195,7 @@ def entered(field: Field, act: Any) -> None:
 
 
 def left(field: Field, act: Any) -> None:
-    """Do something when another value stands in a field, and it is left or the enter key is pressed in it."""
+    """Call a function when a field's value has changed, and it loses focus or the enter key is pressed in it."""
 
     async def changed(event: Any) -> None:
         if event.args is not None:
@@ -211,21 +211,21 @@ _MEANING = (
     "it is not the outcome. No branch is lost, so another can be made the outcome again."
 )
 _LONGEST = 14
-"""Lines of a field at the most."""
+"""Greatest height of a field in lines."""
 
 
 class Stepper(Protocol):
-    """Who carries out what is asked for in a form: the page."""
+    """The page, which carries out the actions of a form."""
 
     run: Run
     view: View
     place: acting.Spot
 
     async def act(self, make: Callable[[], acting.Action]) -> None:
-        """Carry something out."""
+        """Carry out an action."""
 
     async def save(self) -> None:
-        """Hand this branch out as a case."""
+        """Download this branch as a case."""
 
 
 class Forms:
@@ -241,7 +241,7 @@ class Forms:
         self._seen = seen
 
     def build(self) -> None:
-        """Make them."""
+        """Build the forms."""
         if isinstance(self._seen.asked, str):
             text("div", self._seen.asked, "problem")
         else:
@@ -254,7 +254,7 @@ class Forms:
             self._branch()
 
     def _asked(self, asked: NextRequest, who: str) -> None:
-        """Who is asked next, and what can be done in their place."""
+        """Add the next request, and the actions in place of the role asked."""
         with card(classes="stack"):
             with element("div", "section-head"):
                 text("h2", f"Next, {asked.role} is asked" + ("" if who == asked.role else f" by {who}"))
@@ -274,7 +274,7 @@ class Forms:
             on_opening(rewriting, lambda: self._rewrite(asked, who))
 
     def _rewrite(self, asked: NextRequest, who: str) -> None:
-        """Every message of the request to come, to be changed."""
+        """Add every message of the next request, to be edited."""
         fields = [
             (each, Field(each["role"], each["content"], lines=_lines(each["content"])))
             for each in asked.request.messages
@@ -286,7 +286,7 @@ class Forms:
         self._button("Ask this, and play the step", lambda: acting.ask_instead(who, messages()))
 
     def _edit(self) -> None:
-        """A place in the state and its value, which stands there as soon as the place is chosen."""
+        """Add the form for a place in the state, whose value is filled in as soon as the place is chosen."""
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
             value = Field("Value", lines=3, hint="what stands there comes here; JSON, or a text as it is")
@@ -310,7 +310,7 @@ class Forms:
             on_opening(part, self._state)
 
     def _models(self) -> None:
-        """Another model for one of the roles."""
+        """Add the form for another model of one of the roles."""
         with card("Another model from here on", "stack"):
             asked = () if isinstance(self._seen.asked, str) else self._seen.asked
             now = {each.role: each.request.model for each in asked}
@@ -325,7 +325,7 @@ class Forms:
                 text("span", await asyncio.to_thread(as_json, value))
 
     def _branch(self) -> None:
-        """A branch of its own, other replies, and what is to become of this one."""
+        """Add the forms to fork a branch, to resample, and to promote this branch."""
         stop = self._seen.stop
         assert stop is not None
         with card("This branch", "stack"):
@@ -346,7 +346,7 @@ class Forms:
 
 
 def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None]]) -> None:
-    """The button that makes a branch the outcome, behind what that means.
+    """Add the button that makes a branch the outcome, folded below an explanation.
 
     Args:
         branch: The branch.
@@ -360,7 +360,7 @@ def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None
 
 
 def _lines(words: str) -> int:
-    """How many lines high a field is."""
+    """Return a field's height in lines."""
     return min(_LONGEST, 3 + len(words) // 90 + words.count("\n"))
 
 

@@ -1,4 +1,4 @@
-"""The tree of checkpoints, drawn: a row for each, its line of descent to the left of it."""
+"""The tree of checkpoints as a drawing: a row for each, its line of descent to the left of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dialoom.runs.stepping.view import HistoryEntry
 from .parts import element, link, text, written
 
 _ROW, _COLUMN, _MARGIN = 28, 16, 11
-"""Pixels."""
+"""Sizes in pixels."""
 
 _SHOW_HERE = """
 const list = document.querySelector(".history"), here = list?.querySelector("[aria-current]");
@@ -27,7 +27,7 @@ def draw(
     label: Callable[[HistoryEntry], str],
     address: Callable[[int], str],
 ) -> None:
-    """The tree.
+    """Draw the tree.
 
     Args:
         entries: The checkpoints, the oldest first.
@@ -78,7 +78,7 @@ def _at(number: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> tup
 
 
 def _path(number: int, parent: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> str:
-    """From a checkpoint's parent across to its column, then down in it."""
+    """Return the path from a checkpoint's parent across to its column, then down in it."""
     x, y = _at(number, columns, rows)
     from_x, from_y = _at(parent, columns, rows)
     if x == from_x:

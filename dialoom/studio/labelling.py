@@ -1,4 +1,4 @@
-"""The judgements of a conversation, and labelling them without seeing the scores."""
+"""The judgements of a conversation, and labelling them with hidden scores."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"
 
 
 def labels_by(view: View) -> Mapping[int, Labelled]:
-    """Return how much whoever labels has labelled, by the scenario's position; empty where nobody labels."""
+    """Return the annotator's progress in labelling, by the scenario's position; empty without an annotator."""
     if not view.one("as"):
         return {}
     return view.run.run.labelled(view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None)
 
 
 def start(view: View) -> None:
-    """A name and a button that leads to the first conversation of the list that it has not labelled."""
+    """Add a name field and a button to the first conversation of the list that the annotator has not labelled."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
         made = element("input", "input", id="labeller", placeholder="your name", maxlength="80")
@@ -68,7 +68,7 @@ def start(view: View) -> None:
 
 
 def _first(view: View, annotator: str) -> str | None:
-    """The id of the first finished scenario of the list that somebody has not labelled."""
+    """Return the id of the first finished scenario of the list that an annotator has not labelled."""
     query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
     where, said = view.one("where") or None, view.one("said") or None
     rows = view.run.run.scenarios(query, where=where, said=said, limit=1).rows
@@ -76,7 +76,7 @@ def _first(view: View, annotator: str) -> str | None:
 
 
 def after_this(view: View) -> int | None:
-    """The position of the next scenario of the list that whoever labels has not labelled; `None` if it is the last."""
+    """Return the position of the next scenario in the list without the annotator's labels; `None` if there is none."""
     run = view.run.run
     here = run.position(view.scenario)
     others = labelled_in(view) - {here}
@@ -87,7 +87,7 @@ def after_this(view: View) -> int | None:
 
 
 def go_on(view: View, after: int | None) -> None:
-    """The way to the next that is to be labelled."""
+    """Add the link to the next conversation to label."""
     with element("div", "row-of"):
         if after is None:
             text("span", "None that you have not labelled follows in this list.", "quiet small")
@@ -96,7 +96,7 @@ def go_on(view: View, after: int | None) -> None:
 
 
 def told(labels: Labelled | None) -> str:
-    """Return how much of a scenario is labelled, in words."""
+    """Return the number of a scenario's labels, in words."""
     if labels is None:
         return "not labelled"
     return "labelled" if labels.is_complete else f"{labels.given} of {labels.wanted} labelled"
@@ -106,7 +106,7 @@ _PATH = "/runs/{run}/scenarios/{scenario}"
 
 
 def judged_word(judgement: Judgement) -> str:
-    """A score, or why there is none."""
+    """Return a score, or the reason why there is none."""
     if judgement.score is None:
         return judgement.status
     if isinstance(judgement.score, bool):
@@ -136,7 +136,7 @@ class JudgementBox:
         self._scales = Scales(WithJudging.of(view.run.run.recipe).scales)
 
     def build(self) -> None:
-        """Make it."""
+        """Build the box."""
         items = [*self._shown.judged, *(item for each in self._shown.messages for item in each.judged)]
         if not items:
             return
@@ -165,7 +165,7 @@ class JudgementBox:
         return self._view.path(_PATH, {**kept(self._view), **changed})
 
     def _which(self) -> None:
-        """Of several sets, the one that is shown."""
+        """Add the choice of a set of judgements, if there are several."""
         if len(self._sets) < 2:
             return
         with element("nav", "row-of small", aria_label="Sets of judgements"):
@@ -175,7 +175,7 @@ class JudgementBox:
                     link.props('aria-current="true"')
 
     def _who(self) -> None:
-        """Who labels; the name stands in the address."""
+        """Add the annotator's name, which is kept in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
             name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
@@ -188,7 +188,7 @@ class JudgementBox:
         )
 
     def _what_to_label(self, items: Sequence[Item]) -> None:
-        """The metrics, each a link that adds it to those that are labelled or takes it away."""
+        """Add the metrics, each a link that adds it to those that are labelled or removes it."""
         known = list(dict.fromkeys(item.judgement.metric for item in items))
         if len(known) < 2:
             return
@@ -211,7 +211,7 @@ class JudgementBox:
             return ()
 
     def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
-        """Labels of what was judged of an earlier conversation, and is not there in this one."""
+        """Add labels of judgements of an earlier conversation that this one does not have."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
             told = f"{many(count, 'label')} of yours given to an earlier conversation, of what is not in this one"
@@ -241,7 +241,7 @@ class JudgementBox:
                     )
 
     def _what(self, item: Item) -> None:
-        """What is to be judged, where that is not what stands on the page anyway."""
+        """Add the judged text, if it is not on the page anyway."""
         outcome = self._shown.episode.outcome
         lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
         if list(lines) == list(conversation_to(outcome, item.judgement)):
@@ -253,7 +253,7 @@ class JudgementBox:
                     said(line.spoken)
 
     def _choices(self, item: Item, given: str) -> None:
-        """The values of the scale, each a button; the one that was given is pressed, and pressing it takes it back."""
+        """Add the values of the scale as buttons; the current label's is pressed, and pressing it removes the label."""
         scale = self._scales.of(item.judgement.metric)
         made: dict[str, ui.element] = {}
         given = _as_written(scale, given)
@@ -280,7 +280,7 @@ class JudgementBox:
 
 
 def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up to now") -> None:
-    """How far labels and judge agree, on demand."""
+    """Add the agreement of labels and judge, on demand."""
     with folded(told) as part:
         pass
 
@@ -303,12 +303,12 @@ def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up
 
 
 def _values(scale: Scale) -> list[str]:
-    """What a person can press; of a long scale all values all the same, as none may be left out."""
+    """Return the values that an annotator can press; all of them, even of a long scale."""
     return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
 
 
 def _as_written(scale: Scale, label: str) -> str:
-    """A label as the buttons name it, however it was written in a spreadsheet."""
+    """Return a label as the buttons name it, also if it was written otherwise in a spreadsheet."""
     try:
         value = scale.parse(label)
     except ValueError:
@@ -317,9 +317,9 @@ def _as_written(scale: Scale, label: str) -> str:
 
 
 def metrics_of(view: View) -> Sequence[str] | None:
-    """The metrics of the judgements that the address asks for; `None` if there are no such judgements.
+    """Return the metrics of the judgements that the address selects; `None` if there are no such judgements.
 
-    A panel counts as one of the sets, though it is none that anybody judged.
+    A panel counts as one of the sets, though no single judge made it.
     """
     try:
         return view.run.run.metrics(view.one("judging") or None)
@@ -328,7 +328,7 @@ def metrics_of(view: View) -> Sequence[str] | None:
 
 
 def lacks_its_judgements(view: View) -> bool:
-    """Whether the address asks for judgements that there are not; it is said then, and which there are."""
+    """Return whether the address selects judgements that do not exist; if so, those that exist are shown."""
     wanted = view.one("judging")
     if not wanted or metrics_of(view) is not None:
         return False

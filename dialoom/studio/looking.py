@@ -1,4 +1,4 @@
-"""What the page of a conversation's steps shows, read in one go: without the file's lock, and in a thread."""
+"""The data of the step page, read in one go: without the file's lock, and in a thread."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .acting import Spot, kept_from_acting
 
 @dataclass(frozen=True, slots=True)
 class BranchShown:
-    """A branch: its name, the branch it was forked from, where it stands, and what is exchanged in it."""
+    """A branch: its name, the branch it was forked from, its position, and the models exchanged in it."""
 
     name: str
     origin: str | None
@@ -31,7 +31,7 @@ class BranchShown:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A place in a conversation, and all that is around it.
+    """A place in a conversation, and its surroundings.
 
     Attributes:
         closed: Why nothing can be done but looking; empty if it can.
@@ -57,14 +57,14 @@ class Looked:
     outcome: Outcome | None = None
 
     def neighbour(self, by: int) -> int | None:
-        """The checkpoint of this branch that is so many places on."""
+        """Return the checkpoint of this branch at an offset from this one."""
         assert self.stop is not None
         at = self.line.index(self.stop.number) + by if self.stop.number in self.line else -1
         return self.line[at] if 0 <= at < len(self.line) else None
 
 
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
-    """Look at a place.
+    """Read a place.
 
     Raises:
         DialoomError: If there is no such place, or the run's recipe is not to be had.
@@ -73,7 +73,7 @@ async def looked(run: Run, scenario: str, place: Spot) -> Looked:
 
 
 async def compared(run: Run, scenario: str, left: str, right: str) -> Difference:
-    """Two branches side by side, where they stand.
+    """Compare two branches side by side, at their ends.
 
     Raises:
         DialoomError: If there is no such branch.
@@ -87,7 +87,7 @@ async def compared(run: Run, scenario: str, left: str, right: str) -> Difference
 
 
 async def saved(run: Run, scenario: str, place: Spot) -> str:
-    """A branch up to a place as a case that can be replayed: JSON."""
+    """Return a branch up to a place as a case that can be replayed: JSON."""
 
     async def look() -> str:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
@@ -97,7 +97,7 @@ async def saved(run: Run, scenario: str, place: Spot) -> str:
 
 
 async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
-    """The state at a place, as plain values."""
+    """Return the state at a place, as plain values."""
 
     async def look() -> dict[str, Any]:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
@@ -107,7 +107,7 @@ async def state_at(run: Run, scenario: str, place: Spot) -> dict[str, Any]:
 
 
 async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
-    """The checkpoint of a branch where a condition, in the words of `until`, is met first.
+    """Return the first checkpoint of a branch where a condition, in the syntax of `until`, is met.
 
     Raises:
         DialoomError: If it is met nowhere.
@@ -122,7 +122,7 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
 
 
 async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
-    """The checkpoint from which a step of a branch was played.
+    """Return the checkpoint from which a step of a branch was played.
 
     Raises:
         DialoomError: If there is none.
@@ -136,7 +136,7 @@ async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
 
 
 async def checked(run: Run, scenario: str, where: str) -> None:
-    """Raises a `ConditionError` if this is no condition."""
+    """Raise a `ConditionError` if a text is no condition."""
 
     async def look() -> None:
         async with run.look(scenario) as looking:
@@ -146,7 +146,7 @@ async def checked(run: Run, scenario: str, where: str) -> None:
 
 
 def as_json(value: Any) -> str:
-    """A value of a state as a person edits it: a text as it is, else JSON."""
+    """Return a value of a state for editing: a text as it is, else JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
@@ -182,9 +182,9 @@ async def _around(looking: Looking, closed: str) -> Looked:
 
 
 async def _recorded(looking: Looking, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
-    """What those who are asked next have said from here, in the form in which a person says it in their place.
+    """Return the recorded replies to the next requests, in the form in which a person enters one in their place.
 
-    On this branch; if that has not gone on yet, on the first that has.
+    They are those of this branch; if it has not gone on yet, of the first branch that has.
     """
     if isinstance(asked, str):
         return {}

@@ -1,4 +1,4 @@
-"""What a page is, and what one address shows."""
+"""The pages of the studio, and the view of one address."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Scope = Literal["studio", "run", "scenario"]
 """All runs, one of them (`/runs/{run}/...`), or one of its scenarios (`/runs/{run}/scenarios/{scenario}...`)."""
 
 Query = Mapping[str, str | Sequence[str] | None]
-"""What an address has behind its path: one value or several by name; `None` and an empty text are left out."""
+"""The query of an address: one value or several by name; `None` and an empty text are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one page shows: all of it stands in the address, so that the address can be mailed.
+    """The view of one page: all of it is in the address, so that the address can be shared.
 
     Attributes:
         studio: The runs.
@@ -50,12 +50,12 @@ class View:
         return self.names["scenario"]
 
     def one(self, name: str, default: str = "") -> str:
-        """A value of the query."""
+        """Return a value of the query."""
         values = self.query.get(name, ())
         return values[-1] if values else default
 
     def number(self, name: str, default: int) -> int:
-        """A whole number of the query.
+        """Return a whole number of the query.
 
         Raises:
             RunError: If it is none.
@@ -68,11 +68,11 @@ class View:
         return int(text)
 
     def here(self, query: Query) -> str:
-        """The address of this page with another query."""
+        """Return the address of this page with another query."""
         return self.path(self.pattern, query)
 
     def path(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
-        """The address of a page, of the same run and scenario unless others are named."""
+        """Return the address of a page, of the same run and scenario unless others are named."""
         return address(pattern, query, **{**self.names, **names})
 
 
@@ -99,7 +99,7 @@ class Page:
 
 
 def address(pattern: str, query: Query | None = None, **names: Any) -> str:
-    """An address, with every part of it quoted.
+    """Return an address, with every part of it quoted.
 
     Args:
         pattern: A page's path.

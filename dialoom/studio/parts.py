@@ -25,7 +25,7 @@ _OPENED = f"""(event) => {{
 
 
 class WrittenElement:
-    """An element that is written; in a `with` block, others stand in it.
+    """An element of a fragment; in a `with` block, others are added to it.
 
     Args:
         sheet: Where it stands.
@@ -44,14 +44,14 @@ class WrittenElement:
         self._sheet.open.pop()
 
     def fill_on_opening(self, fill: Callable[[], Any]) -> None:
-        """Fill it when it is opened for the first time."""
+        """Fill the element when it is opened for the first time."""
         place = f"{_LATE}{next(_numbers)}"
         SubElement(self._node, "div", {"class": "as-is", "id": place})
         self._sheet.late[place] = fill
 
 
 class _Sheet:
-    """What is written as one: the elements that are open, the innermost last, and what is filled on demand."""
+    """A fragment that is rendered as one: the open elements, the innermost last, and the parts filled on demand."""
 
     def __init__(self, root: Element) -> None:
         self.open = [root]
@@ -62,7 +62,7 @@ _sheet: ContextVar[_Sheet | None] = ContextVar("sheet", default=None)
 
 
 def part(tag: str, words: str, attributes: Mapping[str, str]) -> WrittenElement | None:
-    """An element within `written()`; `None` if this is outside of it."""
+    """Add an element within `written()`; return `None` outside of it."""
     sheet = _sheet.get()
     if sheet is None:
         return None
@@ -73,7 +73,7 @@ def part(tag: str, words: str, attributes: Mapping[str, str]) -> WrittenElement 
 
 @contextmanager
 def written(tag: str = "div", classes: str = "") -> Iterator[None]:
-    """An element whose content is written as one.
+    """Add an element whose content is rendered as one fragment.
 
     Args:
         tag: Its name in HTML.
@@ -104,7 +104,7 @@ def written(tag: str = "div", classes: str = "") -> Iterator[None]:
 
 
 def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
-    """An element with a text in it.
+    """Add an element with a text in it.
 
     Args:
         tag: Its name in HTML.
@@ -118,7 +118,7 @@ def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
 
 
 def element(tag: str, classes: str = "", **attributes: str) -> Any:
-    """An element for others to stand in."""
+    """Add an element that can contain others."""
     told = _named(attributes)
     return part(tag, "", {"class": classes, **told}) or _with(ui.element(tag).classes(classes), told)
 
@@ -134,28 +134,28 @@ def _with(made: Any, attributes: Mapping[str, str]) -> Any:
 
 
 def begun_with(field: Any, value: str) -> Any:
-    """A field with what stands in it at first: what is typed there stays when the page changes around it.
+    """Set a field's initial value: text that is typed there stays when the page changes around it.
 
-    An attribute does that, and no property, which is set anew with every change.
+    This needs an attribute; a property would be set anew with every change.
     """
     field.props["^value"] = harmless(value)
     return field
 
 
 def link(words: str, target: str, classes: str = "", **attributes: str) -> Any:
-    """A link within the studio."""
+    """Add a link within the studio."""
     told = {"class": f"nicegui-link {classes}", "href": target, **_named(attributes)}
     return part("a", harmless(words), told) or _with(ui.link(words, target).classes(classes), _named(attributes))
 
 
 def heading(words: str, level: int = 2) -> Any:
-    """A heading."""
+    """Add a heading."""
     return text(f"h{level}", words)
 
 
 @contextmanager
 def card(title: str = "", classes: str = "") -> Iterator[Any]:
-    """What belongs together, with a heading."""
+    """Add a card of related content, with a heading."""
     with element("section", f"card {classes}") as made:
         if title:
             with element("div", "section-head"):
@@ -165,7 +165,7 @@ def card(title: str = "", classes: str = "") -> Iterator[Any]:
 
 @contextmanager
 def table(columns: Sequence[tuple[str, bool]], label: str) -> Iterator[Any]:
-    """A table that scrolls in itself where the window is narrow.
+    """Add a table that scrolls in itself where the window is narrow.
 
     Args:
         columns: What stands above each, and whether it holds numbers.
@@ -180,7 +180,7 @@ def table(columns: Sequence[tuple[str, bool]], label: str) -> Iterator[Any]:
 
 
 def cells(values: Sequence[tuple[str, bool]], classes: str = "") -> list[Any]:
-    """A row of a table, the first cell as its heading; the cells, to be changed later."""
+    """Add a row of a table, the first cell as its heading; return the cells, to be updated later."""
     with element("tr", classes):
         return [
             text("td", words, "number" if is_number else "")
@@ -191,12 +191,12 @@ def cells(values: Sequence[tuple[str, bool]], classes: str = "") -> list[Any]:
 
 
 def badge(words: str, kind: str = "") -> Any:
-    """A state in a word."""
+    """Add a state in a word."""
     return text("span", words, f"badge {kind}")
 
 
 def figure(name: str, value: str, more: str | None = None) -> list[Any]:
-    """A figure under its name, within a `dl.figures`; what of it may change."""
+    """Add a figure under its name, within a `dl.figures`; return the elements that may change."""
     with element("div"):
         text("dt", name)
         shown = [text("dd", value, "number")]
@@ -204,7 +204,7 @@ def figure(name: str, value: str, more: str | None = None) -> list[Any]:
 
 
 def table_head(words: str, is_number: bool, target: str, order: str | None) -> None:
-    """A column's name that is a link to the same table in its order.
+    """Add a column's name that is a link to the same table in its order.
 
     Args:
         words: The name.
@@ -219,11 +219,11 @@ def table_head(words: str, is_number: bool, target: str, order: str | None) -> N
 
 
 LONG = 6_000
-"""Letters of a text that a page holds at once; the rest comes when it is asked for."""
+"""Characters of a text that a page holds at once; the rest is loaded on demand."""
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
-    """What somebody said, as it is; of a long text the beginning, and what follows on demand.
+    """Add text from a model or user as it is; of a long text the beginning, and the rest on demand.
 
     Args:
         words: The text.
@@ -238,7 +238,7 @@ def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
 
 
 def button(label: str, on_click: Callable[[], Any], classes: str = "button", **attributes: str) -> ui.element:
-    """A button."""
+    """Add a button."""
     with element("button", classes, type="button", **attributes) as made:
         text("span", label)
     made.on("click", lambda _event: on_click())
@@ -247,7 +247,7 @@ def button(label: str, on_click: Callable[[], Any], classes: str = "button", **a
 
 @contextmanager
 def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[Any]:
-    """A part that opens at a click, in the browser alone."""
+    """Add a part that opens at a click, in the browser alone."""
     with element("details", classes, **({"open": ""} if is_open else {})) as made:
         text("summary", summary)
         yield made
@@ -273,7 +273,7 @@ def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]
 
 
 def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:
-    """Names and values, one below the other; values of several parts as they are."""
+    """Add names and values, one below the other; structured values as they are."""
     with element("dl", classes):
         for name, value in values.items():
             with element("div"):
@@ -297,7 +297,7 @@ def _value(value: Any) -> None:
 
 
 def _marked(words: str, classes: str, marks: Sequence[str]) -> None:
-    """A text in which some stretches stand out; where they stand in each other the earlier one does."""
+    """Add a text with highlighted stretches; of nested stretches, the earlier one is highlighted."""
     spans = sorted((at, at + len(mark)) for mark in marks if mark and (at := words.find(mark)) >= 0)
     if not spans:
         text("div", words, classes)

@@ -11,7 +11,7 @@ from dialoom import Report, Run, report
 from dialoom.runs.store.connections import Signature, signature
 
 _KEPT = 8
-"""Reports that are kept: each holds tables, and no conversation."""
+"""Reports that are cached: each holds tables, and no conversation."""
 
 Question = tuple[tuple[tuple[str, Signature], ...], str | None, str | None]
 
@@ -21,12 +21,12 @@ class Viewer(Protocol):
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the browser has gone away."""
+        """True if the browser has gone away."""
         ...
 
 
 class AbandonedError(Exception):
-    """Nobody waits for the report any more."""
+    """The computation of a report for which nobody waits any more."""
 
 
 class Computation:
@@ -49,11 +49,11 @@ class Computation:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the browsers of all who asked for it are gone."""
+        """True if the browsers of all who asked for it are gone."""
         return all(viewer.is_deleted for viewer in self._viewers)
 
     def join(self, viewer: Viewer) -> None:
-        """Add somebody who waits for it."""
+        """Add a viewer who waits for the report."""
         self._viewers.append(viewer)
 
     async def result(self) -> Report:
@@ -72,7 +72,7 @@ class Computation:
 
 
 class Reports:
-    """The reports of a studio, by what was asked and by the state of the runs' files."""
+    """The reports of a studio, by their arguments and by the state of the runs' files."""
 
     def __init__(self) -> None:
         self._running: dict[Question, Computation] = {}

@@ -1,4 +1,4 @@
-"""Serving the studio: one process, one port, pages that are made when they are asked for."""
+"""Serving the studio: one process, one port, pages that are built on request."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def serve(
 
 
 def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens.
+    """Return a listening socket.
 
     Raises:
         RunError: If it is not to be had.
@@ -85,13 +85,13 @@ def listening(host: str, port: int | None) -> socket.socket:
 
 
 def address_of(host: str, port: int, token: str) -> str:
-    """Where a browser is let in."""
+    """Return the address that admits a browser."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?{TOKEN}={token}"
 
 
 def _names(host: str, is_remote: bool) -> Collection[str]:
-    """The names of this machine under which the studio answers."""
+    """Return the host names of this machine under which the studio answers."""
     if not is_remote:
         return ()
     found = [host]

@@ -15,7 +15,7 @@ from .chosen import kept
 from .page import Page, View
 
 _MOST_LETTERS = 2_000
-"""Of an error; it may name what somebody has pasted."""
+"""Characters of an error that are shown; it may quote text that somebody has pasted."""
 _TOGGLE = """
 window.dialoomShade = () => {
   Quasar.Dark.set(!document.body.classList.contains("body--dark"));
@@ -23,18 +23,18 @@ window.dialoomShade = () => {
   localStorage.setItem("dialoom-shade", isDark ? "dark" : "light");
 };
 """
-"""Switches between light and dark, and keeps the choice in the browser."""
+"""A script that switches between light and dark, and keeps the choice in the browser."""
 _APPLY = """
 (() => {
   const kept = localStorage.getItem("dialoom-shade");
   if (kept) Quasar.Dark.set(kept === "dark");
 })()
 """
-"""Applies the browser's last choice; needs Quasar, which is loaded after the head."""
+"""A script that applies the browser's last choice; needs Quasar, which is loaded after the head."""
 
 
 async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> None:
-    """A page in its frame.
+    """Build a page in its frame.
 
     Args:
         page: The page.
@@ -70,7 +70,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
 
 
 def problem(error: DialoomError) -> None:
-    """What could not be done, and what to do about it."""
+    """Show an error, and the advice for it."""
     with ui.element("div").classes("problem").props('role="alert"'):
         words = str(error)
         ui.label(words if len(words) <= _MOST_LETTERS else f"{words[:_MOST_LETTERS]} …")
@@ -79,7 +79,7 @@ def problem(error: DialoomError) -> None:
 
 
 def _trail(view: View) -> None:
-    """Where one is: studio, run, scenario."""
+    """Add the breadcrumbs: studio, run, scenario."""
     with ui.element("nav").classes("trail").props('aria-label="Where you are"'):
         ui.link("dialoom", "/").classes("brand")
         if "run" in view.names:
@@ -90,7 +90,7 @@ def _trail(view: View) -> None:
 
 
 def _tabs(page: Page, view: View, pages: Sequence[Page]) -> None:
-    """The pages of what is looked at."""
+    """Add the tabs of the run or scenario."""
     beside = [each for each in pages if each.scope == page.scope and each.has_tab(view)]
     if len(beside) < 2:
         return
@@ -130,9 +130,9 @@ _LISTEN = """
 
 
 def listen() -> None:
-    """Let the keys j and k (or the arrows on a message) go through the messages, n and p through the conversations.
+    """Let the keys j and k (or the arrows on a message) move through the messages, n and p through the conversations.
 
-    With l to the next that is to be labelled.
+    The key l leads to the next conversation to label.
     """
     # Not a script that is sent when the page is there: keys come before.
     ui.add_head_html(f"<script>{_LISTEN}</script>")

@@ -1,4 +1,4 @@
-"""A stop of the step debugger on a page: what led there, what changed, what was said, and two branches side by side."""
+"""A stop of the step debugger on a page: its calls, its changes, the conversation, and two branches side by side."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _LAST = 6
-"""So many lines of a conversation are shown at once."""
+"""Lines of a conversation that are shown at once."""
 _CHANGES = 4
-"""So many changes of a step are shown at once."""
+"""Changes of a step that are shown at once."""
 _FEW = 2
-"""So many calls of a step are shown at once."""
+"""Calls of a step that are shown at once."""
 
 
 def heading(stop: Stop) -> None:
-    """Where one stands, and what comes next."""
+    """Add the position, and the next node."""
     what = {"edit": "the state was edited", "input": "the input", "fork": "gone back to"}.get(stop.kind, "")
     ran = named(stop.ran)
     with element("div", "row-of head"):
@@ -58,7 +58,7 @@ def _reasons(stop: Stop) -> dict[str, list[str]]:
 
 
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
-    """The calls that led here; of many only how many, until they are asked for."""
+    """Add the calls that led here; of many only their number, until they are opened."""
     if len(stop.calls) > _FEW:
         with folded(cost_text(stop.cost), "call") as part:
             pass
@@ -98,7 +98,7 @@ def _request(call: StepCall) -> None:
 
 
 def step_figures(call: StepCall) -> str:
-    """What a call took."""
+    """Return the figures of a call."""
     if call.model == SAID:
         return "nothing was sent"
     tokens = " + ".join("?" if each is None else f"{each:,}" for each in (call.input_tokens, call.output_tokens))
@@ -110,7 +110,7 @@ def step_figures(call: StepCall) -> str:
 
 
 def changed(changes: Sequence[Change]) -> None:
-    """What has changed in the state since the stop before."""
+    """Add the changes of the state since the stop before."""
     if not changes:
         return
     if len(changes) > _CHANGES:
@@ -130,7 +130,7 @@ def _change(change: Change) -> None:
 
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
-    """The conversation so far: its last lines, and the others on demand."""
+    """Add the conversation so far: its last lines, and the others on demand."""
     lines = spoken(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
@@ -161,7 +161,7 @@ def _spoken(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
 
 
 def judgements(found: Sequence[Judgement]) -> None:
-    """What was judged at the end of a branch."""
+    """Add the judgements at the end of a branch."""
     for each in found:
         with element("div", "judgement"):
             with element("div", "row-of"):
@@ -173,7 +173,7 @@ def judgements(found: Sequence[Judgement]) -> None:
 
 
 def difference(shown: Difference, side: Callable[[int], None] | None = None) -> None:
-    """Two branches side by side: first what was judged otherwise, then what was said; how much is alike.
+    """Add two branches side by side: first differing judgements, then the messages, and the number of equal ones.
 
     Args:
         shown: The two.
@@ -204,7 +204,7 @@ def difference(shown: Difference, side: Callable[[int], None] | None = None) -> 
 
 
 def _all_judged(shown: Difference) -> None:
-    """Judgements that differ, and those that are alike in one line each."""
+    """Add judgements that differ, and those that are equal in one line each."""
     for wanted in (False, True):
         for thing, ours, theirs in shown.judgements:
             if (is_so := _word(ours) == _word(theirs)) == wanted:
@@ -226,7 +226,7 @@ def _word(judgement: Judgement | None) -> str:
 
 
 def _judged(thing: str, judgement: Judgement | None, *, is_so: bool, is_worded_so: bool) -> None:
-    """A judgement beside the other side's: marked if it is another one, explained if the words are others."""
+    """Add a judgement beside the other side's: marked if it differs, explained if the wording differs."""
     with element("div", "side judged-side quiet" if is_so else "side judged-side"):
         text("span", thing, "label")
         text("span", _word(judgement), "badge" if is_so else "badge warn")

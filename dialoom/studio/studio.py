@@ -16,12 +16,12 @@ from .reports import Reports
 from .watching import Watch
 
 _LOOKED_AT = 25
-"""So many scenarios from the beginning, and as many all over the plan, tell which facets differ."""
+"""Scenarios from the beginning, and as many from all over the plan, that are read to find the facets that differ."""
 
 
 @dataclass(slots=True)
 class StudioRun:
-    """A run as the studio names it.
+    """A run of the studio.
 
     Attributes:
         name: In addresses and headings: its file's, with a number where several have the same.
@@ -37,12 +37,12 @@ class StudioRun:
 
     @property
     def known_choices(self) -> Choices | None:
-        """`choices`, if they are known at once."""
+        """The result of `choices`, if it is cached and up to date."""
         known = self._choices
         return known[1] if known is not None and known[0] == signature(self.run.path) else None
 
     async def choices(self) -> Choices:
-        """What its scenarios can be chosen by; read anew when its file has changed."""
+        """Return the values by which scenarios can be filtered; read again when the file has changed."""
         known = self.known_choices
         if known is None:
             seen = signature(self.run.path)
@@ -51,7 +51,7 @@ class StudioRun:
         return known
 
     async def telling_facets(self) -> Sequence[str]:
-        """The facets that tell scenarios apart, in the recipe's order; planned scenarios do not change."""
+        """Return the facets that differ between scenarios, in the recipe's order; planned scenarios do not change."""
         if self._telling is None:
             self._telling = await asyncio.to_thread(self._facets_that_differ)
         return self._telling
@@ -81,7 +81,7 @@ class Studio:
 
     @classmethod
     def of(cls, paths: Sequence[Path], is_trusted: bool = False) -> Studio:
-        """A studio of run files.
+        """Return a studio of run files.
 
         Raises:
             StoreError: If one of them is no run.
@@ -99,7 +99,7 @@ class Studio:
         return cls(runs, is_trusted)
 
     def run(self, name: str) -> StudioRun:
-        """A run by its name.
+        """Return a run by its name.
 
         Raises:
             RunError: If there is none of that name.

@@ -12,20 +12,20 @@ from dialoom.runs.progress import RunProgress
 from dialoom.runs.store.connections import Signature, signature
 
 _LEAST = 1.0
-"""Seconds from one reading to the next, at the least."""
+"""Least seconds between two readings."""
 _MOST = 15.0
-"""At the most, however long reading takes."""
+"""Most seconds between two readings, however long reading takes."""
 _SHARE = 10
-"""Reading takes no more than one part in so many of the time."""
+"""Reading takes at most one part in this many of the time."""
 _WINDOW = 60.0
-"""Seconds over which rates are told."""
+"""Seconds over which rates are computed."""
 _SOON = 3.0
-"""Seconds that have to pass before there is a rate."""
+"""Seconds before the first rate is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How fast a run gets on while it is watched.
+    """The rates of a run while it is watched.
 
     Attributes:
         scenarios: Finished per second.
@@ -48,7 +48,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class Watch:
-    """The progress of one run, as it was read last, and its rate."""
+    """The last reading of one run's progress, and its rate."""
 
     run: Run
     _progress: RunProgress | None = None
@@ -58,7 +58,7 @@ class Watch:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> RunProgress:
-        """How it gets on; read anew only if it is time, and something may have changed."""
+        """Return the progress; it is read again only if that is due, and the file may have changed."""
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
@@ -71,7 +71,7 @@ class Watch:
             return self._progress
 
     def _may_have_changed(self) -> bool:
-        """A run that is played by somebody may end without a change."""
+        """Return whether the progress may have changed; a run being played may end without a change of its file."""
         return (self._progress is not None and self._progress.is_played) or signature(self.run.path) != self._seen
 
     def _keep(self, progress: RunProgress, now: float) -> None:
@@ -87,7 +87,7 @@ class Watch:
 
     @property
     def rate(self) -> Pace | None:
-        """Over the last minute; `None` while nobody plays, or it is too soon to say."""
+        """The rates over the last minute; `None` while nobody plays, or it is too soon."""
         if not self._readings:
             return None
         first, last = self._readings[0], self._readings[-1]

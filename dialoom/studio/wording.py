@@ -1,4 +1,4 @@
-"""How figures are written: what is unknown is said to be, and never a number."""
+"""Formatting of figures: an unknown figure is shown as unknown, never as a number."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ ABSENT = "–"
 
 
 def count(value: int | None) -> str:
-    """A whole number."""
+    """Format a whole number."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
 def short(value: int | None) -> str:
-    """A number that may be large, with as much of it as is of interest: `2.3 M`."""
+    """Format a number that may be large, abbreviated: `2.3 M`."""
     if value is None:
         return UNKNOWN
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
@@ -22,19 +22,19 @@ def short(value: int | None) -> str:
 
 
 def money(value: float | None) -> str:
-    """US dollars."""
+    """Format US dollars."""
     if value is None:
         return UNKNOWN
     return f"${value:,.2f}" if value == 0 or value >= 1 else f"${value:,.4f}"
 
 
 def score(value: float | None) -> str:
-    """A mean score."""
+    """Format a mean score."""
     return ABSENT if value is None else f"{value:.3g}"
 
 
 def span(seconds: float) -> str:
-    """Hours, minutes and seconds that something takes."""
+    """Format a duration in hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -43,5 +43,5 @@ def span(seconds: float) -> str:
 
 
 def many(number: int, one: str, several: str | None = None) -> str:
-    """`1 scenario`, `2 scenarios`."""
+    """Format a count with its noun: `1 scenario`, `2 scenarios`."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"

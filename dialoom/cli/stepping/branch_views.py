@@ -1,4 +1,4 @@
-"""What branches look like: their list, the tree that they make, and two of them side by side."""
+"""Views of branches: their list, their tree, and two of them side by side."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .layout import cut
 from .views import Answer, spoken_line
 
 _LEAST = 16
-"""So many columns a label has in a history, however narrow the terminal."""
+"""Least columns of a label in a history, however narrow the terminal is."""
 _PLACE = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a label while its room is measured."""
+"""Placeholder for a label while its room is measured."""
 
 
 def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
-    """The tree of checkpoints."""
+    """Return the tree of checkpoints."""
     data = [
         {
             "number": each.number,
@@ -50,13 +50,13 @@ def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A tree of checkpoints as wide as the terminal: what came is cut for it, the names of branches are not."""
+    """A tree of checkpoints as wide as the terminal: contents are truncated, names of branches are not."""
 
     nodes: Sequence[HistoryEntry]
     here: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """A line per checkpoint, and those between."""
+        """Yield a line per checkpoint, and the lines between them."""
         bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.nodes)) if _PLACE in line]
         rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
         for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]):
@@ -68,7 +68,7 @@ class _Tree:
 
 
 def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str | None) -> Answer:
-    """The branches.
+    """Return the list of branches.
 
     Args:
         branches: Each with where it stands.
@@ -99,7 +99,7 @@ def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str 
 
 
 def diff_answer(difference: Difference) -> Answer:
-    """Two branches side by side; of what is the same in both, only how much."""
+    """Return two branches side by side; of equal parts, only the count."""
     left, right = difference.names
     table = RichTable(left, right, box=box.MINIMAL, expand=True, header_style="bold", pad_edge=False)
     for column in table.columns:
@@ -118,7 +118,7 @@ def diff_answer(difference: Difference) -> Answer:
 
 
 def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:
-    """Rows of a part of the table; those alike are counted where they stand."""
+    """Add the rows of a part to the table; equal rows are counted in their place."""
     for is_same, group in groupby(rows, key=itemgetter(2)):
         pairs = list(group)
         if is_same:

@@ -1,4 +1,4 @@
-"""The commands of the step debugger: their names and keys, their help, and what they do with a session."""
+"""The commands of the step debugger: their names, keys and help, and their effect on a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .views import Answer, note, stop_answer
 
 
 class Quit(Exception):
-    """The user has had enough."""
+    """The request to quit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Command:
 
 
 class CommandInterpreter:
-    """A session with what belongs to the person at it: breakpoints, and how much is shown.
+    """A session with its user's settings: breakpoints, and how much is displayed.
 
     Args:
         session: Where one stands.
@@ -61,7 +61,7 @@ class CommandInterpreter:
         self.is_full = is_full
 
     async def do(self, line: str) -> Answer | None:
-        """Carry out a line; `None` if it says nothing.
+        """Carry out a line; return `None` if it is empty.
 
         Raises:
             Quit: If it says so.
@@ -78,11 +78,11 @@ class CommandInterpreter:
         return await command.carry_out(self, rest.strip())
 
     async def stopped(self, stop: Stop) -> Answer:
-        """The answer that shows a stop."""
+        """Return the answer that shows a stop."""
         return stop_answer(stop, self.session.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
-        """Play on to one of the conditions, a breakpoint or the end; the answer names the stops on the way."""
+        """Play on to one of the conditions, a breakpoint or the end; the answer includes the stops on the way."""
         passed: list[Stop] = []
 
         def pass_by(stop: Stop) -> None:
@@ -99,7 +99,7 @@ def _passed(stop: Stop) -> Answer:
 
 
 def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
-    """An answer that also names the stops that were passed."""
+    """Return an answer that also names the stops that were passed."""
     return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
 
 
@@ -356,7 +356,7 @@ BY_NAME = {name: command for command in COMMANDS for name in (command.name, comm
 
 
 def _only(asked: Sequence[NextRequest], who: str | None) -> str | None:
-    """The only node in which a role is asked, or anybody; `None` if there is none.
+    """Return the only node in which a role, or any role, is asked; `None` if there is none.
 
     Raises:
         SteppingError: If there are several, so that one has to be named.

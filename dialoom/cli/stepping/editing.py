@@ -1,4 +1,4 @@
-"""A prompt in the user's editor: its messages as text, and back."""
+"""A prompt in the user's editor: its messages as text, and the text parsed again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dialoom.prompts.messages import beyond_words
 from dialoom.runs.stepping import SteppingError
 
 _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re.MULTILINE)
-"""The role, and what a message is besides words, as JSON: calls of tools, or the call that it answers."""
+"""The role, and a message's fields besides its text, as JSON: tool calls, or the id of the call that it answers."""
 _MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
 _HELP = """\
@@ -29,7 +29,7 @@ _HELP = """\
 
 
 def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """The messages as the user leaves them in $VISUAL or $EDITOR; `None` if they are as before.
+    """Return the messages as edited in $VISUAL or $EDITOR; `None` if they are unchanged.
 
     Raises:
         SteppingError: If there is no editor, it fails, or what it leaves are no messages.
@@ -53,7 +53,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 
 def as_text(messages: Sequence[ChatMessage]) -> str:
-    """Messages as text; lines of theirs that look like a head get a backslash."""
+    """Return messages as text; their lines that look like a head are escaped by a backslash."""
     return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
 
 
@@ -63,7 +63,7 @@ def _head(message: ChatMessage) -> str:
 
 
 def as_messages(text: str) -> list[ChatMessage]:
-    """The messages of a text.
+    """Parse the messages of a text.
 
     Raises:
         SteppingError: If it holds none, or an empty one.

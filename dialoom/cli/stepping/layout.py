@@ -1,4 +1,4 @@
-"""Parts of answers that fit the terminal they are printed on, and leave no blanks at the ends of lines."""
+"""Parts of answers that fit the terminal's width, without trailing blanks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One line that is written for the room there is.
+    """One line that is written for the available width.
 
     Attributes:
         write: The line, of at most so many columns.
@@ -24,13 +24,13 @@ class Fitted:
     style: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The line; what is too long in spite of all is cut."""
+        """Yield the line, truncated if it is still too long."""
         yield Text(self.write(options.max_width), style=self.style, no_wrap=True, overflow="ellipsis")
 
 
 @dataclass(frozen=True, slots=True)
 class Inset:
-    """Something set in, with all of its lines.
+    """Indented content, with all of its lines.
 
     Attributes:
         shown: What is.
@@ -41,7 +41,7 @@ class Inset:
     columns: int = 2
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Its lines."""
+        """Yield the indented lines."""
         room = options.update(width=max(1, options.max_width - self.columns))
         for line in console.render_lines(self.shown, room, pad=False):
             if line:
@@ -52,7 +52,7 @@ class Inset:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """The beginning of something long.
+    """The beginning of long content.
 
     Attributes:
         shown: What is.
@@ -65,7 +65,7 @@ class Clipped:
     whole: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Its first lines, and how many there are more."""
+        """Yield the first lines, and the number of further lines."""
         rendered = console.render_lines(self.shown, options, pad=False)
         left = len(rendered) - self.lines
         if left < 2:  # a line that says so would take as much room
@@ -78,5 +78,5 @@ class Clipped:
 
 
 def cut(text: str, width: int) -> str:
-    """As much of a line as so many columns take."""
+    """Truncate a line to a number of columns."""
     return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3))}..."

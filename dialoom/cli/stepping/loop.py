@@ -1,4 +1,4 @@
-"""Lines in, answers out: a person at a terminal, a script, or a program."""
+"""The loop of lines and answers: for a person at a terminal, a script, or a program."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .printer import Printer
 
 _OF_THE_LINE = (ConditionError, PathError)
 _FRAMES = 6
-"""So many calls of the stack are shown of an error that nobody foresaw: those nearest to it."""
+"""Stack frames shown for an unexpected error: those nearest to it."""
 
 
 def play_script(
     runner: asyncio.Runner, interpreter: CommandInterpreter, lines: Iterable[str], printer: Printer, name: str
 ) -> int:
-    """Carry out lines until one fails; returns the exit code."""
+    """Carry out lines until one fails; return the exit code."""
     for number, line in enumerate(lines, start=1):
         words = line.strip()
         place = f"{name}, line {number} ({words}): "
@@ -45,7 +45,7 @@ def play_script(
 
 
 def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: Printer) -> int:
-    """Read lines from the person at the terminal until they quit; returns the exit code."""
+    """Read lines from the person at the terminal until they quit; return the exit code."""
     _complete()
     while True:
         try:
@@ -70,7 +70,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
 
 
 def _exit_code(error: Exception) -> int:
-    """What a script ends with: whose fault it is that a line could not be carried out."""
+    """Return a script's exit code by the cause of the error."""
     fault = fault_of(error)
     if isinstance(error, _OF_THE_LINE) or fault in FATAL:
         return EXIT_USAGE
@@ -78,9 +78,9 @@ def _exit_code(error: Exception) -> int:
 
 
 def _told(error: Exception) -> str:
-    """What is said of an error. Of one that nobody foresaw, its place is shown first.
+    """Return the message of an error. The traceback of an unexpected error is printed first.
 
-    What a node of a recipe in the making does wrong is what a debugger is there to show, so that is no end of it.
+    A debugger is meant to show the errors of nodes in a recipe under development, so they do not end the session.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)
@@ -89,7 +89,7 @@ def _told(error: Exception) -> str:
 
 
 def _complete() -> None:
-    """Let the terminal remember lines and complete the commands' names, where it can."""
+    """Enable the terminal's history and completion of command names, where available."""
     with suppress(ImportError):
         import readline
 
@@ -104,5 +104,5 @@ def _complete() -> None:
 
 
 def is_terminal() -> bool:
-    """Whether a person sits at standard input."""
+    """Return whether standard input is a terminal."""
     return sys.stdin.isatty()

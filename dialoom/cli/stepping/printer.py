@@ -1,4 +1,4 @@
-"""How answers reach who asked: text for people, a line of JSON each for programs."""
+"""Output of answers: text for people, a JSON line each for programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dialoom.cli.terminal import say, say_json
 from .views import Answer
 
 _WIDTH = 120
-"""Columns where there is no terminal to fit."""
+"""Columns used when standard output is no terminal."""
 
 
 class Printer:
-    """Prints answers.
+    """A printer of answers.
 
     Args:
         is_json: Whether as JSON.
@@ -38,17 +38,17 @@ class Printer:
             self._show(answer)
 
     def passed(self, answer: Answer) -> None:
-        """Print a stop on the way; a program finds it in the answer that follows."""
+        """Print a stop on the way; a program finds it in the next answer."""
         if not self._is_json:
             self._show(answer)
 
     def echo(self, branch: str, line: str) -> None:
-        """Print a line that nobody sees being typed, before its answer."""
+        """Print a line that was not typed on the terminal, before its answer."""
         if not self._is_json and line:
             self._console.print(Text(f"{branch}> {line}", style="bold blue"))
 
     def error(self, text: str, line: str, place: str = "") -> None:
-        """Print what went wrong, in one line."""
+        """Print an error in one line."""
         text = " ".join(text.split())
         if self._is_json:
             self._json({"line": line, "ok": False, "error": text})

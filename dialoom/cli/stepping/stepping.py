@@ -1,4 +1,4 @@
-"""`dialoom step` and `dialoom replay`: opening what they work on, and their exit codes."""
+"""`dialoom step` and `dialoom replay`: opening runs and cases, and exit codes."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from .printer import Printer
 def step_run(
     path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: Mapping[str, Any]
 ) -> int:
-    """Step through a scenario of a run; returns the exit code."""
+    """Step through a scenario of a run; return the exit code."""
     return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
 
 
 def first_where(path: Path, where: str, is_trusted: bool) -> str:
-    """The number of the first scenario that an expression holds of; says how many there are.
+    """Return the number of the first scenario that an expression holds of, and print the number of matches.
 
     Raises:
         RunError: If there is none, or the expression is wrong.
@@ -54,7 +54,7 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
 
 
 def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
-    """Plan a new run and step through its first scenario; returns the exit code."""
+    """Plan a new run and step through its first scenario; return the exit code."""
     script, is_json = common.pop("script"), common.pop("json")
     lines = _lines(script)
     if common["out"] is None:
@@ -70,7 +70,7 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
 
 
 def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
-    """Play a saved case again; returns the exit code."""
+    """Replay a saved case; return the exit code."""
     replayed = asyncio.run(replay(read_case(path), trust(is_trusted)))
     if is_json:
         data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
@@ -85,7 +85,7 @@ def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
 
 
 def _lines(script: Path | None) -> Iterable[str] | None:
-    """The script's lines, those of standard input, or `None` for a person at a terminal.
+    """Return the script's lines, those of standard input, or `None` for a person at a terminal.
 
     Raises:
         DataError: If the script cannot be read.
@@ -127,7 +127,7 @@ def _stepped(
 
 
 def _told(event: Event) -> None:
-    """What planning and nodes have to say goes where answers do not."""
+    """Print messages of planning and of nodes to standard error, apart from answers."""
     match event:
         case Noted(text) | NodeSaid(_, text):
             say(text, err=True)
@@ -136,7 +136,7 @@ def _told(event: Event) -> None:
 
 
 def _state(path: Path, scenario: str) -> str:
-    """What has become of a scenario, and why."""
+    """Return a scenario's state, and the reason for it."""
     episode = open_run(path).episode(scenario)
     if episode is None:
         return "still to be played"

@@ -1,4 +1,4 @@
-"""What a stop, its calls and its prompts look like: as JSON for programs, and as text for people."""
+"""Views of a stop, its calls and its prompts: as JSON for programs, and as text for people."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from .layout import Clipped, Fitted, Inset, cut
 
 COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
-"""So many lines of the conversation are shown at a stop; `transcript` shows all."""
+"""Lines of the conversation that are shown at a stop; `transcript` shows all."""
 _TAIL = 3
-"""So many lines of a request."""
+"""Lines of a request that are shown."""
 _ANSWER = 12
-"""So many lines of an answer."""
+"""Lines of an answer that are shown."""
 _CHANGES = 8
-"""So many changes of the state."""
+"""Changes of the state that are shown."""
 _FURTHER_IN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command comes to.
+    """The result of a command.
 
     Attributes:
         data: For programs.
@@ -50,12 +50,12 @@ class Answer:
 
 
 def note(text: str, **data: Any) -> Answer:
-    """An answer of one line."""
+    """Return an answer of one line."""
     return Answer({"note": text, **data}, [Text(text)])
 
 
 def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) -> Answer:
-    """Where a session stands.
+    """Return the answer that shows a stop.
 
     Args:
         stop: The stop.
@@ -72,7 +72,7 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
 
 
 def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
-    """A stop, for programs."""
+    """Return a stop as data for programs."""
     return {
         "branch": stop.branch,
         "number": stop.number,
@@ -90,7 +90,7 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
 
 
 def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
-    """A call, for programs."""
+    """Return a call as data for programs."""
     return {
         "node": call.node,
         "role": call.role,
@@ -113,7 +113,7 @@ def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
 
 
 def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
-    """The calls that led to a stop, with their whole requests."""
+    """Return the calls that led to a stop, with their whole requests."""
     if not stop.calls:
         return note(f"no call led to checkpoint {stop.number}", calls=[])
     data = {"calls": [call_data(call, parsed.get(call.id)) for call in stop.calls]}
@@ -121,7 +121,7 @@ def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
 
 
 def asked_answer(asked: Sequence[NextRequest]) -> Answer:
-    """The prompts of the step to come."""
+    """Return the prompts of the next step."""
     data = [
         {
             "node": each.node,
@@ -142,20 +142,20 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
 
 
 def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
-    """The whole conversation."""
+    """Return the whole conversation."""
     lines = [{"role": role, "content": content} for role, content in spoken(transcript)]
     return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("nothing was said yet")])
 
 
 def state_answer(path: str, value: Any) -> Answer:
-    """A value in the state."""
+    """Return a value of the state."""
     known = plain(value)
     text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False, indent=2)
     return Answer({"path": path, "value": known}, [Text(text)])
 
 
 def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
-    """Commands: the key, how it is written, what it does."""
+    """Return the help: each command's key, usage and effect."""
     table = RichTable.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", style="bold")
     for _ in range(2):
@@ -167,7 +167,7 @@ def help_answer(commands: Sequence[tuple[str, str, str]]) -> Answer:
 
 
 def spoken_line(line: SpokenLine | None) -> RenderableType:
-    """Who says what; a line of an outline is set in as far as it stands."""
+    """Return a message with its speaker; a line of an outline is indented by its level."""
     if line is None:
         return Text("")
     role, content = line
@@ -197,7 +197,7 @@ def _coming(stop: Stop) -> Text:
 
 
 def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
-    """One call with the end of its request; of several, a line each with what they came to; or all of it."""
+    """Return one call with the end of its request; of several, a line each with their results; or all of it."""
     if is_full or len(calls) < 2:
         return [_call(call, parsed.get(call.id), is_full) for call in calls]
     lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
@@ -211,7 +211,7 @@ def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
 
 
 def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
-    """A call, whole or with the last lines of its request."""
+    """Return a call, whole or with the last lines of its request."""
     messages = call.messages if is_full else call.messages[-1:]
     hidden = len(call.messages) - len(messages)
     edited = " (written by a person)" if call.is_edited else ""
@@ -265,18 +265,18 @@ def _message(message: ChatMessage, lines: int | None = None) -> Text:
 
 
 def _with_calls(words: str, calls: Sequence[FunctionCall]) -> str:
-    """What is said and, in lines of their own, what is called."""
+    """Join a message's text and its tool calls, one per line."""
     return "\n".join([*filter(None, [words]), *(f"calls {call_text(call)}" for call in calls)])
 
 
 def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
-    """The names of the tools that a request offers."""
+    """Return the names of the tools that a request offers."""
     names = ", ".join(map(tool_name, tools))
     return [Text.assemble(("tools: ", "dim"), names)] if tools else []
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
-    """What has changed in the state, a line each, unless all is to be shown."""
+    """Return the changes of the state, one line each, unless all is to be shown."""
     if is_full:
         return [Text(change_text(each, None), style=_style(each)) for each in found]
     shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]
@@ -309,5 +309,5 @@ def _conversation(
 
 
 def _flat(text: str, between: str) -> str:
-    """A text of several lines as one."""
+    """Join a text of several lines into one line."""
     return between.join(" ".join(line.split()) for line in text.splitlines() if line.strip())

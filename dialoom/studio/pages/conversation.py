@@ -1,4 +1,4 @@
-"""A conversation: what was said, beside it who and what it is about, what was judged, and a box to label it."""
+"""A conversation: its messages, beside them the person and the task, the judgements, and a box to label them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from dialoom.studio.wording import many
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
-"""Of so many messages only the first and the last are shown at once."""
+"""With more messages than the first number, only so many at either end are shown at once."""
 _WORDS = 3
-"""A text with so many spaces is more than a name."""
+"""Spaces from which on a text counts as more than a name."""
 _LONG_NOTE = 400
-"""Letters from which on what nobody says in the conversation, such as a tool's output, is folded."""
+"""Characters from which on text outside the conversation, such as a tool's output, is folded."""
 
 
 async def build(view: View) -> None:
-    """The page."""
+    """Build the page."""
     run = view.run.run
     if lacks_its_judgements(view):
         return
@@ -55,7 +55,7 @@ async def build(view: View) -> None:
 
 
 async def _neighbours(view: View) -> Neighbours | None:
-    """What stands beside it in the list that one has come from; `None` if that is the plan, or it is not in it."""
+    """Return the neighbours in the list that the address selects; `None` if that is the plan, or it is not in it."""
     if not list_of(view):
         return None
     where, said = view.one("where") or None, view.one("said") or None
@@ -65,7 +65,7 @@ async def _neighbours(view: View) -> Neighbours | None:
 
 
 async def _to_label(view: View) -> int | None:
-    """The next that is to be labelled; a file of labels that cannot be read is told of where labels are."""
+    """Return the next scenario to label; a labels file that cannot be read is reported where labels are."""
     if not view.one("as"):
         return None
     with suppress(DialoomError):
@@ -79,7 +79,7 @@ def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]
 
 
 def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
-    """Where it stands among the others, and how it ended."""
+    """Add the place among the other scenarios, and the ending."""
     episode = shown.episode
     with element("div", "row-of head"):
         place = f"{beside.place:,} of {beside.total:,}"
@@ -139,7 +139,7 @@ def _messages(
 
 
 def _sides(shown: Conversation) -> dict[str, str]:
-    """On which side each role's bubbles stand: whoever was asked as a model speaks, the first of them on the right."""
+    """Return the side of each role's bubbles: roles played by a model, the first of them on the right."""
     speakers = dict.fromkeys(each.line.role for each in shown.messages if each.call is not None)
     speakers |= dict.fromkeys(each.line.role for each in shown.messages if each.line.role in ("user", "assistant"))
     others = [role for role in speakers if role != "user"]
@@ -186,7 +186,7 @@ def _judged(item: Item) -> None:
 
 
 def fault_line(fault: DialogueFault) -> None:
-    """A fault: whose, which, how sure, and the words that show it."""
+    """Add a fault: role, kind, certainty, and the words that show it."""
     with element("div", "fault"):
         text("span", fault.kind.replace("_", " "), "badge warn")
         place = f" after {fault.where}" if fault.where else ""
@@ -197,7 +197,7 @@ def fault_line(fault: DialogueFault) -> None:
 
 
 def outline_lines(outline: Outline) -> None:
-    """An outline as lines, each set in as far as it stands."""
+    """Add an outline as lines, each indented by its level."""
     with element("div", "outline"):
         with element("div", "line said"):
             for span in outline.spans:
@@ -207,7 +207,7 @@ def outline_lines(outline: Outline) -> None:
 
 
 def _about(shown: Conversation) -> None:
-    """Who the person is, the task, the situation."""
+    """Add the person, the task and the situation."""
     with element("section", "card about", tabindex="0", aria_label="Who and what"):
         text("h2", "Who and what")
         described = shown.scenario.described()
@@ -224,19 +224,19 @@ def _about(shown: Conversation) -> None:
 
 
 def _in_a_line(value: Any) -> Any:
-    """Several short texts as one; what each of them is called stands in all that was planned."""
+    """Join several short texts into one; their names are in the full plan of the scenario."""
     if isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values()):
         return ", ".join(dict.fromkeys(each for each in value.values() if each))
     return value
 
 
 def _is_in_words(value: Any) -> bool:
-    """Whether it tells something, and does not only name it, as an id or a setting does."""
+    """Return whether a value is a description, and not only a name such as an id or a setting."""
     return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
 def _shown_to(view: View, shown: Conversation) -> None:
-    """What each side was shown at the beginning."""
+    """Add the first request of each role."""
     first = shown.first_calls()
     if is_blind(view):
         spoken = {each.line.role for each in shown.messages}
@@ -250,7 +250,7 @@ def _shown_to(view: View, shown: Conversation) -> None:
 
 
 def _calls(view: View, shown: Conversation) -> None:
-    """Every call, those of judges and of branches too."""
+    """Add every call, those of judges and of branches included."""
     calls = list(shown.calls)
     if is_blind(view):
         spoken = {each.call["call"] for each in shown.messages if each.call is not None}

@@ -1,4 +1,4 @@
-"""The report of a run, or of several beside each other: tables and charts; a row leads to its conversations."""
+"""The report of a run, or of several side by side: tables and charts; a row links to its conversations."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dialoom.studio.studio import StudioRun
 _SOON = 1.0
 """Seconds after which the page says that the report is being computed."""
 _EVERY = 0.5
-"""Seconds between two figures of the progress."""
+"""Seconds between two updates of the progress."""
 _FEW_ROWS = 12
-"""Of a table that is drawn without being asked for."""
+"""Rows of a table up to which it is drawn without being asked for."""
 
 
 async def build(view: View) -> None:
-    """What to report on, and the report."""
+    """Build the form for the report's settings, and the report."""
     runs = [view.run, *(view.studio.run(name) for name in view.query.get("with", ()))]
     text("h1", f"Report of {', '.join(run.name for run in runs)}", "hidden-label")
     where_entry = _chooser(view, runs)
@@ -79,7 +79,7 @@ async def build(view: View) -> None:
 
 
 async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
-    """Return the report; if it takes long, the page is sent first and tells how far it is."""
+    """Return the report; if it takes long, the page is sent first and shows the progress."""
     found = await view.studio.reports.find(runs, judging, where)
     if isinstance(found, Report):
         return found
@@ -103,14 +103,14 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
 
 
 class _Shown(NamedTuple):
-    """A run of the report, and what its scenarios can be chosen by."""
+    """A run of the report, and the values that its scenarios can be filtered by."""
 
     name: str
     choices: Choices
 
 
 def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines that several tables or charts have, which stand once, above all of them."""
+    """Return the lines that several tables or charts share, which are shown once, above all of them."""
     lines = list(lines)
     having = Counter(line for own in lines for line in {*own})
     in_order = dict.fromkeys(line for own in lines for line in own)
@@ -118,7 +118,7 @@ def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
 
 
 def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
-    """Which other runs stand beside it, whose judgements, and of which scenarios; the field for these."""
+    """Add the choice of other runs, judgements and scenarios; return the field for the scenarios."""
     recipe = view.run.run.config.recipe
     beside = [each for each in view.studio.runs.values() if each.name != view.run.name]
     alike = [each.name for each in beside if each.run.config.recipe == recipe]
@@ -182,7 +182,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
 
 
 def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
-    """A row; its figures lead to the conversations that they are of, where the report says which these are."""
+    """Add a row; its figures link to their conversations, where the report says which these are."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
     with element("tr"):
@@ -218,7 +218,7 @@ def _figure(words: str, target: str | None) -> None:
 
 
 def _estimated(table: Table) -> list[int]:
-    """The columns that hold estimates."""
+    """Return the columns that hold estimates."""
     return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
 
 
@@ -227,7 +227,7 @@ def _is_drawn_at_once(table: Table) -> bool:
 
 
 def _drawn(table: Table, estimated: Sequence[int]) -> None:
-    """A small chart of each column of estimates."""
+    """Add a small chart of each column of estimates."""
     keys = [" · ".join(map(str, _key(row))) or f"row {number}" for number, row in enumerate(table.rows, start=1)]
     with element("div", "charts"):
         for column in estimated:
@@ -238,7 +238,7 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 
 
 def _key(row: Sequence[object]) -> Sequence[object]:
-    """What a row begins with, up to its first estimate: its texts, or if there are none its first number."""
+    """Return the name of a row: the texts before its first estimate, or without any its first number."""
     begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
     words = [cell for cell in begin if isinstance(cell, str)]
     return words or [cell for cell in row[:1] if isinstance(cell, int)]

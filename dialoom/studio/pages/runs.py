@@ -1,4 +1,4 @@
-"""All runs side by side, and one of them: how far they are, live while another process plays."""
+"""All runs side by side, and one of them: their progress, live while another process plays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dialoom.studio.studio import StudioRun
 from dialoom.studio.watching import Watch
 
 _EVERY = 1.0
-"""Seconds from one look to the next, of a browser; the file is read for all of them together."""
+"""Seconds between updates of a browser; the file is read for all of them together."""
 
 Refresh = Callable[[RunProgress], None]
-"""Puts what is now in the place of what was."""
+"""A function that updates a part of the page."""
 
 
 async def build(view: View) -> None:
-    """All runs."""
+    """Build the page of all runs."""
     runs = [*view.studio.runs.values()]
     await asyncio.gather(*(run.watch.look() for run in runs))
     text("h1", wording.many(len(runs), "run"), "hidden-label")
@@ -44,7 +44,7 @@ async def build(view: View) -> None:
 
 
 async def build_one(view: View) -> None:
-    """One run."""
+    """Build the page of one run."""
     run = view.run
     progress, config = await run.watch.look(), run.run.config
     with element("div", "section-head"):
@@ -61,7 +61,7 @@ async def build_one(view: View) -> None:
 
 
 def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
-    """Look again and again for as long as the page is open."""
+    """Update the parts as long as the page is open."""
     shown = [*refreshes]
 
     async def look() -> None:
@@ -73,7 +73,7 @@ def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
 
 
 def _standing(progress: RunProgress) -> Refresh:
-    """A bar, and in words what it shows."""
+    """Add a bar, and its figures in words."""
     with element("div", "row-of"):
         state = badge("")
         done = text("span", "", "number")
@@ -97,7 +97,7 @@ def _standing(progress: RunProgress) -> Refresh:
 
 
 def _state(progress: RunProgress) -> tuple[str, str]:
-    """What the run does, in a word, and how that is shown."""
+    """Return the run's state in a word, and its style."""
     if progress.is_played:
         return "playing", "accent live"
     if progress.status.pending:
@@ -106,7 +106,7 @@ def _state(progress: RunProgress) -> tuple[str, str]:
 
 
 def _figures(watch: Watch, progress: RunProgress) -> Refresh:
-    """The figures that matter at a glance."""
+    """Add the most important figures."""
     with element("dl", "figures"):
         rate, left = figure("rate", "", "")
         in_flight, waiting = figure("in flight", "", "")
@@ -146,7 +146,7 @@ def _tokens(usage: Usage) -> str:
 
 
 def _budget(progress: RunProgress) -> Refresh:
-    """What was taken of each bound; nothing where there is none."""
+    """Add the used part of each bound of the budget; nothing without bounds."""
     budget = progress.bounds.limits.budget
     if not budget.is_bounded:
         return lambda _progress: None
@@ -188,7 +188,7 @@ def _usages(
     progress: RunProgress,
     read: Callable[[RunProgress, Iterable[str]], Mapping[str, Usage]],
 ) -> Refresh:
-    """A table of what calls took, a row for each of those that there are; later ones get theirs as they come."""
+    """Add a table of usage with a row for each name; rows of later names are added when they appear."""
     rows: dict[str, list[Any]] = {}
     with element("section"):
         with element("div", "section-head"):
@@ -220,7 +220,7 @@ def _models(progress: RunProgress, _known: Iterable[str]) -> Mapping[str, Usage]
 
 
 def _by_role(status: Status, roles: Iterable[str]) -> dict[str, Usage]:
-    """Of each role, called or not, and of each later set of judgements."""
+    """Return the usage of each role, called or not, and of each later set of judgements."""
     usages = {role: status.by_role.get(role, Usage()) for role in roles}
     return usages | dict(status.by_role) | {f"judging {name}": usage for name, usage in status.by_judging.items()}
 
@@ -240,7 +240,7 @@ def _usage_cells(usage: Usage, is_played: bool) -> list[str]:
 
 
 def _causes(view: View, progress: RunProgress) -> Refresh:
-    """Of what scenarios have failed, as it comes; with an example of each."""
+    """Add the causes of failures, updated live, with an example of each."""
     section = element("section")
     shown: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""The scenarios of a run, a page at a time: chosen, searched and ordered; the address says all of it."""
+"""The scenarios of a run, a page at a time: filtered, searched and ordered by the address."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from dialoom.studio.shell import problem
 
 _LIMIT = 50
 _SOON = 0.4
-"""Seconds after which a page says that it is being looked for."""
+"""Seconds after which a page says that the search is under way."""
 _EVERY = 0.5
-"""Seconds from one word of progress to the next."""
+"""Seconds between two updates of the progress."""
 _STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
 _ERROR = 160
-"""Letters of an error in the list."""
+"""Characters of an error in the list."""
 _MOST_FACETS = 8
 """Columns of facets; a recipe's scenarios may have more."""
 
 
 async def build(view: View) -> None:
-    """The filters, and the page that they give; what takes long comes when the page is there."""
+    """Build the filters, and the page of scenarios; slow results are added when the page is there."""
     page_number = max(view.number("page", 1), 1)
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
@@ -62,7 +62,7 @@ async def build(view: View) -> None:
 
 
 async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
-    """The page that is asked for; how far that is, if it takes long, is said in the meantime."""
+    """Return the page of scenarios; if that takes long, the progress is shown in the meantime."""
     search = _Search(view, offset)
     if not await search.is_soon_done():
         with results:
@@ -72,7 +72,7 @@ async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
 
 
 class _Search:
-    """A page that is looked for: in a thread, which ends when the browser has gone away."""
+    """A search for a page of scenarios: in a thread, which ends when the browser has gone away."""
 
     def __init__(self, view: View, offset: int) -> None:
         self._client = ui.context.client
@@ -82,12 +82,12 @@ class _Search:
         self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
 
     async def is_soon_done(self) -> bool:
-        """Whether it is done before anybody wonders."""
+        """Return whether the search finishes before its progress has to be shown."""
         done, _ = await asyncio.wait([self.found], timeout=_SOON)
         return bool(done)
 
     def tell(self) -> None:
-        """Say how far it is, as it goes on."""
+        """Show the progress of the search."""
         shown = text("p", f"{self._told} …", "empty", role="status")
         ui.timer(_EVERY, lambda: shown.set_text(f"{self._told} …"))
 
@@ -98,7 +98,7 @@ class _Search:
 
 
 class _Filters:
-    """One form; it is sent as an address."""
+    """The form of filters; it is submitted as an address."""
 
     def __init__(self, view: View, metrics: Sequence[str]) -> None:
         self._view = view
@@ -126,11 +126,11 @@ class _Filters:
         _choices(view, view.run.known_choices or {}, self._first, self._facets)
 
     async def count(self) -> None:
-        """How many scenarios there are of each that can be chosen."""
+        """Add the number of scenarios for each value that can be chosen."""
         _choices(self._view, await self._view.run.choices(), self._first, self._facets)
 
     def refuse(self, error: DialoomError) -> None:
-        """Say what cannot be told, at the field that it stands in."""
+        """Show an error at the field that caused it."""
         if (entry := self._entries.get(error.setting or "")) is None:
             problem(error)
             return
@@ -139,7 +139,7 @@ class _Filters:
 
 
 def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
-    """The fields with values to choose from."""
+    """Add the fields with values to choose from."""
     for place in (first, facets):
         place.clear()
     with first:
@@ -157,7 +157,7 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
 
 
 def _bounds(view: View, metrics: Sequence[str]) -> None:
-    """The least and the highest score of each metric, and whose scores they are."""
+    """Add the least and the highest score of each metric, and the choice of judgements."""
     for metric in metrics:
         with element("div", "field"):
             text("span", metric)
@@ -183,7 +183,7 @@ def _results(
     telling: Sequence[str],
     labels: Mapping[int, Labelled],
 ) -> None:
-    """How many there are, and those of this page."""
+    """Add the number of results, and those of this page."""
     planned = wording.many(len(view.run.run), "scenario")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
@@ -283,7 +283,7 @@ def _names(mappings: Any) -> dict[str, None]:
 
 
 def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
-    """Whether the filter has left one value of a facet, which it names itself."""
+    """Return whether the filter has left one value of a facet; the filter itself shows that value."""
     return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 

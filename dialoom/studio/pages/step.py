@@ -1,4 +1,4 @@
-"""One conversation step by step: look, go back, change something, play on, compare, and keep what came of it."""
+"""One conversation step by step: look, go back, edit, play on, compare, and keep the result."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
 
 _CONDITION = 2_000
-"""Letters of a condition at the most; the address keeps it."""
+"""Greatest length of a condition in characters, as the address keeps it."""
 _POLL = 2.0
-"""Seconds after which the page looks whether somebody else has played on."""
+"""Seconds between checks whether another process has played on."""
 
 
 class StepPage:
-    """The page of one browser: where it stands is in its address, what was done is in the run's file."""
+    """The page of one browser: its position is in its address, what was played is in the run's file."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -49,7 +49,7 @@ class StepPage:
         self._is_closed = False
 
     async def build(self) -> None:
-        """Make it, and keep it up to date."""
+        """Build the page, and keep it up to date."""
         if self.place.number is None and self.view.one("before"):
             step = self.view.number("before", 0)
             number = await number_before(self.run, self.view.scenario, self.place.branch, step)
@@ -61,7 +61,7 @@ class StepPage:
         ui.timer(_POLL, self._poll)
 
     async def go(self, place: Spot, compare: str | None = None) -> None:
-        """Stand somewhere else."""
+        """Go to another position."""
         self.place = place
         self.compare = self.compare if compare is None else compare
         with self._status:  # what was clicked may be gone by now, this stays
@@ -69,14 +69,14 @@ class StepPage:
         await self._look()
 
     def address(self, number: int | None, branch: str | None = None, compare: str | None = None) -> str:
-        """The address of a place in this conversation."""
+        """Return the address of a place in this conversation."""
         at = "" if number is None else str(number)
         wanted = self.compare if compare is None else compare
         stands = {"branch": branch or self.place.branch, "at": at, "with": wanted, "break": self.breaks}
         return self.view.path(PATH, {**kept(self.view), **stands})
 
     async def act(self, make: Callable[[], Action], place: Spot | None = None) -> None:
-        """Carry something out, and show where one stands then."""
+        """Carry out an action, and show the position afterwards."""
         if self._work is not None:
             return
         self._status.clear()
@@ -132,7 +132,7 @@ class StepPage:
         await self._show(seen)
 
     async def _poll(self) -> None:
-        """Somebody else may have played on: then the tree and the branches are shown anew."""
+        """Show the tree and the branches anew if another process has played on."""
         stamp = signature(self.run.path)
         if self._work is not None or (stamp == self._stamp and not self._is_closed):
             return
@@ -199,7 +199,7 @@ class StepPage:
                         ui.link(f"Compare {self.place.branch} with it", target).classes("small")
 
     def _moves(self, seen: Looked) -> None:
-        """Back and forward, which only look; next, to the end and until a place, which play."""
+        """Add the buttons for back and forward, which only look, and those for next, to the end and until."""
         with element("div", "row-of moves", role="toolbar", aria_label="Moves"):
             for words, number in (("← Back", seen.neighbour(-1)), ("Forward →", seen.neighbour(1))):
                 if number is None:
@@ -213,7 +213,7 @@ class StepPage:
             button(words, lambda: self.act(lambda: acting.play_on(*self.breaks)))
 
     def _places(self, seen: Looked) -> None:
-        """To a place that a condition tells: look there, play until there, and stop there every time."""
+        """Add the form for a place given by a condition: look there, play until there, or set a breakpoint."""
         with element("div", "row-of moves", role="toolbar", aria_label="Places"):
             place = Field(
                 "Where", hint="turn 3, a role, a node, an expression", classes="field inline", most=_CONDITION
@@ -240,7 +240,7 @@ class StepPage:
             await self.go(Spot(self.place.branch, number))
 
     async def _break(self, place: Field) -> None:
-        """Stop there whenever the conversation is played on; the address keeps it."""
+        """Set a breakpoint for whenever the conversation is played on; the address keeps it."""
         try:
             where = place.value
             await checked(self.run, self.view.scenario, where)
@@ -282,7 +282,7 @@ class StepPage:
             ui.link("Close", self.address(self.place.number, compare="")).classes("small")
 
     def _side(self, seen: Looked, found: Difference, place: int) -> None:
-        """What can be done with a side of a comparison: if it is at its end, it can become the outcome."""
+        """Add the actions on a side of a comparison: if it is at its branch's end, it can become the outcome."""
         branch, (_, is_end) = found.names[place], found.stands[place]
         if branch == seen.outcome_branch:
             text("span", "the outcome", "badge good")
@@ -295,7 +295,7 @@ class StepPage:
         await self.act(acting.promote, Spot(branch))
 
     async def save(self) -> None:
-        """Hand this branch to the browser as a case that can be replayed."""
+        """Download this branch as a case that can be replayed."""
         try:
             case = await saved(self.run, self.view.scenario, self.place)
         except DialoomError as error:
@@ -306,7 +306,7 @@ class StepPage:
 
 
 def _signature(seen: Looked) -> Any:
-    """What is another once somebody else has done something."""
+    """Return a value that changes when somebody else has changed the conversation."""
     numbers = tuple(each.number for each in seen.history)
     return (
         numbers,
@@ -317,7 +317,7 @@ def _signature(seen: Looked) -> Any:
 
 
 async def build(view: View) -> None:
-    """The page."""
+    """Build the page."""
     await StepPage(view).build()
 
 
