@@ -28,8 +28,8 @@ OBJECT = "object:"
 Value = TypeVar("Value")
 
 Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
-"""How a reply is constrained to its type: by a JSON schema, by JSON mode, or by the prompt alone; `auto` picks the
-strictest one that the model is known to support or does not reject.
+"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone; `auto` picks the strictest one
+that the model is known to support or does not reject.
 """
 
 Temperature: TypeAlias = float | Literal["none"]

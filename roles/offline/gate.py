@@ -29,7 +29,7 @@ _RUN = 8
 
 @understudy("gate", "reviewer")
 def review(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Say whether the fault that is asked about is there: a JSON object with `verdict` and `explanation`."""
+    """Answer whether the fault in question is there: a JSON object with `verdict` and `explanation`."""
     given = " ".join(part.body for part in request.parts("about"))
     shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
     why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."

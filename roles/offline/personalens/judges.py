@@ -49,7 +49,7 @@ def judgement(request: MarkedRequest, _draws: Draws) -> str:
 
 @dataclass
 class _Evidence:
-    """Which preferences came up, and by whom."""
+    """The preferences that came up, by who named them first."""
 
     anticipated: list[str] = field(default_factory=list)
     taken_up: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Evidence:
         return len(self.anticipated) + len(self.taken_up) + len(self.passed_over) + len(self.missed)
 
     def weigh(self, name: str, values: list[str], lines: Sequence[SpokenLine]) -> None:
-        """Put one preference where the conversation shows it."""
+        """Classify one preference by the conversation."""
         named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
         by_user = named[0] if named else len(lines)
         replies = [at for at, line in enumerate(lines) if line.speaker == "assistant"]
@@ -78,7 +78,7 @@ class _Evidence:
 
 
 def _stated(reply: str) -> str:
-    """What a reply states or proposes: its questions after somebody's wishes left out."""
+    """Return what a reply states or proposes: questions about the user's wishes are left out."""
     return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
 
 
@@ -129,7 +129,7 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
 
 
 def _moment(request: MarkedRequest) -> str:
-    """What the assistant names of the situation or the person and the user has not."""
+    """Return what the assistant names of the situation or the person before the user does; empty if nothing."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
     known = [situation.get(key, "") for key in ("location", "day of the week")]
@@ -140,7 +140,7 @@ def _moment(request: MarkedRequest) -> str:
 
 
 def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
-    """Divide the conversation by the matter that the user is speaking about."""
+    """Group the lines of the conversation by the matter that the user is speaking about."""
     found: dict[str, list[SpokenLine]] = {}
     name = ""
     for line in request.lines:
