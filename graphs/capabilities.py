@@ -347,7 +347,7 @@ class Exporter:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the format writes a folder of files instead of one file of rows."""
+        """Return whether the format writes a folder of files instead of one file of rows."""
         return self.kind != "lines"
 
 

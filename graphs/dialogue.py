@@ -194,7 +194,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles in turn, then the judges."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(DialogueState, context_schema=Stage)
         order = self.turns.order

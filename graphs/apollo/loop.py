@@ -51,7 +51,7 @@ class AgentTurn(NamedTuple):
 
     @property
     def finishes(self) -> bool:
-        """Whether the agent says that it has finished. Text beside a call does not count."""
+        """Return whether the agent says that it has finished. Text beside a call does not count."""
         return not self.calls and says_finish(self.words)
 
 

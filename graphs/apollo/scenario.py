@@ -140,7 +140,7 @@ class ApolloScenario(Scenario):
 
     @property
     def is_evolving(self) -> bool:
-        """Whether earlier sessions state outdated preferences."""
+        """Return whether earlier sessions state outdated preferences."""
         return len(self.case.value.telling) > 1
 
     def facets(self) -> dict[str, Any]:

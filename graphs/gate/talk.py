@@ -150,7 +150,7 @@ class Talk:
 
     @property
     def is_spoken(self) -> bool:
-        """Whether it is a conversation, including one written by a single author."""
+        """Return whether it is a conversation, including one written by a single author."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
     def looked_at(self) -> Sequence[Said]:

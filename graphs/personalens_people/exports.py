@@ -1,4 +1,4 @@
-"""What is made of finished people: the folder that PersonaLens reads, without twins, and the tables of a report."""
+"""Exports of finished people: the folder that PersonaLens reads, without twins, and the tables of a report."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Person = tuple[PersonScenario, Mapping[str, Any]]
 
 
 class Twins:
-    """People as they come, each compared with those before.
+    """A filter of people who are too similar to an earlier one.
 
     Args:
-        threshold: Who is more similar than this to somebody before is a twin.
+        threshold: A person with a higher similarity than this to an earlier one is a twin.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -32,7 +32,7 @@ class Twins:
         self._index = VectorIndex()
 
     def has(self, details: Mapping[str, Any]) -> bool:
-        """Return whether a person, by the details of their outcome, is a twin; if not, they count from now on."""
+        """Return whether a person, given the details of their outcome, is a twin; if not, add them."""
         kept = details["vector"]
         vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
         nearest = self._index.nearest(vector)
@@ -43,13 +43,13 @@ class Twins:
 
 
 def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
-    """Yield the person, if they are complete."""
+    """Yield the person, if complete."""
     if is_complete(episode):
         yield scenario, episode.outcome.details
 
 
 def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the files of all people but twins; before them the schema."""
+    """Yield the schema, and then the files of all people except twins."""
     twins: Twins | None = None
     for scenario, details in people:
         if twins is None:
@@ -64,12 +64,12 @@ def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], 
 
 
 def is_complete(episode: Episode) -> bool:
-    """Return whether everything that belongs to a person is there."""
+    """Return whether a person's data is complete."""
     return episode.state == "done" and episode.outcome.ended_by == "complete"
 
 
 def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
-    """Return what models wrote of a person, by where it stands: preferences, summaries, and what tasks say."""
+    """Return the texts that models wrote about a person, by location: preferences, summaries, and tasks."""
     found: dict[str, str] = {}
     for domain, preferences in details["preferences"].items():
         for name, value in preferences.items():
@@ -106,7 +106,7 @@ def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, 
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return how much was made, and what each check found."""
+    """Return the table of people, and the results of each check."""
     tally = NoteTally()
     task_notes: dict[tuple[Any, ...], Note] = {}
 
@@ -140,7 +140,7 @@ def _tasks(title: str, is_single: bool) -> Column:
 
 
 def _is_contradicted(episode: Episode) -> bool | None:
-    """Return whether a person's first preferences do not go together; `None` if no judge has said."""
+    """Return whether a person's first preferences contradict each other; `None` without a judge's verdict."""
     first = [note for note in episode.outcome.details["notes"] if note["round"] == 1 and note["kind"] == "preferences"]
     found = {note["result"] for note in first if note["check"] in ("consistency", "")}
     return None if not found or "unparsed" in found else bool(found & {"rejected", "dropped"})

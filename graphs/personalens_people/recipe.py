@@ -1,4 +1,4 @@
-"""The `personalens-people` recipe: a scenario is a person; its graph writes what belongs to them, and checks it."""
+"""The `personalens-people` recipe: a scenario is a person; its graph writes and checks the person's data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
         draw: random.Random,
         note: Callable[[str], None],  # noqa: ARG002
     ) -> Iterator[PersonScenario]:
-        """A person each: `user1`, `user2`, ... More people begin with the same ones."""
+        """Yield a person each: `user1`, `user2`, ... A larger number of people begins with the same ones."""
         embedder_here(options.embedder)
         domains = Shared(_usable(options))
         chosen = options.model_dump(include=_AS_CHOSEN)
@@ -84,12 +84,12 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
         )
 
     def initial(self, scenario: PersonScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Return nothing but the demographics, which are the scenario's."""
+        """Return the empty state; the demographics belong to the scenario."""
         empty: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations")}
         return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
 
     def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the person as they are, without what is not whole; and what the checks found."""
+        """Return the person's complete domains and tasks, and the results of the checks."""
         made = {**self.initial(scenario), **state}
         names, situations = writing.domains_of(made), made["situations"]
         tasks = [
@@ -111,16 +111,16 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
         )
 
     def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
-        """What was written about the person, text by text."""
+        """Yield the texts written about the person."""
         if texts := exports.written_texts(outcome.details):
             yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Domains with preferences, and tasks with a situation."""
+        """Return the number of domains with preferences, and of tasks with a situation."""
         return {"domain": len(state.get("preferences", ())), "task": len(state.get("situations", ()))}
 
     def outline(self, episode: Episode) -> Outline:
-        """Who it is, what they like, what went before, and their tasks with the situations."""
+        """Return the person's preferences, summaries, tasks and situations as an outline."""
         details = episode.outcome.details
         title = f"{episode.facets['user']}, domains: {len(details['preferences'])}, tasks: {len(details['tasks'])}"
         domains = [
@@ -148,15 +148,15 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
         return Outline([Span(title, "heading")], [*domains, *tasks, *found])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """How much was made, and what each check found."""
+        """Return the table of people, and the results of each check."""
         return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """The folder that PersonaLens reads."""
+        """Return the format of the folder that PersonaLens reads."""
         return exports.EXPORTERS
 
     def folder_format(self, options: PeopleOptions) -> str:  # noqa: ARG002
-        """The people."""
+        """Return the format of the people."""
         return "profiles"
 
 
@@ -164,10 +164,10 @@ _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshol
 
 
 def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
-    """The domains of the schema.
+    """Return the domains of the schema.
 
     Raises:
-        RecipeError: If nothing can be made after it.
+        RecipeError: If the schema cannot be used.
     """
     path = options.affinity_schema
     domains = tuple(read_domains(path) if path else shipped_schema())

@@ -1,4 +1,4 @@
-"""One person to be made, and what a user chooses for making people."""
+"""Options for making people, and their scenarios: one person each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dialoom.personas import EMBEDDERS, Demographics
 from dialoom.personas.profile import DomainSchema
 
 TWIN_THRESHOLD = 0.8
-"""Above it, two people like nearly the same: people who merely share a few listed values are far below."""
+"""Above it, two people have nearly the same preferences; people who share a few listed values are far below."""
 
 
 class PeopleOptions(RecipeOptions):
@@ -49,13 +49,13 @@ class PeopleOptions(RecipeOptions):
 
 
 class PersonScenario(EmbeddedScenario):
-    """All that making a person needs, so that a run never reads a file again.
+    """A person with everything that writing the person's data needs, so that a run never reads a file again.
 
     Attributes:
-        demographics: The person's, as drawn.
+        demographics: The drawn demographics.
         domains: The affinity schema.
 
-    All others are as the options say.
+    All other attributes are the options'.
     """
 
     demographics: Demographics
@@ -78,14 +78,14 @@ class PersonScenario(EmbeddedScenario):
         return f"{self.user} {self.demographics.age} {self.demographics.reside_country}"
 
     def domain(self, name: str) -> DomainSchema:
-        """A domain of the schema."""
+        """Return a domain of the schema."""
         return next(each for each in self.domains.value if each.domain == name)
 
     def facets(self) -> dict[str, Any]:
-        """The person."""
+        """Return the person's id."""
         return {"user": self.user}
 
     def described(self) -> dict[str, Any]:
-        """With the demographics, and what was chosen."""
+        """Return the demographics, and the options."""
         chosen = self.model_dump(mode="json", exclude={"demographics", "domains"})
         return {**self.demographics.model_dump(), **self.facets(), **chosen}

@@ -1,4 +1,4 @@
-"""What is written of a person: interests, preferences, summaries of past interactions, tasks, and their situations."""
+"""The written data of a person: interests, preferences, summaries of past interactions, tasks, and situations."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from .replies import Contradictions, ForeignPassages, WrittenTask
 from .scenario import PersonScenario
 
 ACROSS = "several domains"
-"""The place of tasks over several domains among those of each domain."""
+"""The key of tasks over several domains."""
 
 FEWEST, MOST = 2, 5
-"""Domains of a task over several."""
+"""The fewest and the most domains of a task over several domains."""
 
 _JUDGE_UNPARSED = "the judge's reply could not be parsed"
 
 
 class PersonState(GenerationState, total=False):
-    """What is checkpointed.
+    """The state that is checkpointed.
 
     Attributes:
-        interests: The domains that are the person's.
-        preferences: By domain and name.
-        summaries: By domain.
+        interests: The person's domains.
+        preferences: The preferences by domain and name.
+        summaries: The summaries by domain.
         tasks: Drafts by domain, those over several domains under `ACROSS`; the same for all people.
-        situations: By task id.
-        vector: What tells how similar the person is to others, packed; empty where it costs nothing.
-        task_notes: The notes of the tasks, which are everybody's.
+        situations: The situations by task id.
+        vector: The person's packed embedding; empty where it is cheap to compute.
+        task_notes: The notes of the tasks, which all people share.
     """
 
     interests: list[str]
@@ -60,17 +60,17 @@ class PersonState(GenerationState, total=False):
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return preferences as prompts show them; several values are joined by semicolons."""
+    """Return preferences in the form of prompts; several values are joined by semicolons."""
     return {name: value if isinstance(value, str) else "; ".join(value) for name, value in values.items()}
 
 
 def lines(values: Mapping[str, Any]) -> str:
-    """Return preferences as prompts show them, a line each."""
+    """Return preferences in the form of prompts, one per line."""
     return "\n".join(f"{name}: {text}" for name, text in listed(values).items())
 
 
 async def choose(state: PersonState, scene: Scene) -> Update:
-    """Choose the domains that are the person's; the others are masked."""
+    """Choose the person's domains; all others are masked."""
     scenario: PersonScenario = scene.scenario
     names = {domain.domain.casefold(): domain.domain for domain in scenario.domains.value}
     domains = [{"name": each.domain, "description": each.description} for each in scenario.domains.value]
@@ -102,7 +102,7 @@ async def prefer(state: PersonState, scene: Scene) -> Update:
 
 
 async def check(state: PersonState, scene: Scene) -> Update:
-    """Have a judge look for what the demographics or other preferences rule out."""
+    """Have a judge find preferences that contradict the demographics or other preferences."""
     scenario: PersonScenario = scene.scenario
     problems, preferences = dict(state["problems"]), dict(state["preferences"])
     new = due(state, state["interests"])
@@ -137,7 +137,7 @@ async def summarise(state: PersonState, scene: Scene) -> Update:
 
 
 async def verify(state: PersonState, scene: Scene) -> Update:
-    """Have a judge look in each new summary for preferences that the person does not have."""
+    """Have a judge find passages in new summaries about preferences that the person does not have."""
     scenario: PersonScenario = scene.scenario
     summaries = dict(state["summaries"])
     new = {name: summaries[name] for name in due(state, state["preferences"]) if name in summaries}
@@ -168,10 +168,10 @@ async def verify(state: PersonState, scene: Scene) -> Update:
 
 
 async def plan(state: PersonState, scene: Scene) -> Update:
-    """Write the tasks of the person's domains: common calls, as the next person has the same ones."""
+    """Write the tasks of the person's domains in common calls, because all people share them."""
     scenario: PersonScenario = scene.scenario
     domains = domains_of(state)
-    several = scenario.multi_tasks and len(domains) >= FEWEST  # otherwise nobody could have such a task
+    several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer, the person cannot have such a task
     asked = due(state, [*(domains if scenario.single_tasks else ()), *([ACROSS] if several else ())])
     replies, problems = await written(
         scene,
@@ -179,7 +179,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
         {place: _task_inputs(scenario, place) | earlier(state, place) for place in asked},
         common=True,
     )
-    tasks = dict(state["tasks"])  # of a list that cannot be parsed, those that were right before stay
+    tasks = dict(state["tasks"])  # if a reply cannot be parsed, the earlier valid tasks are kept
     for place, reply in replies.items():
         new = reply.tasks[: _count(scenario, place)]
         tasks[place], faults = checked_tasks(new, _domains(scenario, place), FEWEST if place == ACROSS else 1)
@@ -191,7 +191,7 @@ async def plan(state: PersonState, scene: Scene) -> Update:
 
 
 async def situate(state: PersonState, scene: Scene) -> Update:
-    """Write the situation of each task that the person can have: every domain of it must be theirs."""
+    """Write the situation of each task whose domains are all among the person's."""
     scenario: PersonScenario = scene.scenario
     theirs = dict(tasks_of(state))
     inputs = {
@@ -209,23 +209,23 @@ async def situate(state: PersonState, scene: Scene) -> Update:
 
 
 async def embed(state: PersonState, scene: Scene) -> Update:
-    """Make the vector of what the person likes, where it takes a model."""
+    """Embed the person's preferences, if that takes a model."""
     (vector,) = await embedded([liked(state["preferences"])], scene, scene.scenario.embedder)
     return {"vector": packed(vector)}
 
 
 def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the values of preferences alone: their names are everybody's."""
+    """Return the values of preferences without their names, which all people share."""
     return ". ".join(text for values in preferences.values() for text in listed(values).values())
 
 
 def domains_of(state: Mapping[str, Any]) -> list[str]:
-    """Return the domains of which everything is there; all others are masked."""
+    """Return the domains with preferences and a summary; all others are masked."""
     return [name for name in state["preferences"] if name in state["summaries"]]
 
 
 def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ids and drafts of the tasks that the person can have; a task has the same id whoever has it."""
+    """Yield ids and drafts of the tasks whose domains the person has; a task's id is the same for all people."""
     theirs = set(domains_of(state))
     for place, drafts in state["tasks"].items():
         for number, draft in enumerate(drafts, start=1):
@@ -234,7 +234,7 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
-    """Return the reasons by domain; `None` if the judge speaks of what there is not."""
+    """Return the reasons by domain; `None` if the judge names an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
     for each in found.contradictions:
@@ -248,12 +248,12 @@ def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) ->
 def checked_tasks(
     given: Sequence[WrittenTask], domains: Sequence[DomainSchema], fewest: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the tasks that are right, with preferences and domains spelt as in the schema; and what is wrong.
+    """Return the valid tasks, with preferences and domains spelt as in the schema, and the problems of the others.
 
     Args:
         given: The tasks as written.
-        domains: Those that they may be about.
-        fewest: How many domains a task must have; with one, it is the only one there is.
+        domains: The domains that they may involve.
+        fewest: The fewest domains of a task; if 1, `domains` has a single one.
     """
     good: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -283,7 +283,7 @@ def _fault(
     fewest: int,
     known: Iterable[str],
 ) -> str:
-    """Return what is wrong with a task; empty if nothing is."""
+    """Return the problem of a task, or an empty text."""
     if about is None:
         return f"names a domain that there is not, of these: {', '.join(task.domains)}"
     if not fewest <= len(about) <= MOST:
@@ -296,7 +296,7 @@ def _fault(
 
 
 def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
-    """Return the domains of these names, each once; `None` if one is unknown."""
+    """Return the domains of these names, without duplicates; `None` if one is unknown."""
     by_name = {domain.domain.casefold(): domain for domain in domains}
     meant = {name.casefold(): by_name.get(name.casefold()) for name in names}
     found = [domain for domain in meant.values() if domain is not None]

@@ -1,4 +1,4 @@
-"""Persona pools: texts that a model invents, kept only if unlike all that was kept before (see `docs/personas.md`)."""
+"""Persona pools: texts written by a model, kept only if unlike all earlier ones (see `docs/personas.md`)."""
 
 from .recipe import PersonaPool
 from .scenario import PoolScenario

@@ -1,7 +1,7 @@
 """The state and the nodes of a pool: the writer proposes texts, and those unlike everything kept before are kept.
 
 The self-generation of ALOE (section 2.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
-stop when rounds keep next to nothing, which is the bottleneck of writer and embedder together.
+stop when rounds keep next to nothing, the joint bottleneck of writer and embedder.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class PoolTexts(BaseModel):
 
 
 class PoolState(TypedDict, total=False):
-    """What is checkpointed. Both lists only ever grow at their end, so that a checkpoint stores what is new.
+    """The state that is checkpointed. Both lists only grow at their end, so that a checkpoint stores only new items.
 
     Attributes:
         entries: The pool, as plain values.
-        vectors: Their embeddings, packed, so that nothing is embedded twice; empty texts where that costs nothing.
-        proposed: What the writer wrote in the round under way.
-        rounds: What each finished round kept and left out; the first one is that of the seeds.
-        dry: How many rounds in a row kept too few.
+        vectors: The packed embeddings, so that no text is embedded twice; empty where embedding is cheap.
+        proposed: The writer's texts of the current round.
+        rounds: The figures of each finished round; the first is that of the seeds.
+        dry: The number of consecutive rounds that kept too few texts.
         ended_by: `target` or `bottleneck`; empty while another round follows.
         unread: Rounds in which the writer's reply could not be parsed.
     """
@@ -50,7 +50,7 @@ class PoolState(TypedDict, total=False):
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """Begin with the seeds: all of them are kept, however near to each other, as somebody chose them."""
+    """Start the pool with the seeds; all are kept, however similar, because the user chose them."""
     scenario: PoolScenario = scene.scenario
     update = await _filtered(state, scene, list(scenario.seeds), round_=0)
     count = len(update["entries"])
@@ -59,9 +59,9 @@ async def plant(state: PoolState, scene: Scene) -> Update:
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
-    """Have the writer write new texts, after a few that are in the pool.
+    """Have the writer write new texts, with a few of the pool as examples.
 
-    A reply that cannot be parsed costs a round, which keeps nothing; the last one that patience allows is a failure.
+    A reply that cannot be parsed counts as a round that keeps nothing; if it exhausts the patience, the scenario fails.
     """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
@@ -80,7 +80,7 @@ async def propose(state: PoolState, scene: Scene) -> Update:
 
 
 async def select(state: PoolState, scene: Scene) -> Update:
-    """Add what is unlike everything kept so far to the pool, until it is full."""
+    """Add texts that are unlike everything kept so far to the pool, until it is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
     update = await _filtered(state, scene, proposed, round_)
@@ -101,11 +101,11 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
 async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
-    """Filter texts one after another; equal and empty ones count as too near. Seeds (round 0) all pass.
+    """Filter texts one after another; duplicates and empty texts count as too near. Seeds (round 0) all pass.
 
     Returns:
-        The new entries, their vectors, and the figures of the round; texts that were not looked at because the pool
-        was full are `unseen`.
+        The new entries, their vectors, and the figures of the round; `unseen` counts texts that were not checked
+        because the pool was full.
     """
     scenario: PoolScenario = scene.scenario
     entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
@@ -115,11 +115,11 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
     vectors = await embedded(fresh, scene, scenario.embedder)
     if any(state["vectors"]):
         old = [unpacked(text) for text in state["vectors"]]
-    else:  # making them again is cheaper than keeping them
+    else:  # embedding them again is cheaper than storing the vectors
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
     pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
-        # Seeds are the user's: the target cuts off what was written, not what was given.
+        # Seeds are the user's: the target limits written texts only.
         if round_ and len(entries) >= scenario.target:
             unseen = len(fresh) - place
             break

@@ -51,7 +51,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 
     def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
-        """Return seeds, then proposing and selecting in turn."""
+        """Return the graph: the seeds, then proposing and selecting in turn."""
 
         def is_open(state: PoolState) -> bool:
             return not state["ended_by"]
@@ -64,7 +64,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
 
     def outcome(self, scenario: PoolScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the pool, and what each round kept."""
+        """Return the pool, and the figures of each round."""
         figures = state["rounds"]
         return Outcome(
             messages=(),
@@ -79,7 +79,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         )
 
     def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the texts of the pool; the seeds are somebody's own, and are only what nothing should be a copy of."""
+        """Yield the pool's texts; the seeds are the user's own and only serve to detect copies of them."""
         entries = outcome.details["entries"]
         texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
         seeds = sum(not entry["round"] for entry in entries)
@@ -87,11 +87,11 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
             yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return the rounds of writing; the seeds are none."""
+        """Return the number of rounds of writing, without that of the seeds."""
         return {"round": max(0, len(state.get("rounds", [])) - 1)}
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return what each round kept."""
+        """Return the figures of each round."""
         rows: list[Sequence[Any]] = []
         unread = 0
         for episode in episodes:

@@ -1,4 +1,4 @@
-"""One pool to be filled, and what a user chooses for it."""
+"""Options of a pool, and its scenario."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dialoom.graphs.recipe import RecipeOptions
 from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolKind
 
 PAPER_SIZES = {"profile": 330, "personality": 71}
-"""The sizes with which the paper's pools ended (ALOE, section 2.1)."""
+"""The final sizes of the paper's pools (ALOE, section 2.1)."""
 
 
 class PoolOptions(RecipeOptions):
@@ -37,12 +37,12 @@ class PoolOptions(RecipeOptions):
 
     @property
     def size(self) -> int:
-        """The size at which to stop."""
+        """The target size."""
         return self.target or PAPER_SIZES[self.kind]
 
 
 class PoolScenario(EmbeddedScenario):
-    """All that filling a pool needs; the seeds are part of it, so that a run never reads their file again."""
+    """A pool with everything that filling it needs, including the seeds, so that a run never reads their file again."""
 
     kind: PoolKind
     target: int
@@ -62,9 +62,9 @@ class PoolScenario(EmbeddedScenario):
 
     @property
     def label(self) -> str:
-        """What is written, and how many at most."""
+        """The kind of texts and the target size."""
         return f"{self.target} {PLURALS[self.kind]}"
 
     def facets(self) -> dict[str, Any]:
-        """Return everything but the seeds, of which only the number is told."""
+        """Return all fields; of the seeds only their number."""
         return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}

@@ -1,4 +1,4 @@
-"""PrefEval: whether an assistant still follows a preference after much unrelated talk (see `docs/prefeval.md`)."""
+"""PrefEval: a benchmark of following a preference after much unrelated talk (see `docs/prefeval.md`)."""
 
 from .recipe import PrefEval
 from .scenario import PrefEvalScenario

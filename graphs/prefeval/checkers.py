@@ -1,7 +1,7 @@
-"""The four checkers of a free answer, each a call of its own, and what they come to. PrefEval, section 3.3.
+"""The four checkers of a free answer, one call each, and the error type that follows. PrefEval, section 3.3.
 
-They see no conversation, and the preference always as the explicit sentence. What acknowledges has quoted is kept as
-its explanation, which hallucinates is then asked about.
+They see no conversation, and always the explicit sentence of the preference. The quote of `acknowledges` is kept as
+its explanation; `hallucinates` is then asked about it.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .scenario import PrefEvalScenario
 CHECKERS = ("violates", "acknowledges", "hallucinates", "helpful")
 CORRECT = "correct"
 RIGHT = "right"
-"""What the checkers' words come to together: an answer without an error."""
+"""The metric that the checkers' verdicts lead to: an answer without an error."""
 ASSISTANT = "assistant"
 
 UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL = "unaware", "hallucination", "inconsistency", "unhelpful"
 ERROR_TYPES = (UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL)
 WRONG = "wrong"
-"""The error of a choice among options."""
+"""The error of a wrong choice among options."""
 UNPARSED = "unparsed"
-"""A checker's word could not be had: no success, and no error of a known type."""
+"""A checker's verdict is missing: the answer counts as no success, and has no known error type."""
 UNJUDGED = "unjudged"
-"""Nobody was asked."""
+"""No checker was asked."""
 
 _IS_READ = "acknowledges is defined and (acknowledges == 0 or hallucinates is defined)"
 WHERE = {
@@ -44,7 +44,7 @@ WHERE = {
     UNPARSED: "judgements and (helpful is undefined or violates is undefined or acknowledges is undefined "
     "or acknowledges == 1 and hallucinates is undefined)",
 }
-"""What `error_type` comes to, as expressions over an item with a free answer."""
+"""The results of `error_type`, as expressions over an item with a free answer."""
 
 SEEN: Mapping[str, tuple[str, ...]] = {
     "violates": ("preference", "question", "answer"),
@@ -53,7 +53,7 @@ SEEN: Mapping[str, tuple[str, ...]] = {
     "helpful": ("question", "answer"),
     RIGHT: ("preference", "question", "answer"),
 }
-"""What each checker is shown, and people who say whether an answer is right."""
+"""The inputs of each checker, and of annotators who decide whether an answer is right."""
 
 
 class YesNo(BaseModel):
@@ -95,13 +95,13 @@ REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": Y
 
 
 def quote_of(judgements: Iterable[Judgement]) -> str:
-    """Return what acknowledges has quoted; an empty text if it has quoted nothing."""
+    """Return the quote of `acknowledges`, or an empty text without one."""
     said = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
     return next(said, "")
 
 
 def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
-    """Return what a checker is shown of an item, by name."""
+    """Return a checker's inputs about an item, by name."""
     details = outcome.details
     shown = {name: details[name] for name in ("preference", "question", "answer")}
     shown["quote"] = quote_of(outcome.judgements)
@@ -109,22 +109,22 @@ def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
 
 
 def lines_seen(metric: str, outcome: Outcome) -> list[Line]:
-    """Return the same as lines, for people who judge the same thing."""
+    """Return a checker's inputs as lines, for annotators of the same item."""
     return [Line(role=name, content=text) for name, text in seen_by(metric, outcome).items()]
 
 
 def error_type(
     violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None
 ) -> str | None:
-    """Return the error of an answer; `None` if it is right.
+    """Return the error type of an answer; `None` if it is right.
 
-    An answer that does not help is `unhelpful` whatever else it does: the paper's table leaves out those that violate
-    as well, which would then be no error, while the released scripts count them so.
+    An answer that does not help is `unhelpful` regardless of the rest: in the paper's table, an unhelpful answer that
+    also violates would have no error, while the released scripts count it as here.
 
     Args:
-        violates: Whether it goes against the preference; `None`, as for all others, if that could not be had.
-        acknowledges: Whether it names a preference.
-        hallucinates: Whether it names another one; looked at only if it names one.
+        violates: Whether it contradicts the preference; `None`, here and below, if the verdict is missing.
+        acknowledges: Whether it mentions a preference.
+        hallucinates: Whether it mentions another one; used only if it mentions one.
         helpful: Whether it helps.
     """
     if violates is None or acknowledges is None or helpful is None or (acknowledges and hallucinates is None):
@@ -139,7 +139,7 @@ def error_type(
 
 
 def error_of(judgements: Iterable[Judgement]) -> str | None:
-    """Return the error of an item: as `error_type`, or `wrong` for a choice; `None` if it is right."""
+    """Return the error of an item: that of `error_type`, or `wrong` for a choice; `None` if it is right."""
     found = {each.metric: None if each.score is None else bool(each.score) for each in judgements}
     if CORRECT in found:
         is_correct = found[CORRECT]
@@ -150,13 +150,13 @@ def error_of(judgements: Iterable[Judgement]) -> str | None:
 
 
 def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
-    """Yield what a checker is shown of a free answer; there is nothing to judge in an empty one."""
+    """Yield a checker's inputs about a free answer; an empty answer has nothing to judge."""
     seen = seen_by(metric, outcome)
     yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
 
 
 def _choice(item: Conversation) -> tuple[bool, str] | None:
-    """Return whether the right option was chosen; `None` of a free answer."""
+    """Return whether the right option was chosen, with an explanation; `None` for a free answer."""
     if item.scenario.task != "classification":
         return None
     letter, right = item.outcome.details["choice"], item.outcome.details["correct"]
@@ -165,7 +165,7 @@ def _choice(item: Conversation) -> tuple[bool, str] | None:
 
 
 def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
-    """Return whether there is a free answer; for hallucinates, whether it names a preference."""
+    """Return whether there is a free answer; for `hallucinates`, whether it mentions a preference."""
     return bool(quote_of(outcome.judgements)) if metric == "hallucinates" else scenario.task == "generation"
 
 

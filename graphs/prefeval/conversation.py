@@ -1,4 +1,4 @@
-"""What precedes the question: the preference in its form, other preferences, and unrelated turns around them."""
+"""The conversation before the question: the preference in its form, other preferences, and unrelated turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scenario import PrefEvalScenario
 
 LINES_PER_TURN = 2
 FOLDED = "distractors"
-"""Who speaks the line that stands for a stretch of unrelated turns."""
+"""The role of the line that stands for a stretch of unrelated turns."""
 
 Replies = Mapping[str, str]
 """The model's own replies to explicit preferences, by the preference's sentence."""
@@ -32,7 +32,7 @@ def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> 
 
 
 def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
-    """Return where in `preceding` the item's own preference is told."""
+    """Return the range of lines in `preceding` that state the item's own preference."""
     start = 0
     for part in _parts(scenario, position):
         end = start + len(_lines(scenario, part, replies))
@@ -45,7 +45,7 @@ def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) ->
 def folded(
     scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
 ) -> Iterator[Line]:
-    """Yield the same with a single line for each stretch of unrelated turns, and why own replies broke off that did."""
+    """Yield the conversation with one line per stretch of unrelated turns, and own replies' finish reasons."""
     for part in _parts(scenario, position):
         if isinstance(part, range):
             turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
@@ -55,7 +55,7 @@ def folded(
 
 
 def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
-    """Return a preference in its form: its fixed talk, or the sentence and the model's own reply, once there is one."""
+    """Return a preference in its form: its fixed talk, or the sentence and the model's own reply, if it exists yet."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
@@ -65,7 +65,7 @@ def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] =
 
 
 def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
-    """Return the sentences to which the model gives a reply of its own."""
+    """Return the sentences that the model itself replies to."""
     return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
 
 
@@ -75,10 +75,10 @@ def utterances(lines: list[Line]) -> list[Utterance]:
 
 
 def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
-    """Yield preferences and stretches of unrelated turns in their order; of equal places the first named comes first.
+    """Yield preferences and stretches of unrelated turns in order; at equal positions, the own preference comes first.
 
     Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
-    the start, so that the item's own is the later and valid one.
+    the start and comes first, so that the item's own is the later, valid one.
     """
     n, extras = scenario.turns, scenario.extras
     own = (round(position * n), scenario.pair)

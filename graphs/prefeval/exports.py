@@ -1,4 +1,4 @@
-"""PrefEval formats: the release's own folders of results, and a training set of answers that keep preferences."""
+"""PrefEval formats: the release's own result files, and a training set of answers that follow preferences."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .options import Method
 from .scenario import PrefEvalScenario
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
-"""The names of a file's folders and its own, and one of the rows in it."""
+"""A file's path as folder names and its name, and one of its rows."""
 
 ROOT = "benchmark_results"
 LEFT_OUT = (ROOT, "left_out.json")
-"""What the files of verdicts lack: its rows say which answers, and why."""
+"""The file that lists the answers missing from the files of verdicts, with the reasons."""
 
 _FORMS: Mapping[Form, tuple[str, ...]] = {
     "explicit": ("explicit",),
@@ -45,9 +45,10 @@ _METHODS: Mapping[Method, str] = {
 def release_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[Named]:
-    """Yield rows of the files that the release's scripts read: each answer, and once more with what the checkers said.
+    """Yield rows of the files that the release's scripts read: each answer, and again with its verdicts.
 
-    The scripts want every row of a file of verdicts judged, so an answer without all of them is only in the first file.
+    The scripts require verdicts in every row of a file of verdicts, so an answer without all of them is only in the
+    first file.
     """
     if episode.state != "done":
         return
@@ -68,7 +69,7 @@ def release_rows(
 def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
     """Return the folders of a method and a topic, and the file's name.
 
-    The release has no files of what stands elsewhere than at the start, nor in company: their folders say so.
+    The release has no files for other positions than the start or for further preferences: the folder's name adds them.
     """
     task = _METHODS[scenario.method].format(k=scenario.retrieved)
     if scenario.extras and not scenario.arm:
@@ -112,7 +113,7 @@ def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, 
 
 
 def _analysis(episode: Episode) -> dict[str, Any]:
-    """Return the checkers' words; one that was not asked, as nothing was quoted, says no."""
+    """Return the checkers' verdicts; a checker that was not asked, as nothing was quoted, says no."""
     found = {each.metric: each for each in episode.outcome.judgements}
 
     def word(metric: str) -> str:
@@ -130,7 +131,7 @@ def _analysis(episode: Episode) -> dict[str, Any]:
 def item_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield an item as a row for tables of one's own: its setting and texts, each verdict, and what they come to."""
+    """Yield an item as a row for the user's own tables: its setting and texts, each verdict, and the error type."""
     if episode.state != "done":
         return
     details, judgements = episode.outcome.details, episode.outcome.judgements
@@ -155,7 +156,7 @@ def item_rows(
 
 
 class TrainingOptions(ExportOptions):
-    """How answers become a training set."""
+    """Options of the training set made of answers."""
 
     between: FilledAxis[FromZero] = Field(
         (0, 5, 10), description="Unrelated turns between preference and question, a row for each. Repeatable."
@@ -194,9 +195,9 @@ def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
 def training_rows(
     episode: Episode, scenario: PrefEvalScenario, prompts: PromptLibrary, _: Any, *, options: TrainingOptions
 ) -> Iterator[dict[str, Any]]:
-    """Yield TRL's prompt and completion: an answer given with a reminder, to be learnt without one and its limit.
+    """Yield TRL's prompt and completion: answers given with a reminder, to be learnt without it and its word limit.
 
-    It is asked for right after an explicit preference, and learnt after unrelated turns as well. The paper, 3.7.
+    The answers follow an explicit preference directly; the rows also put unrelated turns between them. The paper, 3.7.
     """
     between = options.turns()
     pair, details = scenario.pair, episode.outcome.details

@@ -1,7 +1,7 @@
 """The state and the nodes of an item: replies to preferences, retrieval, the answer by its method, and the choice.
 
-Section 2.3 and 4 of the paper. What goes to the model is built anew at each call from the scenario and the replies, so
-a long conversation is in no checkpoint.
+Sections 2.3 and 4 of the paper. The model's prompt is rendered at each call from the scenario and the replies, so
+no checkpoint holds a long conversation.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _LONE_LETTER = re.compile(r"[\s(\[*_'\"]*([A-D])[\s)\].:*_'\"]*")
 
 
 class ItemState(TypedDict, total=False):
-    """What is checkpointed.
+    """The state that is checkpointed.
 
     Attributes:
-        task: As the scenario has it, for the edges.
-        method: Likewise.
-        position: Where the preference stands: at first as the scenario has it.
+        task: The scenario's task, for the edges.
+        method: The scenario's method, for the edges.
+        position: The preference's position, initially that of the scenario.
         replies: The model's own replies to explicit preferences, by the preference's sentence.
-        replies_broken_off: Why some of them are not all that was to be said, in the provider's word.
-        retrieved: The places, in the conversation before the question, of the messages that rag has found.
+        replies_broken_off: The provider's finish reasons of the replies that were cut off.
+        retrieved: The indices, in the conversation before the question, of the messages that rag retrieved.
         question_sent: The last user message, as it was sent.
-        first: The first answer of a self-critic.
-        critique: Its critique.
-        answer: The answer that counts; empty if the model gave none.
-        broken_off: Why it is not all that was to be said, in the provider's word, if so.
-        judgements: As plain values.
+        first: The first answer of self-critic.
+        critique: The critique of self-critic.
+        answer: The final answer; empty if the model gave none.
+        broken_off: The provider's finish reason, if the answer was cut off.
+        judgements: The judgements as plain values.
     """
 
     task: Task
@@ -63,12 +63,12 @@ class ItemState(TypedDict, total=False):
 
 
 async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
-    """Ask for the model's own replies to explicit preferences: of one model, the same in all items."""
+    """Request the model's own replies to explicit preferences; a model's replies are the same in all items."""
     broken_off: dict[str, str] = {}
 
     async def to(preference: str) -> str:
         said = str(await scene.ask_common("prefeval/reply", history=[{"speaker": "user", "content": preference}]))
-        if scene.finish_reason is not None:  # this reply's: nothing is awaited since it was heard
+        if scene.finish_reason is not None:  # that of this reply: nothing was awaited since
             broken_off[preference] = scene.finish_reason
         return said
 
@@ -81,9 +81,9 @@ async def reply(state: ItemState, scene: Scene) -> Update:  # noqa: ARG001
 
 
 async def retrieve(state: ItemState, scene: Scene) -> Update:
-    """Find the messages most like the question by the cosine of embeddings.
+    """Retrieve the messages most similar to the question by cosine of embeddings.
 
-    The unit is a message, not an exchange as the paper has it: so the release does.
+    The unit is a message, as in the release, not an exchange, as in the paper.
     """
     scenario: PrefEvalScenario = scene.scenario
     lines = preceding(scenario, state["replies"], state["position"])
@@ -100,25 +100,25 @@ async def retrieve(state: ItemState, scene: Scene) -> Update:
 
 
 async def answer(state: ItemState, scene: Scene) -> Update:
-    """Ask for the answer, or what a self-critic says first."""
+    """Request the answer, or the first answer of self-critic."""
     prompt = PROMPTS[state["method"]]
     inputs = _inputs(state, scene)
     if state["method"] == "rag":
         inputs["retrieved"] = [inputs["history"][place] for place in state["retrieved"]]
     sent = scene.rendered(prompt, **{**inputs, "history": []})[-1]["content"]
     said = await _said(scene, prompt, inputs)
-    # Without a first answer there is nothing to criticise.
+    # Self-critic without a first answer has nothing to criticise.
     is_last = state["method"] != "self-critic" or not said
     return {"question_sent": sent, **(_answered(said, scene) if is_last else {"first": said})}
 
 
 async def criticise(state: ItemState, scene: Scene) -> Update:
-    """Ask for what a self-critic says of its first answer."""
+    """Request the critique of the first answer."""
     return {"critique": await _said(scene, "prefeval/critique", _second_inputs(state, scene))}
 
 
 async def revise(state: ItemState, scene: Scene) -> Update:
-    """Ask for the answer after the critique; none, if there was no critique."""
+    """Request the answer after the critique; the answer is empty without a critique."""
     if not state["critique"]:
         return {"answer": ""}
     inputs = {**_second_inputs(state, scene), "critique": state["critique"]}
@@ -131,19 +131,19 @@ def _answered(answer: str, scene: Scene) -> Update:
 
 
 def chosen(answer: str) -> str | None:
-    """Return the letter of a choice, which must stand alone in its tag (or alone altogether); `None` without one."""
+    """Return the letter of a choice, alone in its tag or alone in the answer; `None` without one."""
     tagged = _TAGGED.search(answer)
     found = _LONE_LETTER.fullmatch(tagged[1] if tagged else answer)
     return found[1] if found else None
 
 
 def shown_options(scenario: PrefEvalScenario) -> list[str]:
-    """Return the options in the order in which they are shown; none if the answer is free."""
+    """Return the options in the order shown; none for a free answer."""
     return [scenario.pair.options[place] for place in scenario.order]
 
 
 def is_hit(scenario: PrefEvalScenario, state: ItemState) -> bool:
-    """Return whether retrieval found a message of the user's that tells the preference."""
+    """Return whether a retrieved message is one in which the user states the preference."""
     own = own_places(scenario, state["replies"], state["position"])
     return any(place in own and (place - own.start) % 2 == 0 for place in state["retrieved"])
 
@@ -164,12 +164,12 @@ def _inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
 
 
 def _second_inputs(state: ItemState, scene: Scene) -> dict[str, Any]:
-    """Return what a self-critic is shown besides; the letter apart, as a tag in what was said would be no tag."""
+    """Return the inputs of self-critic's later prompts; the letter is separate, as tags in messages are escaped."""
     return {**_inputs(state, scene), "first": state["first"], "choice": chosen(state["first"]) or ""}
 
 
 async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
-    """Return what the assistant says; nothing, if it twice said nothing: its result, and no failure of the run."""
+    """Return the assistant's reply, or an empty text if it was empty twice, which is a result and no failure."""
     try:
         return str(await scene.ask(prompt, **inputs))
     except UnparsedReplyError:

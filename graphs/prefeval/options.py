@@ -1,4 +1,4 @@
-"""What a user chooses for a PrefEval run: one axis each for what a table may vary."""
+"""Options of a PrefEval run; each variable of a table is an axis of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARMS: tuple[Arm, ...] = ("alone", "agreeing", "conflicting")
 
 
 class PrefEvalOptions(RecipeOptions):
-    """The options of the recipe `prefeval`; what can be repeated is an axis of the table."""
+    """The options of the recipe `prefeval`; repeatable ones are axes of the table."""
 
     pairs: AbsolutePath | None = Field(
         None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
@@ -76,9 +76,9 @@ class PrefEvalOptions(RecipeOptions):
         return self
 
     def source(self) -> PreferencePairs:
-        """Return the pairs to draw from."""
+        """Return the source of the pairs."""
         return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
 
     def positions(self) -> tuple[float, ...]:
-        """Return where the preference stands: at the start, or in the middle where another comes before it."""
+        """Return the preference's positions: by default the start, or the middle in the conflict setting."""
         return self.position or ((0.5,) if self.conflict else (0.0,))

@@ -1,4 +1,4 @@
-"""The items of a run, one after another, as there may be many: each pair along the axes, with its unrelated turns."""
+"""The items of a run, generated lazily: each pair along the axes, with its unrelated turns."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _USUAL_TURNS = 8
 
 
 class _Company(NamedTuple):
-    """The other preferences of an item, and the arm of the conflict setting that this makes it."""
+    """The other preferences of an item, and the arm of the conflict setting, if any."""
 
     extras: tuple[PreferencePair, ...] = ()
     arm: Arm = ""
 
 
 def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]) -> Iterator[PrefEvalScenario]:
-    """Yield items by topic and pair, and for each pair by form, task, other preferences, place, length and method.
+    """Yield items by topic and pair, and for each pair by form, task, other preferences, position, length and method.
 
     Raises:
         RecipeError: If an option's value is wrong.
-        DataError: If a source file is.
+        DataError: If a source file is wrong.
     """
     plan = _Plan(options, draw)
     note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {COUNTER}")
@@ -87,7 +87,7 @@ class _Plan:
                     )
 
     def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
-        """Yield turns and tokens; also the tokens asked for, where the length is given so."""
+        """Yield turns and tokens; and the token limit if the length is given in tokens."""
         told = sum(map(_told_tokens, (pair, *company.extras)))
         for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
             yield {"turns": turns, "tokens": told + self._pool.tokens(turns)}
@@ -104,7 +104,7 @@ class _Plan:
                 yield {"method": method}
 
     def _order(self, pair: PreferencePair) -> tuple[int, ...]:
-        """Return the order of the options: of a pair always the same, whatever form, method and length."""
+        """Return the order of the options, the same for all items of a pair."""
         return tuple(self._stream(pair, "options").sample(range(len(pair.options)), len(pair.options)))
 
     def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
@@ -116,12 +116,12 @@ class _Plan:
             yield _Company(self._others.drawn(pair, count, self._stream(pair, "extras"), "extra"))
 
     def _stream(self, pair: PreferencePair, purpose: str) -> random.Random:
-        """Return a stream of the pair's own: what is drawn for it does not depend on what else is planned."""
+        """Return a random stream of the pair's own, so that its draws are independent of other pairs."""
         return stream(self._seed, pair.id, purpose)
 
 
 class _Others:
-    """Explicit preferences besides an item's own."""
+    """Explicit preferences other than an item's own."""
 
     def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
         needed = options.conflict or any(options.extra)
@@ -130,7 +130,7 @@ class _Others:
         self._source = source
 
     def drawn(self, pair: PreferencePair, count: int, draw: random.Random, setting: str) -> tuple[PreferencePair, ...]:
-        """Return so many of other topics. More of them begin with the same ones."""
+        """Return `count` preferences of other topics. A larger number begins with the same ones."""
         if not count:
             return ()
         others = [each for topic, pairs in self._by_topic.items() if topic != pair.topic for each in pairs]
@@ -144,7 +144,7 @@ class _Others:
         return tuple(draw.sample(distinct, len(distinct))[:count])
 
     def of_arm(self, arm: Arm, pair: PreferencePair, draw: random.Random) -> tuple[PreferencePair, ...]:
-        """Return what comes before an item's preference in an arm of the conflict setting."""
+        """Return the preferences before an item's own in an arm of the conflict setting."""
         if arm == "agreeing":
             return self.drawn(pair, 1, draw, "conflict")
         if arm == "conflicting":
@@ -157,7 +157,7 @@ class _Others:
 
 
 def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
-    """Return the pair without what its task does not use, so that equal items have equal ids."""
+    """Return the pair without fields that its task does not use, so that equal items have equal ids."""
     unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
     return pair.model_copy(update=unused)
 
@@ -169,7 +169,7 @@ def _told_only(pair: PreferencePair) -> PreferencePair:
 
 
 def _told_tokens(pair: PreferencePair) -> int:
-    """Return the tokens of what tells a preference, without the model's own reply, which is not known yet."""
+    """Return the tokens of a preference's statement, without the model's own reply, which is not known yet."""
     texts: Sequence[str] = [line.content for line in pair.talk] or [pair.preference]
     return sum(map(tokens, texts))
 
@@ -194,10 +194,10 @@ class Distractors:
         self.first = cache(self._first)
 
     def check(self, turns: int) -> None:
-        """Refuse more turns than there are.
+        """Raise an error if the pool has fewer turns.
 
         Raises:
-            RecipeError: With how many there are.
+            RecipeError: With the number of turns in the pool.
         """
         if turns > self._most:
             raise RecipeError(
@@ -206,15 +206,15 @@ class Distractors:
             )
 
     def fitting(self, most: int, taken: int, what: str) -> int:
-        """Return the most turns that leave room.
+        """Return the largest number of turns that fits.
 
         Args:
-            most: The tokens that there is room for.
-            taken: The tokens that something else takes.
-            what: What takes them, for messages.
+            most: The token limit.
+            taken: The tokens of other content.
+            what: A description of that content, for messages.
 
         Raises:
-            RecipeError: If that takes more than there is room for, or the pool has too few turns to fill it.
+            RecipeError: If that content exceeds the limit, or the pool has too few turns to reach it.
         """
         if taken > most:
             raise RecipeError(f"tokens {most:,}: the preference of {what} alone takes {taken:,}", setting="tokens")
@@ -228,7 +228,7 @@ class Distractors:
         return turns
 
     def tokens(self, turns: int) -> int:
-        """Return the tokens of the first turns."""
+        """Return the number of tokens of the first turns."""
         return self._tokens[turns]
 
     def _first(self, turns: int) -> Shared[tuple[Line, ...]]:

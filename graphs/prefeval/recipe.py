@@ -1,4 +1,4 @@
-"""The PrefEval recipe: items from pairs, the graph of an item with its checkers, and what comes out."""
+"""The PrefEval recipe: items from pairs, the graph of an item with its checkers, and its outcomes."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
     evaluated = "assistant"
 
     def embeds(self, options: PrefEvalOptions) -> bool:
-        """Return whether any item is asked with rag."""
+        """Return whether any item uses rag."""
         return "rag" in options.method
 
     def judges_used(self, options: PrefEvalOptions) -> Sequence[Judge]:
-        """Return the checkers where free answers are judged."""
+        """Return the checkers, if there are free answers."""
         return super().judges_used(options) if "generation" in options.task else ()
 
     def scenarios(
@@ -76,8 +76,8 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
         return items(options, draw, note)
 
     def graph(self, options: PrefEvalOptions) -> Graph:
-        """Return replies to preferences, what the method has (retrieval, answer, critique, revision), the checkers."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        """Return the graph: replies to preferences, the method's nodes, the checkers."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(ItemState, context_schema=Stage)
         for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):
@@ -106,7 +106,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
         return builder
 
     def initial(self, scenario: PrefEvalScenario) -> dict[str, Any]:
-        """Return the state in which nothing is said yet."""
+        """Return the state before the first request."""
         return {
             "task": scenario.task,
             "method": scenario.method,
@@ -116,7 +116,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
         }
 
     def outcome(self, scenario: PrefEvalScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return what was said, without the unrelated turns, and the checkers' words."""
+        """Return the messages without the unrelated turns, and the checkers' judgements."""
         answered = "chosen" if scenario.task == "classification" else "answered"
         judgements = [Judgement.model_validate(value) for value in state.get("judgements", [])]
         return Outcome(
@@ -128,23 +128,23 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how many judgements are made."""
+        """Return the number of judgements."""
         return {"judgement": len(state.get("judgements", []))}
 
     def compared(self, runs: Runs) -> list[Table]:
-        """Return accuracy by length and topic, errors and the rest: the paper's tables 2 and 4-13."""
+        """Return accuracy by length and topic, errors and the other tables: the paper's tables 2 and 4-13."""
         return report.compared(runs)
 
     def charts(self, runs: Runs) -> list[Chart]:
-        """Return the paper's figures 3-13 and 23-25, as far as there is something to draw."""
+        """Return the paper's figures 3-13 and 23-25 that have data."""
         return report.charts(runs)
 
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
-        """Return what the checker was shown."""
+        """Return the checker's inputs."""
         return checkers.lines_seen(judgement.metric, outcome)
 
     def concluded(self, outcome: Outcome) -> Iterator[Judgement]:
-        """Yield whether a free answer is right by its checkers' words."""
+        """Yield a judgement of whether a free answer is right, derived from the checkers' verdicts."""
         if any(judgement.metric in CHECKERS for judgement in outcome.judgements):
             error = error_of(outcome.judgements)
             if error == UNPARSED:
@@ -155,7 +155,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
     def talks(self, scenario: PrefEvalScenario, outcome: Outcome) -> Iterator[Talk]:
         """Yield the model's own replies to preferences, and the answer after its bare question.
 
-        All else before the answer is data, and the words around the question are the method's.
+        The rest of the conversation is data, and the text around the question belongs to the method.
         """
         facts = self.facts(scenario)
         own = list(_own_exchanges(outcome))
@@ -168,7 +168,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
     def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return nothing: a checker that is not shown the preference must not learn it here, nor must people."""
+        """Return nothing: neither a checker without the preference nor annotators may learn it here."""
         return {}
 
 
@@ -191,7 +191,7 @@ def _own_exchanges(outcome: Outcome) -> Iterator[list[Said]]:
 
 
 def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what exports build the whole conversation of, together with the scenario."""
+    """Return the data from which exports rebuild the conversation, together with the scenario."""
     kept = {name: state[name] for name in ("position", "replies", "first", "critique") if state.get(name) is not None}
     details = {
         "preference": scenario.pair.preference,
@@ -205,7 +205,7 @@ def _details(scenario: PrefEvalScenario, state: Mapping[str, Any]) -> dict[str, 
     if scenario.task == "classification":
         details |= {
             "options": nodes.shown_options(scenario),
-            "correct": nodes.LETTERS[scenario.order.index(0)],  # the option that is stored first
+            "correct": nodes.LETTERS[scenario.order.index(0)],  # the first stored option is the right one
             "choice": nodes.chosen(details["answer"]),
             "first_choice": nodes.chosen(state.get("first", "")),
         }

@@ -11,14 +11,14 @@ from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WHERE, WRONG
 from .results import OWN_TURNS, BothTasks, ItemResults, Setting, along, grouped, pearson, varying
 
 Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
-"""What the columns of a table show of the settings of a row, by their names."""
+"""The columns of a table: functions of a row's settings, by name."""
 Place = Callable[[Setting], float]
 
 PIE_TURNS = 10
-"""The length at which the paper shows the shares of errors."""
+"""The length for which the paper shows the shares of errors."""
 _DONE = "state == 'done'"
 _TOLD = ("model", "method")
-"""What a row tells even where all rows have the same."""
+"""Axes that a row shows even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
 """The facets of settings that `is_plain`."""
 _ACCURACY = (
@@ -47,7 +47,7 @@ _RESAMPLED = "95 % bootstrap intervals; pairs are resampled within each topic."
 
 
 def compared(runs: Runs) -> list[Table]:
-    """Return all tables that there is something for, in one pass over the items of each run."""
+    """Return all tables that have rows, in one pass over the items of each run."""
     results = ItemResults(runs)
     one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]
     over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
@@ -82,7 +82,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
-    """Return settings that differ in an axis alone or, if there are none, those with more than the usual of it."""
+    """Return settings that differ only in an axis or, without any, those with more than its usual value."""
     if not results.total(*settings).n:
         return []
     return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
@@ -97,16 +97,16 @@ def _table(
     notes: Sequence[str] = (),
     held: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table with a row for each group of settings: its values of the axes, and the figures.
+    """Return a table with a row for each group of settings: the axes' values, and the figures.
 
     Args:
         name: The table's name.
         title: Its title.
         groups: The settings of each row.
-        axes: What the first columns tell.
-        figures: The other columns.
+        axes: The axes shown in the first columns.
+        figures: The functions of the other columns.
         notes: Its notes.
-        held: The facets, with their values, that are the same in all of it.
+        held: The facets that are constant in the table, with their values.
     """
     rows: list[Sequence[Cell]] = [
         [*map(group[0].told, axes), *(figure(group) for figure in figures.values())] for group in groups
@@ -116,7 +116,7 @@ def _table(
     facets: dict[str, FacetColumn | None] = {"model": None}
     for axis in set(table.columns) & set(Setting._fields):
         told = {setting.told(axis): facet for setting in settings if (facet := setting.facet(axis))}
-        if len(names := {facet for facet, _ in told.values()}) == 1:  # a length may be of turns or of tokens
+        if len(names := {facet for facet, _ in told.values()}) == 1:  # lengths may mix turns and tokens
             facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in told.items()})
     table.facets, table.chosen = facets, dict.fromkeys(table.columns, held or {})
     return table
@@ -131,7 +131,7 @@ def _across(
     notes: Sequence[str] = (),
     held: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table of averages: an axis in its columns, all others in its rows; some facets are held in all of it."""
+    """Return a table of averages with one axis as columns and all others as rows; `held` facets are constant."""
 
     def at(group: Sequence[Setting], value: object) -> Cell:
         return next((results.average(each) for each in group if getattr(each, axis) == value), None)
@@ -188,7 +188,7 @@ def _retrieval(results: ItemResults) -> Table:
 
 
 def _counts(results: ItemResults, keys: Mapping[str, str]) -> Figures:
-    """Return figures that are counts of items, by their columns."""
+    """Return the columns that count items."""
 
     def count(row: Sequence[Setting], key: str) -> Cell:
         return results.total(*row)[key]
@@ -243,14 +243,14 @@ def _items(results: ItemResults) -> Table:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Return all charts that there is something for, in one pass over the items of each run."""
+    """Return all charts that have data, in one pass over the items of each run."""
     results = ItemResults(runs)
     made = (_lengths, _methods, _forms, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
     return [chart for chart_of in made for chart in chart_of(results)]
 
 
 def _lengths(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 3 and 10: zero-shot over turns and over tokens, a line for each model."""
+    """Yield figures 3 and 10: zero-shot over turns and over tokens, one line per model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
     for suffix, told, panel in _panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
@@ -261,7 +261,7 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
 
 
 def _methods(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6: over turns, a line for each method."""
+    """Yield figures 4 and 6: accuracy over turns, one line per method."""
     for suffix, told, panel in _panels(_by_turns(results), ("model", "task", "form")):
         if len({(setting.method, setting.retrieved) for setting in panel}) > 1:
             name, title = f"methods{suffix}", f"Accuracy by method{told}"
@@ -269,7 +269,7 @@ def _methods(results: ItemResults) -> Iterable[Chart]:
 
 
 def _forms(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 5: over turns, a line for each form, with the reminder."""
+    """Yield figure 5: accuracy with the reminder over turns, one line per form."""
     settings = [setting for setting in _by_turns(results) if setting.method == "reminder"]
     for suffix, told, panel in _panels(settings, ("model", "task")):
         if len({setting.form for setting in panel}) > 1:
@@ -278,7 +278,7 @@ def _forms(results: ItemResults) -> Iterable[Chart]:
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 7: what share of the answers has which error, by method."""
+    """Yield figure 7: the shares of errors among answers, by method."""
     settings = _free(results)
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
     for suffix, told, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
@@ -305,12 +305,12 @@ def _numbers(results: ItemResults) -> Iterable[Chart]:
 
 
 def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
-    """Return a series for each kind of error; of what is unparsed, only if there is any."""
+    """Return a series for each kind of error; for unparsed ones only if there are any."""
     return [Series(kind, x, y) for kind, y in values.items() if kind != UNPARSED or any(y)]
 
 
 def _preferences(results: ItemResults) -> Iterable[Chart]:
-    """Return figures 8 and 24: over the number of preferences."""
+    """Return figures 8 and 24: accuracy over the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     title = "Accuracy by the number of preferences"
     return _over(results, settings, "preferences", lambda each: each.preferences, "preferences", title, "preferences")
@@ -328,7 +328,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
 
 
 def _positions(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 23: over the turn in which the preference stands, after a share of the unrelated ones."""
+    """Return figure 23: accuracy over the turn that states the preference."""
     settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
 
     def own_turn(setting: Setting) -> float:
@@ -339,7 +339,7 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
 
 
 def _scatter(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 11: both tasks' accuracy, a point for each cell."""
+    """Yield figure 11: accuracy in both tasks, one point per cell."""
     for cells in results.both_tasks():
         if (r := pearson(cells)) is None:
             continue
@@ -357,7 +357,7 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
 
 
 def _retrieved(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 12: over the number of messages retrieved, with how often the preference is among them."""
+    """Return figure 12: accuracy and hit rate over the number of retrieved messages."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
     chart = _chart("retrieval", "Accuracy by how much is retrieved", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
@@ -371,7 +371,7 @@ def _retrieved(results: ItemResults) -> Iterable[Chart]:
 
 
 def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
-    """Yield the settings of each value of these axes, with what tells them in a name and in a title, if they vary."""
+    """Yield the settings for each value of these axes, with a suffix for names and for titles, if they vary."""
     told = [axis for axis in varying(settings) if axis in axes]
     for panel in grouped(settings, by=axes):
         parts = [*filter(None, map(panel[0].told, told))]
@@ -379,7 +379,7 @@ def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[
 
 
 def _groups(settings: Sequence[Setting], axis: str) -> Iterable[tuple[list[Setting], str]]:
-    """Yield settings that differ in an axis alone, with a label that tells them from the others."""
+    """Yield groups of settings that differ only in an axis, with a label for each group."""
     axes = varying(settings, but=(axis,))
     for group in grouped(settings, but=(axis,)):
         yield group, _named(group[0], axes)
@@ -392,14 +392,14 @@ def _named(setting: Setting, axes: Iterable[str]) -> str:
 def _over(
     results: ItemResults, settings: Sequence[Setting], axis: str, place: Place, name: str, title: str, x_label: str
 ) -> list[Chart]:
-    """Return a chart of accuracy over an axis, if a line of it has two points."""
+    """Return a chart of accuracy over an axis, if one of its lines has two points."""
     chart = _chart(name, title, x_label)
     chart.series = _lines(results, settings, axis, place)
     return _worth(chart)
 
 
 def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
-    """Return a line over an axis for each group that has an accuracy, if it has something to go along."""
+    """Return a line over an axis for each group with an accuracy and several values."""
     made = []
     for group, label in _groups(along(settings, axis), axis):
         ordered = sorted(group, key=place)
@@ -423,7 +423,7 @@ def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
 
 
 def _free(results: ItemResults) -> list[Setting]:
-    """Return the settings of free answers by turns that were judged."""
+    """Return the settings by turns whose free answers were judged."""
     return [each for each in _by_turns(results) if each.task == "generation" and results.total(each).n]
 
 

@@ -1,4 +1,4 @@
-"""What a report counts: right answers and errors by setting and topic, read from finished items one at a time."""
+"""The data of reports: right answers and errors by setting and topic, read from finished items one at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, error_of
 from .options import ARMS, METHODS, TASKS
 
 OWN_TURNS = 2
-"""Of an item's turns: the preference's and the question's. PrefEval counts them to a conversation's length."""
+"""The turns of the preference and of the question, which PrefEval counts in a conversation's length."""
 _TOO_LONG = "context"
-"""The fault of an item whose request was longer than its model reads."""
+"""The value of `at_fault` for an item whose request exceeded the model's context window."""
 _FEWEST_CELLS = 3
-"""Of a correlation: two points always lie on a line."""
+"""The fewest cells of a correlation: two points always lie on a line."""
 
 
 class Length(NamedTuple):
-    """How long a conversation is: in turns, or as many tokens as were asked for."""
+    """The length of a conversation: in turns, or as a limit in tokens."""
 
     unit: str
     amount: int
@@ -34,9 +34,10 @@ class Length(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What is varied but the topic: the cells of the tables.
+    """The variables of an item other than the topic; each setting is a cell of the tables.
 
-    `retrieved` is 0 where nothing is. In the conflict setting the arm says what else is told, and `preferences` is 1.
+    `retrieved` is 0 without retrieval. In the conflict setting, `arm` gives the other preference, and `preferences` is
+    1.
     """
 
     model: str
@@ -67,11 +68,11 @@ class Setting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether one preference stands at the start: what the tables by topic and length are about."""
+        """Return whether a single preference stands at the start, as in the tables by topic and length."""
         return not self.position and self.preferences == 1 and not self.arm
 
     def told(self, axis: str) -> str:
-        """Return the value of an axis in words; empty where the axis says nothing."""
+        """Return an axis' value in words; empty if it does not apply."""
         if axis == "retrieved":
             return f"k={self.retrieved}" if self.retrieved else ""
         if axis == "position":
@@ -81,7 +82,7 @@ class Setting(NamedTuple):
         return str(getattr(self, axis))
 
     def facet(self, axis: str) -> tuple[str, str] | None:
-        """Return the facet of items that an axis stands for, and its value; `None` of a model."""
+        """Return the facet of items that an axis corresponds to, and its value; `None` for the model."""
         if axis == "length":
             unit, amount = self.length
             return ("token_limit", str(amount)) if unit == "tokens" else ("turns", str(amount - OWN_TURNS))
@@ -89,19 +90,19 @@ class Setting(NamedTuple):
 
 
 def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
-    """Return the axes in which settings differ, without those of `but`, and in any case those of `always`."""
+    """Return the axes in which settings differ, without those of `but`, and always those of `always`."""
     out, named = set(but), set(always)
     axes = [axis for axis in Setting._fields if axis not in out]
     return [axis for axis in axes if axis in named or len({getattr(setting, axis) for setting in settings}) > 1]
 
 
 def along(settings: Sequence[Setting], axis: str) -> list[Setting]:
-    """Return those that differ from another one in an axis alone."""
+    """Return the settings that differ from another one only in an axis."""
     return [setting for group in grouped(settings, but=(axis,)) if len(group) > 1 for setting in group]
 
 
 def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[str] = ()) -> list[list[Setting]]:
-    """Return settings with the same value of each axis of `by`, or of all but `but`, together, in their order."""
+    """Group settings with equal values of the axes in `by`, or of all axes except `but`; the order is kept."""
     axes = list(by) or [axis for axis in Setting._fields if axis not in set(but)]
     groups: dict[tuple[object, ...], list[Setting]] = {}
     for setting in settings:
@@ -110,18 +111,18 @@ def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[s
 
 
 class Count(Counter[str]):
-    """Items of a setting: `items`, their `tokens`, `failed` (of these `too_long`), `done`, and of these `right`.
+    """Counts of a setting: `items`, their `tokens`, `failed` (of these `too_long`), `done`, and of these `right`.
 
     Also each kind of error, `empty` answers, choices with `no_letter`, items that `looked` for messages, and `hits`.
     """
 
     @property
     def n(self) -> int:
-        """The items that count: judged, or with a checker's word that could not be had."""
+        """The items that count: judged ones, including those with an unparsed verdict."""
         return self["done"] - self[UNJUDGED]
 
     def add(self, episode: Episode) -> None:
-        """Count one item."""
+        """Add one item."""
         details, is_done = episode.outcome.details, episode.state == "done"
         self.update(items=1, tokens=int(episode.facets["tokens"]), done=is_done, failed=not is_done)
         if not is_done:
@@ -134,7 +135,7 @@ class Count(Counter[str]):
 
 
 class BothTasks(NamedTuple):
-    """A setting's accuracy in both tasks, each the mean over topics."""
+    """A setting's accuracy in both tasks, each a mean over topics."""
 
     setting: Setting
     generation: float
@@ -142,7 +143,7 @@ class BothTasks(NamedTuple):
 
 
 class ItemResults:
-    """Everything that tables and charts show, in one pass over the items of each run."""
+    """The data of all tables and charts, from one pass over the items of each run."""
 
     def __init__(self, runs: Runs) -> None:
         self._counts: dict[Setting, dict[str, Count]] = defaultdict(lambda: defaultdict(Count))
@@ -164,12 +165,12 @@ class ItemResults:
         )
 
     def share(self, setting: Setting, topic: str) -> Estimate | None:
-        """Return a topic's accuracy; `None` if there is none."""
+        """Return a topic's accuracy; `None` without items."""
         count = self._of(setting, topic)
         return _judged(setting, count, share_of(count[RIGHT], count.n))
 
     def average(self, setting: Setting) -> Estimate | None:
-        """Return the unweighted mean of all topics' accuracy; `None` if one of them has none."""
+        """Return the unweighted mean of all topics' accuracy; `None` if a topic has none."""
         if setting not in self._averages:
             counts = [self._of(setting, topic) for topic in self.topics]
             average = mean_of_shares([(count[RIGHT], count.n) for count in counts])
@@ -177,12 +178,12 @@ class ItemResults:
         return self._averages[setting]
 
     def hit_rate(self, setting: Setting) -> Estimate | None:
-        """Return how often retrieval found the preference: the unweighted mean over topics."""
+        """Return the rate at which retrieval found the preference: the unweighted mean over topics."""
         counts = (self._of(setting, topic) for topic in self.topics)
         return mean_of_shares([(count["hits"], count["looked"]) for count in counts])
 
     def total(self, *settings: Setting) -> Count:
-        """Return the items of all topics of these settings."""
+        """Return the counts over all topics of these settings."""
         total = Count()
         for setting in settings:
             for count in self._counts.get(setting, {}).values():
@@ -195,16 +196,16 @@ class ItemResults:
         return total["tokens"] / total["items"]
 
     def some(self, wanted: Callable[[Setting], bool]) -> list[Setting]:
-        """Return the settings that are wanted; none if none of them has an accuracy."""
+        """Return the settings that match; none if none of them has an accuracy."""
         settings = [setting for setting in self.settings if wanted(setting)]
         return settings if self.total(*settings).n else []
 
     def values(self, axis: str, settings: Iterable[Setting]) -> list[Any]:
-        """Return the settings' values of an axis, in its order."""
+        """Return the settings' values of an axis, in order."""
         return sorted({getattr(setting, axis) for setting in settings}, key=lambda value: self._rank(axis, value))
 
     def both_tasks(self) -> list[list[BothTasks]]:
-        """Return the settings that have both tasks, those of each form together."""
+        """Return the settings that have both tasks, grouped by form."""
         found = {}
         for setting in self.settings:
             if setting.task == "generation":
@@ -217,14 +218,14 @@ class ItemResults:
         return self._counts.get(setting, {}).get(topic, Count())
 
     def _rank(self, axis: str, value: Any) -> Any:
-        """Return the place of a value: models as the runs were named, words as the options, numbers as they are."""
+        """Return the sort key of a value: models as the runs, names as the options, numbers as they are."""
         return self._orders[axis].index(value) if axis in self._orders else value
 
 
 def pearson(cells: Sequence[BothTasks]) -> float | None:
-    """Return how far the quick task, choosing among options, ranks as free answers do (PrefEval, 3.4).
+    """Return Pearson's correlation of the accuracies of choices and of free answers (PrefEval, 3.4).
 
-    `None` of fewer than three cells, or where one task's accuracy is the same in all.
+    Return `None` for fewer than three cells, or if one task's accuracy is constant.
     """
     if len(cells) < _FEWEST_CELLS:
         return None
@@ -235,9 +236,9 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
-    """Return a share of right answers that knows whether the checkers found the same of all of them.
+    """Return a share of right answers, marked if the checkers found the same in all of them.
 
-    Choices among options are compared with the right one; nobody judges them.
+    Choices among options are compared with the right one, without a judge.
     """
     if share is None or setting.task != "generation":
         return share

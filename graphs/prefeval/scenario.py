@@ -1,4 +1,4 @@
-"""A PrefEval item: one pair, told in one form, asked about by one method after so much unrelated talk."""
+"""PrefEval items: one pair in one form, with one method, after a number of unrelated turns."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class PrefEvalScenario(Scenario):
     Attributes:
         pair: Preference and question, in the item's form.
         task: A free answer, or one of four options.
-        method: How the assistant is helped.
-        turns: How many distractor turns there are (n).
-        tokens: The tokens of all that precedes the question, without the model's own replies to preferences.
-        token_limit: The length asked for, where it was given in tokens; else 0.
-        counter: What counted them.
-        position: The share of the distractors that stands before the preference's block.
+        method: The way in which the assistant is helped.
+        turns: The number of distractor turns (n).
+        tokens: The tokens before the question, without the model's own replies to preferences.
+        token_limit: The requested length in tokens; 0 if the length was given in turns.
+        counter: The name of the token counter.
+        position: The share of the distractors before the preference.
         extras: Explicit preferences of other topics, spread evenly; in the conflict setting the one that comes first.
-        arm: Which arm of the conflict setting it is; empty outside it.
-        retrieved: How many messages rag retrieves; 0 for the other methods.
-        embedder: What rag compares texts with; empty for the other methods.
-        order: The places of the stored options in the order in which they are shown; empty for generation.
-        distractors: The first n turns of the pool, which all items of one length share.
+        arm: The arm of the conflict setting; empty outside it.
+        retrieved: The number of messages that rag retrieves; 0 for other methods.
+        embedder: The embedder of rag; empty for other methods.
+        order: The indices of the stored options in the order shown; empty for generation.
+        distractors: The first n turns of the pool, shared by all items of one length.
     """
 
     pair: PreferencePair
@@ -71,7 +71,7 @@ class PrefEvalScenario(Scenario):
         }
 
     def described(self) -> dict[str, Any]:
-        """Return the facets, and what preference and question say."""
+        """Return the facets, and the texts of the pair."""
         return {
             **self.facets(),
             "counter": self.counter,

@@ -1,4 +1,4 @@
-"""Building new pairs for PrefEval: from topics to files that it reads (see `docs/prefeval-pairs.md`)."""
+"""Generation of new pairs for PrefEval: from topics to files that it reads (see `docs/prefeval-pairs.md`)."""
 
 from .recipe import PrefEvalPairs
 from .scenario import PairsScenario

@@ -1,6 +1,6 @@
-"""How pairs are built: written call by call, filtered, chosen, and told in every form (PrefEval, section A.13).
+"""The building of pairs: written call by call, filtered, selected, and put into every form (PrefEval, section A.13).
 
-A pair that somebody has chosen by hand is not filtered; nor is what a draft has already asked for again.
+Pairs that a person has selected are not filtered; results that a draft already has are not requested again.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from .replies import OfferedChoice, PersonaNumber, PersonaTalk
 from .scenario import PairsScenario
 
 Found = dict[str, dict[str, Any]]
-"""What a stage says of some drafts: fields of `Draft`, by the draft's place in `written`."""
+"""A stage's results for some drafts: fields of `Draft`, by the draft's index in `written`."""
 
 STAGES = ("validity", "rate", "rating", "selection", "choice", "persona", "options")
-"""In the order in which they say something of a draft; the last three are run side by side."""
+"""The stages in the order in which they apply to a draft; the last three run in parallel."""
 
 REASONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
     (Path(__file__).parent / "reasons.toml").read_text(encoding="utf-8")
 )
-"""Why pairs are dropped, by stage, and what each reason means. Other reasons are somebody's own words."""
+"""The reasons for dropping pairs, by stage, with their meanings. Other reasons are a person's own words."""
 
 LEVELS = ("low", "medium", "high")
 VIOLATES = "prefeval/judge-violates"
-"""The checker of PrefEval's own answers: what counts as a violation there counts here."""
+"""The checker of PrefEval's own answers, so that violations are defined in the same way."""
 
 
 class PairsState(TypedDict, total=False):
-    """What is checkpointed. What has been said of a pair stands in its stage's own part, which is written once.
+    """The state that is checkpointed. Each stage's results have a channel of their own, which is written once.
 
     Attributes:
-        written: Drafts as they were written, or given.
-        calls: What each call for new pairs brought: `pairs`, and `unparsed` if its reply could not be read.
+        written: The drafts as written or given.
+        calls: The result of each call for new pairs: the number of `pairs`, and of `unparsed` replies.
     """
 
     written: Annotated[list[dict[str, Any]], joined]
@@ -56,7 +56,7 @@ class PairsState(TypedDict, total=False):
 
 
 def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
-    """Return the drafts as the stages have left them; of two reasons to be out, the first counts."""
+    """Return the drafts after all stages; of two reasons for dropping a draft, the first counts."""
     found = []
     for place, row in enumerate(state["written"]):
         merged = dict(row)
@@ -68,13 +68,13 @@ def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
 
 
 def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
-    """Return the drafts that are left, by their places; with `wanted`, only those for which it is true."""
+    """Return the drafts that were not dropped, by index; with `wanted`, only those for which it is true."""
     left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
     return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
 
 
 async def write(state: PairsState, scene: Scene) -> Update:
-    """Ask for new pairs once. What repeats an earlier preference or question word for word is a twin."""
+    """Request new pairs once. Exact repeats of an earlier preference or question are dropped as twins."""
     scenario: PairsScenario = scene.scenario
     written = state["written"]
     told = f"{scenario.topic.topic}: call {len(state['calls']) + 1} of {scenario.calls}"
@@ -95,7 +95,7 @@ async def write(state: PairsState, scene: Scene) -> Update:
 
 
 async def check(state: PairsState, scene: Scene) -> Update:
-    """Drop pairs whose question contradicts or gives away the preference, or lacks what an answer needs."""
+    """Drop pairs whose question contradicts or reveals the preference, or lacks information that an answer needs."""
     asked = still_in(state, lambda draft: not draft.chosen and draft.validity is None)
     replies = await ask_each(scene, "prefeval_pairs/validity", {at: _texts(draft) for at, draft in asked.items()})
     found: Found = {}
@@ -108,7 +108,7 @@ async def check(state: PairsState, scene: Scene) -> Update:
 
 
 async def answer(state: PairsState, scene: Scene) -> Update:
-    """Measure the violation rate: the share of several models' answers without the preference that go against it."""
+    """Measure the violation rate: the share of models' answers without the preference that contradict it."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     asked = {at: draft for at, draft in judged.items() if draft.violation_rate is None}
@@ -133,7 +133,7 @@ async def answer(state: PairsState, scene: Scene) -> Update:
 
 
 async def grade(state: PairsState, scene: Scene) -> Update:
-    """Ask a rater who has seen pairs that people have rated."""
+    """Have a rater grade pairs, with pairs rated by people as examples."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     asked = {at: draft for at, draft in judged.items() if draft.rating is None}
@@ -168,7 +168,7 @@ def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
 
 
 async def select(state: PairsState, scene: Scene) -> Update:
-    """Choose pairs: those chosen by hand count, the others fill up in the order of `_rank`, without near-duplicates."""
+    """Select pairs: those selected by hand count, others are added in the order of `_rank`, without near-duplicates."""
     scenario: PairsScenario = scene.scenario
     by_hand = still_in(state, lambda draft: draft.chosen)
     others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
@@ -191,14 +191,14 @@ async def select(state: PairsState, scene: Scene) -> Update:
 
 
 def _rank(place: str, draft: Draft) -> tuple[float, ...]:
-    """Return the rank: often violated, likely violated and hard to see first; of equals, the earlier one."""
+    """Return the sort key: frequent violations, likely ones and difficult ones first; ties by index."""
     rated = draft.rating
     levels = (rated.violation_probability, rated.reasoning_difficulty) if rated else ("low", "low")
     return (-(draft.violation_rate or 0.0), *(-LEVELS.index(level) for level in levels), int(place))
 
 
 async def offer(state: PairsState, scene: Scene) -> Update:
-    """Write step by step an easier question, four options, and the talk in which the fitting one is taken."""
+    """Write step by step an easier question, four options, and the talk in which the fitting one is chosen."""
     asked = still_in(state, lambda draft: draft.choice_conversation is None)
     queries = await ask_each(scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in asked.items()})
     first = {
@@ -223,7 +223,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
 
 
 async def tell(state: PairsState, scene: Scene) -> Update:
-    """Write a talk about a persona's own affairs that tells the preference; of people drawn, the first that fits."""
+    """Write a talk of a persona that states the preference; of the personas drawn, the first that fits is used."""
     scenario: PairsScenario = scene.scenario
     asked = still_in(state, lambda draft: draft.persona_conversation is None)
     drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}
@@ -262,7 +262,7 @@ async def tell(state: PairsState, scene: Scene) -> Update:
 
 
 async def finish(state: PairsState, scene: Scene) -> Update:
-    """Write four answers to choose from, the right one first, and a preference that this one contradicts."""
+    """Write four answers to choose from, the right one first, and a conflicting preference."""
     asked = still_in(state)
     lacking = {at: draft for at, draft in asked.items() if draft.classification_task_options is None}
     answers = await ask_each(
@@ -291,7 +291,7 @@ def _drawn(scene: Scene, at: str) -> list[str]:
 
 
 def _gives_away(talk: OfferedChoice, draft: Draft) -> bool:
-    """Return whether the assistant's last word says all of the preference again."""
+    """Return whether the assistant's last message repeats the whole preference."""
     told = set(content_words(draft.preference))
     return bool(told) and told <= set(content_words(talk.assistant_acknowledgment))
 

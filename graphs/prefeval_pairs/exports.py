@@ -1,4 +1,4 @@
-"""What is made of finished topics: drafts to edit, the folder that PrefEval reads, texts for the gate, and tables."""
+"""Exports of finished topics: drafts to edit, the folder that PrefEval reads, texts for the gate, and tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .building import REASONS
 from .scenario import PairsScenario
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
-"""The names of a file's folders and its own, and one of the rows in it."""
+"""A file's path as folder names and its name, and one of its rows."""
 
 
 def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
-    """Yield every draft of a topic, with what has been made of it; those that were dropped come last."""
+    """Yield every draft of a topic with its results; dropped ones come last."""
     if episode.state != "done":
         return
     for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
@@ -31,10 +31,10 @@ def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[N
 
 
 def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
-    """Yield the pairs that have all forms and options, as rows of the release's four files; row i is one pair in each.
+    """Yield the complete pairs as rows of the release's four files; row i is the same pair in each.
 
     Raises:
-        RecipeError: If the run ends before there are forms.
+        RecipeError: If the run ends before the forms are written.
     """
     if episode.state != "done":
         return
@@ -54,18 +54,18 @@ def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator
 
 
 def drafts_in(episode: Episode) -> list[Draft]:
-    """Return the drafts that an outcome holds."""
+    """Return the drafts of an outcome."""
     return [Draft.model_validate(each) for each in episode.outcome.details["drafts"]]
 
 
 def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
-    """Yield a pair's texts, then its talks, which a writer made up and in which nobody spoke.
+    """Yield a pair's texts, then its talks, which are written by a model and not spoken.
 
     Args:
         draft: The pair.
-        place: What it is called.
-        facts: What the gate should know.
-        is_given: Whether preference and question are somebody's own: then they are only what nothing should copy.
+        place: The pair's name in locations.
+        facts: The facts for the gate.
+        is_given: Whether preference and question are the user's own: then they only serve to detect copies of them.
     """
     own = {"preference": draft.preference, "question": draft.question}
     made = {"earlier preference": draft.conflicting_preference}
@@ -93,7 +93,7 @@ _COLUMNS = {
     "selection": "chosen",
     "forms": "complete",
 }
-"""The stages after which pairs are counted, and what those that are left are called."""
+"""The stages after which pairs are counted, and the columns' titles."""
 _REACHED = {"written": 1, "filtered": 4, "chosen": 5, "complete": 6}
 _BY_HAND = "left out by hand"
 _STAGE_OF = {reason: stage for stage, reasons in REASONS.items() for reason in reasons}
@@ -101,7 +101,7 @@ _MEANINGS = {reason: meaning for reasons in REASONS.values() for reason, meaning
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return how many pairs are left after each stage by topic, and the reasons why others were dropped."""
+    """Return the number of pairs left after each stage by topic, and the reasons for which others were dropped."""
     done = (episode for episode in episodes if episode.state == "done")
     first = next(done, None)
     if first is None:
@@ -123,7 +123,7 @@ def _note(number: str, draft: Draft) -> Note:
 
 
 def _stages(reached: int) -> Pivot:
-    """Return the table of what is left after each of the first stages that a run comes to."""
+    """Return the table of pairs left after each stage that the run reaches."""
 
     def left(place: int) -> Callable[[Episode], list[Any]]:
         return lambda episode: [not draft.dropped or _place(draft) > place for draft in drafts_in(episode)]
@@ -150,7 +150,7 @@ def _stages(reached: int) -> Pivot:
 
 
 def _place(draft: Draft) -> int:
-    """Return the column of the stage that has dropped a draft; what is left out by hand was never there."""
+    """Return the column of the stage that dropped a draft; drafts left out by hand count in no column."""
     stage = _STAGE_OF.get(draft.dropped, "written")
     return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
 

@@ -73,12 +73,12 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
     scenario_type = PairsScenario
 
     def roles_used(self, options: PairsOptions) -> Mapping[str, float]:
-        """Return the roles, with as many who answer as there are models for it."""
+        """Return the roles, with one answerer per model."""
         unused = set(ANSWERERS) - set(options.answering())
         return {role: value for role, value in super().roles_used(options).items() if role not in unused}
 
     def models_named(self, options: PairsOptions) -> Mapping[str, str]:
-        """Return those of `answerers`, and the embedder's."""
+        """Return the models of `answerers`, and the embedder's."""
         return {**dict(zip(ANSWERERS, options.answerers, strict=False)), **super().models_named(options)}
 
     def scenarios(
@@ -87,7 +87,7 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
         draw: random.Random,  # noqa: ARG002
         note: Callable[[str], None],
     ) -> Iterator[PairsScenario]:
-        """Yield a topic each, in the file's order."""
+        """Yield the topics in the file's order."""
         if embedder := embedder_here(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
         rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
@@ -106,7 +106,7 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
             )
 
     def graph(self, options: PairsOptions) -> Graph:
-        """Return writing, call by call; the filters; the choice; then all forms side by side."""
+        """Return the graph: writing call by call, the filters, the selection, then all forms in parallel."""
         writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
         filtering = Loop(building.check, building.answer, building.grade)
         choosing = Loop(building.select)
@@ -115,13 +115,13 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
         return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
 
     def initial(self, scenario: PairsScenario) -> dict[str, Any]:
-        """Return the drafts to go on from, or nothing yet."""
+        """Return the state with the input drafts, if any."""
         given = [draft.renewed() for draft in scenario.drafts]
         rows = [{**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id} for draft in given]
         return {"written": rows, "calls": []}
 
     def outcome(self, scenario: PairsScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the drafts as they are."""
+        """Return the drafts in their current state."""
         drafts = drafts_of(state)
         return Outcome(
             messages=(),
@@ -136,19 +136,19 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
         )
 
     def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield what was written of the pairs that are left; of given drafts, the pair itself is somebody's own."""
+        """Yield the written texts of pairs that were not dropped; the texts of input pairs are the user's own."""
         facts, drafts = self.facts(scenario), outcome.details["drafts"]
         for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
             if not draft.dropped:
                 yield from exports.written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return how many calls for new pairs there were, and how many pairs are left."""
+        """Return the number of calls for new pairs, and the number of pairs left."""
         left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
         return {"call": len(state.get("calls", ())), "pair": left}
 
     def outline(self, episode: Episode) -> Outline:
-        """Return the pairs that are left, then the others with the reason."""
+        """Return the pairs as an outline, dropped ones last with the reason."""
         drafts = exports.drafts_in(episode)
         left = [draft for draft in drafts if not draft.dropped]
         dropped = [draft for draft in drafts if draft.dropped]
@@ -156,20 +156,20 @@ class PrefEvalPairs(EmbeddingRecipe, WithPrompts, WithGate, WithOutline, WithPro
         return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return what each stage left, and why pairs were dropped."""
+        """Return the pairs left after each stage, and the reasons for dropped ones."""
         return exports.tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
-        """Return drafts to edit, and the folder that PrefEval reads."""
+        """Return the formats of the drafts, and of the folder that PrefEval reads."""
         return exports.EXPORTERS
 
     def folder_format(self, options: PairsOptions) -> str:
-        """Return the pairs; drafts, if it ends before they are whole."""
+        """Return the format of the pairs, or of the drafts if the run ends earlier."""
         return "pairs" if options.until == "complete" else "drafts"
 
 
 def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
-    """Return the drafts to go on from, by topic."""
+    """Return the input drafts by topic."""
     found: dict[str, list[Draft]] = defaultdict(list)
     if options.drafts is not None:
         for draft in read_drafts(options.drafts):
@@ -182,10 +182,10 @@ def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str
 
 
 def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
-    """Return the topics wanted.
+    """Return the selected topics.
 
     Raises:
-        RecipeError: If there is none of that name.
+        RecipeError: If a topic is unknown.
     """
     by_name = {topic.topic: topic for topic in topics}
     return [by_name[name] for name in chosen("topics", options.topics, by_name)]

@@ -1,4 +1,4 @@
-"""One topic for which pairs are built, and what a user chooses: how many are written, and which stay."""
+"""Options for building pairs, and their scenarios: one topic each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialoom.personas.preferences import Draft, PairTopic, RatedPair
 Until = Literal["written", "filtered", "chosen", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
 ANSWERERS = ("answerer", "answerer-2", "answerer-3", "answerer-4", "answerer-5")
-"""The roles of those who answer without knowing the preference: in the paper there are five."""
+"""The roles that answer without the preference; the paper has five."""
 
 
 class PairsOptions(RecipeOptions):
@@ -84,21 +84,21 @@ class PairsOptions(RecipeOptions):
         return self
 
     def answering(self) -> tuple[str, ...]:
-        """Return the roles that answer."""
+        """Return the roles of the answerers."""
         return ANSWERERS[: max(1, len(self.answerers))]
 
 
 class PairsScenario(EmbeddedScenario):
-    """All that building a topic's pairs needs, so that a run never reads a file again.
+    """A topic with everything that building its pairs needs, so that a run never reads a file again.
 
     Attributes:
         topic: The topic.
-        drafts: Those to go on from; then no pairs are written.
-        answerers: The roles that answer without knowing the preference.
+        drafts: The input drafts; with any, no pairs are written.
+        answerers: The roles that answer without the preference.
         rated: The rater's examples.
-        personas: Who may tell a preference.
+        personas: The personas that may state a preference.
 
-    All others are as the options say.
+    All other attributes are the options'.
     """
 
     topic: PairTopic
@@ -121,15 +121,15 @@ class PairsScenario(EmbeddedScenario):
 
     @property
     def label(self) -> str:
-        """The topic, and the stage after which it ends, if that is not the last."""
+        """The topic, and the last stage unless the run is complete."""
         return self.topic.topic if self.until == "complete" else f"{self.topic.topic} {self.until}"
 
     def facets(self) -> dict[str, Any]:
-        """Return the topic, and until where."""
+        """Return the topic and the last stage."""
         return {"topic": self.topic.topic, "until": self.until}
 
     def described(self) -> dict[str, Any]:
-        """Return the facets, what was chosen, and how many drafts it began with."""
+        """Return the facets, the options, and the number of input drafts."""
         chosen = self.model_dump(mode="json", include={*AS_CHOSEN, "calls", "answerers"})
         return {**self.facets(), "description": self.topic.description, "drafts": len(self.drafts), **chosen}
 
@@ -138,4 +138,4 @@ AS_CHOSEN = set(
     "until per_call least_rate least_probability least_difficulty keep threshold embedder candidates shortest "
     "longest".split()
 )
-"""The fields that are as the options say."""
+"""The fields that are copied from the options."""

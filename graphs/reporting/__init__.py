@@ -1,4 +1,4 @@
-"""What recipes report with: tables, charts, outlines, and means with their intervals; free of how they are shown."""
+"""Building blocks of reports: tables, charts, outlines, and means with intervals, independent of their rendering."""
 
 from .chart import Chart, FittedLine, Series
 from .pivot import Column, Facet, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate

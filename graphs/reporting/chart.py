@@ -1,4 +1,4 @@
-"""A chart of a report, free of what draws it."""
+"""Charts of a report, independent of their rendering."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .statistics import Estimate
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A straight line y = intercept + slope * x, and what to say of it."""
+    """A straight line y = intercept + slope * x, and its label."""
 
     intercept: float
     slope: float
@@ -23,12 +23,12 @@ class Series:
     """Points that belong together.
 
     Attributes:
-        label: What they are the points of.
-        x: Where they stand.
-        y: Their values; `None` where there is none.
-        low: The lower ends of their intervals, as long as `y`; empty if there are no intervals.
+        label: The legend's text.
+        x: The horizontal positions.
+        y: The values; `None` where missing.
+        low: The lower ends of the intervals, as long as `y`; empty without intervals.
         high: The upper ends.
-        line: A line fitted through them.
+        line: A line fitted to the points.
     """
 
     label: str
@@ -42,13 +42,13 @@ class Series:
     def of(
         cls, label: str, x: Sequence[float], found: Sequence[Estimate | None], line: FittedLine | None = None
     ) -> Series:
-        """Return the series of estimates: their means with the ends of their intervals."""
+        """Return the series of estimates: their means and intervals."""
         y, low, high = ([getattr(each, name) if each else None for each in found] for name in ("mean", "low", "high"))
         return cls(label, x, y, low, high, line)
 
 
 Kind = Literal["lines", "points", "bars", "stacked"]
-"""Lines through the points of each series; points alone; bars beside each other; bars on top of each other."""
+"""Lines through the points of each series; points only; bars side by side; stacked bars."""
 
 
 @dataclass(slots=True)
@@ -56,15 +56,15 @@ class Chart:
     """Series over common axes.
 
     Attributes:
-        name: Short, fit for a file name; a chart that shows a table's figures has the table's name.
-        title: What a reader sees above it.
-        x_label: What the horizontal axis means, with the unit.
-        y_label: What the vertical axis means, with the unit.
-        series: What is shown, in the order of the legend.
-        y_range: Where the vertical axis begins and ends; by default where the values do.
-        notes: Lines below it.
-        kind: How the series are drawn.
-        names: What stands below the places 0, 1, 2, ... of the horizontal axis, where these are no numbers.
+        name: A short name, usable as a file name; a chart of a table's figures has the table's name.
+        title: The title.
+        x_label: The label of the horizontal axis, with the unit.
+        y_label: The label of the vertical axis, with the unit.
+        series: The series, in the order of the legend.
+        y_range: The range of the vertical axis; by default that of the values.
+        notes: Lines below the chart.
+        kind: The way in which the series are drawn.
+        names: The labels of the positions 0, 1, 2, ... of a horizontal axis without numbers.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Pivots: tables by facet and metric, as frozen values; and facets that mean more than a group."""
+"""Pivots: tables by facet and metric, declared as frozen values; and facets with a special meaning."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .table import Cell, Counted, FacetColumn, Table
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A facet of scenarios whose values are rows; of a facet whose value is a list, each item is a row.
+    """A facet of scenarios whose values become rows; if its value is a list, each item becomes a row.
 
     Attributes:
         name: The facet.
         title: The column's name; by default the facet's.
         order: Its values in the order of the rows; others come last, sorted.
-        labels: What its values are called in the table.
+        labels: The texts shown for its values.
         splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
-        unit: What its values are called in the plural, if intervals are made over them, e.g. `people`.
-        tells_length: Whether it is a number that grows with the length of the conversation: workers then begin with the
+        unit: The plural name of its values, if intervals are computed over them, e.g. `people`.
+        tells_length: Whether it is a number that grows with the length of the conversation: workers then start with the
             longest ones.
     """
 
@@ -46,12 +46,12 @@ class Facet:
         return self.title or self.name
 
     def values(self, episode: Episode) -> list[str]:
-        """Return a scenario's values, as the facets' text."""
+        """Return a scenario's values of the facet, as text."""
         value = episode.facets.get(self.name)
         return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
 
     def rank(self, value: str) -> tuple[int, str]:
-        """Return the place of a value among the rows."""
+        """Return the sort key of a value."""
         return (self.order.index(value) if value in self.order else len(self.order), value)
 
 
@@ -61,16 +61,16 @@ def split_facet(facets: Iterable[Facet]) -> str | None:
 
 
 def unit_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet over whose values intervals are made: the one with a `unit`, else the one that `splits`.
+    """Return the facet over whose values intervals are computed: the one with a `unit`, else the one that `splits`.
 
-    `None` if intervals are made over scenarios.
+    Return `None` if intervals are computed over scenarios.
     """
     known = tuple(facets)
     return next((facet.name for facet in known if facet.unit), split_facet(known))
 
 
 def units_of(facets: Iterable[Facet]) -> str:
-    """Return what intervals are made over, in the plural, e.g. `people`."""
+    """Return the plural name of the units over which intervals are computed, e.g. `people`."""
     known = tuple(facets)
     if unit_facet(known) is None:
         return "scenarios"
@@ -78,7 +78,7 @@ def units_of(facets: Iterable[Facet]) -> str:
 
 
 def length_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet that tells which conversations take long; `None` if none does."""
+    """Return the facet that grows with the length of a conversation; `None` if there is none."""
     return next((facet.name for facet in facets if facet.tells_length), None)
 
 
@@ -86,22 +86,23 @@ Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
 
 MOST_VALUES = 12
-"""A facet with more values has no table of its own by default: it names scenarios rather than groups of them."""
+"""A facet with more values has no table of its own by default: its values identify scenarios rather than groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of figures. Use `score`, `mean`, `share`, `ratio`, `count` and `difference` to make one.
+    """A column of figures, made by `score`, `mean`, `share`, `ratio`, `count` or `difference`.
 
     Attributes:
         title: The column's name; one that ends in `%` shows fractions as percentages.
-        value: What a scenario contributes, one value or a list of them; `None` contributes nothing.
-        show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: how many are true.
-        counted: Which scenarios alone contribute, for the drill-down from a figure; `None` if a function decides.
-        scale: The lowest and the highest value that there can be.
-        turns: For a score of turns: the values by turn. Each turn becomes a column.
-        parts: For a ratio: what a scenario adds above and below; `None` above if that is not known, and then of no sum.
-        pair: For a difference: the value with the side that it belongs to (0 or 1) and what it is paired by.
+        value: Returns a scenario's contribution, one value or a list of them; `None` contributes nothing.
+        show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: the number of true values.
+        counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function decides.
+        scale: The lowest and the highest possible value.
+        turns: For a score of turns: returns the values by turn. Each turn becomes a column.
+        parts: For a ratio: returns a scenario's part of both sums; an unknown first part is `None`, and makes the ratio
+            undefined.
+        pair: For a difference: returns the key of the pair, the side (0 or 1), and the value.
         judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
     """
 
@@ -127,10 +128,10 @@ def score(
 
     Args:
         metric: The metric.
-        target: Whose part was judged.
-        title: The column's name; by default the metric's. A share of verdicts wants a name that ends in `%`.
+        target: The role whose messages were judged.
+        title: The column's name; by default the metric's. The name of a share of verdicts should end in `%`.
         scale: The metric's scale.
-        judged: Whether a judge scores it, and no check.
+        judged: Whether a judge scores it, rather than a check.
     """
     return Column(
         title or metric,
@@ -144,7 +145,7 @@ def score(
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
-    """Return columns of a judge's mean score at each turn, as far as there are any: `TITLE turn 1`, and so on."""
+    """Return columns of a judge's mean score at each turn that has any: `TITLE turn 1`, and so on."""
 
     def by_turn(episode: Episode) -> dict[int, Value]:
         return {
@@ -163,8 +164,8 @@ def mean(
 
     Args:
         title: The column's name.
-        value: What a scenario contributes; `None` contributes nothing.
-        counted: Which scenarios contribute, if not all do, for the drill-down.
+        value: Returns a scenario's contribution; `None` contributes nothing.
+        counted: The scenarios that contribute, if not all do, for the drill-down.
         interval: Whether to show the 95 % interval and n.
     """
     return Column(title, value, "estimate" if interval else "mean", counted)
@@ -178,21 +179,21 @@ def share(title: str, of: Callable[[Episode], bool | None]) -> Column:
 def ratio(
     title: str, parts: Callable[[Episode], tuple[float | None, float] | None], counted: Counted | None = None
 ) -> Column:
-    """Return a column of one sum over another, such as tokens per reply; `parts` gives what a scenario adds to each."""
+    """Return a column of the ratio of two sums, such as tokens per reply; `parts` returns a scenario's part of both."""
     return Column(title, show="mean", counted=counted, parts=parts)
 
 
 def count(
     title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, ended_by: str = ""
 ) -> Column:
-    """Return a column of how many scenarios there are, of how many something holds, or of how many ended so.
+    """Return a column of the number of scenarios, of those for which a function is true, or of those with an ending.
 
-    The drill-down from a figure to its scenarios knows which ended so, and not of which a function holds.
+    The drill-down from a figure to its scenarios works for an ending, but not for a function.
 
     Args:
         title: The column's name.
-        of: What holds of the scenarios that are counted; by default all are.
-        ended_by: How they ended; empty for any ending.
+        of: Returns whether a scenario counts; by default all do.
+        ended_by: The ending; empty for any ending.
     """
     if not ended_by:
         return Column(title, of, "count")
@@ -211,7 +212,7 @@ def difference(
         facet: The facet.
         of: Its two values: the difference is the second's score minus the first's.
         by: The facets by which scenarios are paired.
-        target: Whose part was judged.
+        target: The role whose messages were judged.
     """
 
     def pair(episode: Episode) -> tuple[Hashable, int, float] | None:
@@ -226,14 +227,14 @@ def difference(
 
 @dataclass(frozen=True, slots=True)
 class Pivot:
-    """A table as a declaration.
+    """The declaration of a table.
 
     Attributes:
-        name: Short, fit for a file name.
-        title: What a reader sees above it.
+        name: A short name, usable as a file name.
+        title: The title.
         rows: The facets, or their names; without any there is one row.
         columns: The figures.
-        notes: Lines below it, before what is said of the intervals.
+        notes: Lines below the table, before the explanation of the intervals.
         only_scored: Leave out rows without a single estimate.
         charted: The titles of columns that share an axis and are drawn as bars; none by default.
     """
@@ -260,13 +261,13 @@ def tabulate(
     *,
     keep_empty: bool = False,
 ) -> list[Table]:
-    """Return the tables of pivots from finished scenarios, read once; tables without rows are left out.
+    """Return the tables of pivots from finished scenarios, iterated once; tables without rows are left out.
 
     Args:
         pivots: The declarations.
         episodes: The scenarios.
-        unit: The facet over whose values intervals are made, as `unit_facet` gives it; `None` for scenarios.
-        units: What these are called, in the plural.
+        unit: The facet over whose values intervals are computed, as `unit_facet` returns it; `None` for scenarios.
+        units: The plural name of its values.
         keep_empty: Return tables without rows as well.
     """
     filled = [_Filled(pivot, unit) for pivot in pivots]
@@ -283,13 +284,13 @@ def default_tables(
     unjudged: Collection[str] = (),
     scales: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[Table]:
-    """Return every metric over all scenarios, by each facet that has from 2 to 12 values, and by turn.
+    """Return every metric over all scenarios, by each facet with 2 to 12 values, and by turn.
 
     Args:
         episodes: The scenarios, read once.
         unit: As for `tabulate`.
-        units: Likewise.
-        unjudged: Metrics that no judge scores: those of checks.
+        units: As for `tabulate`.
+        unjudged: Metrics of checks, which no judge scores.
         scales: The lowest and the highest score by metric.
     """
     groups: dict[str, dict[str, _Group]] = {}
@@ -378,7 +379,7 @@ def chart_of(pivot: Pivot, table: Table) -> Chart | None:
 
 
 class _Filled:
-    """A pivot with what was counted for it."""
+    """A pivot with the counts of its cells."""
 
     def __init__(self, pivot: Pivot, unit: str | None) -> None:
         self._pivot = pivot
@@ -451,7 +452,7 @@ class _Filled:
 
 
 class _Cell:
-    """What one column has counted in one row."""
+    """The counts of one column in one row."""
 
     def __init__(self, judged: bool) -> None:
         self.tally = Tally(judged=judged)
@@ -492,7 +493,7 @@ class _Cell:
             self.tally.add(value, person)
 
     def contributing(self, turn: int | None) -> int:
-        """Return how many values count, of one turn or in all."""
+        """Return the number of values, of one turn or in total."""
         return self.counts if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
 
     def shown(self, column: Column, turn: int | None) -> Cell:
@@ -512,7 +513,7 @@ class _Cell:
 
 
 def _scores(episode: Episode, metric: str, target: str) -> list[Value]:
-    """Return the scores of a whole scenario: one, or several where a tree has one of each branch."""
+    """Return the scores of a whole scenario: one, or one per branch of a tree."""
     return [
         each.score
         for each in episode.outcome.judgements

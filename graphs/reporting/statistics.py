@@ -1,4 +1,4 @@
-"""Means with their uncertainty, from counts: what is held grows with the people, not with their dialogues."""
+"""Means with confidence intervals, from counts: memory grows with the people, not with their dialogues."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 LEVEL = 0.95
 FEWEST = 5
-"""Of the scores of fewer people no interval is made: resampling them says next to nothing. Nor are fewer equal scores
-of a judge called constant."""
+"""The fewest people for an interval, as resampling fewer is uninformative; and the fewest equal scores of a judge that
+are marked as constant."""
 
 _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 
 def intervals(units: str = "people") -> str:
-    """What a table says of the intervals of its tallies.
+    """Return a table's explanation of the intervals of its tallies.
 
     Args:
-        units: What is resampled, in the plural: those of which each was told apart when scores were added.
+        units: The plural name of the resampled units, which are the `person` of each score.
     """
     return (
         f"In brackets: 95 % intervals. Of verdicts they are Wilson's; of means they are bootstrapped over {units}, as "
@@ -43,7 +43,7 @@ class Estimate:
         mean: Their mean.
         low: The lower end of the interval; `None` where there is no interval.
         high: The upper end.
-        is_constant: Whether it is of at least `FEWEST` scores of a judge, all equal; `None` if of no judge's scores.
+        is_constant: Whether a judge gave at least `FEWEST` scores, all equal; `None` for figures without a judge.
     """
 
     n: int
@@ -55,11 +55,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The mean of paired differences with its interval, and how easily chance alone would make as much of them.
+    """The mean of paired differences with its interval and its p-value.
 
     Attributes:
-        estimate: The mean, over how many pairs, and its 95 % interval.
-        p: Twice the smaller share of resampled means on one side of 0; `None` where there is no interval.
+        estimate: The mean, the number of pairs, and the 95 % interval.
+        p: Twice the smaller share of resampled means on one side of 0; `None` without an interval.
     """
 
     estimate: Estimate
@@ -67,10 +67,10 @@ class PairedDifference:
 
 
 class Tally:
-    """Scores or verdicts of people, counted.
+    """A tally of scores or verdicts by person.
 
     Args:
-        judged: Whether a judge gave them: then an estimate says whether all are equal.
+        judged: Whether a judge gave them: estimates then tell whether all are equal.
     """
 
     def __init__(self, *, judged: bool = False) -> None:
@@ -81,11 +81,11 @@ class Tally:
         self._range: tuple[float, float] | None = None
 
     def add(self, score: bool | float, person: Hashable = None) -> None:
-        """Count a score.
+        """Add a score.
 
         Args:
             score: A score, or a verdict, which counts as 1 or 0.
-            person: Whose dialogue was scored; `None` if no other score is of the same person.
+            person: The person of the scored dialogue; `None` if no other score belongs to the same person.
         """
         self._is_of_verdicts &= isinstance(score, bool)
         low, high = self._range or (score, score)
@@ -98,7 +98,7 @@ class Tally:
 
     @property
     def n(self) -> int:
-        """How many scores were counted."""
+        """The number of scores."""
         return self._alone.total() + sum(count for count, _ in self._by_person.values())
 
     def estimate(self) -> Estimate | None:
@@ -106,8 +106,8 @@ class Tally:
 
         Verdicts: Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width at 0 and at 1 as well.
         Scores: the percentile bootstrap of their mean, with people resampled and all scores of a person taken
-        together. Resampling is drawing from a multinomial distribution how often each sort of person (as many scores
-        of the same sum) comes up. The generator's seed is fixed, so that equal scores give equal intervals.
+        together. Resampling draws from a multinomial distribution how often each kind of person (with the same number
+        and sum of scores) occurs. The generator's seed is fixed, so that equal scores give equal intervals.
         """
         if not self.n:
             return None
@@ -121,18 +121,18 @@ class Tally:
 
 
 def is_constant(n: int, lowest: float, highest: float) -> bool:
-    """Return whether a judge's n scores, of which these are the lowest and the highest, are enough and all equal."""
+    """Return whether a judge gave at least `FEWEST` scores, all equal, from their number and range."""
     return n >= FEWEST and lowest == highest
 
 
 def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDifference | None:
-    """The mean of differences between the two scores of each pair; `None` without pairs.
+    """Return the mean difference between the two scores of each pair; `None` without pairs.
 
-    Interval and p are the percentile bootstrap's, with people resampled and all pairs of a person taken together. The
-    generator's seed is fixed.
+    Interval and p come from a percentile bootstrap that resamples people with all their pairs. The generator's seed is
+    fixed.
 
     Args:
-        differences: Whose pair it is, and how much more its second score is than its first.
+        differences: The person of each pair, and its second score minus its first.
     """
     by_person: dict[Hashable, tuple[int, float]] = {}
     for person, difference in differences:
@@ -150,7 +150,7 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Each p after Holm's correction for how many are tested together (S. Holm, Scand. J. Statist. 6, 1979)."""
+    """Return the p-values after Holm's correction for multiple tests (S. Holm, Scand. J. Statist. 6, 1979)."""
     places = sorted((p, place) for place, p in enumerate(ps) if p is not None)
     corrected: list[float | None] = [None] * len(ps)
     highest = 0.0
@@ -161,14 +161,14 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 
 
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
-    """Spearman's rank correlation; `None` of fewer than three pairs, or where either side never changes.
+    """Return Spearman's rank correlation; `None` for fewer than three pairs, or if either side is constant.
 
-    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which takes the pairs as independent; there is
-    none for fewer than ten, nor for a full correlation.
+    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which assumes independent pairs; there is none
+    for fewer than ten pairs, nor for a perfect correlation.
     """
     if len(pairs) < 3 or any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     def ranks(values: Sequence[float]) -> NDArray[np.float64]:
         _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -185,19 +185,19 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
 
 
 def share_of(count: int, n: int) -> Estimate | None:
-    """A share with Wilson's interval; `None` of nothing."""
+    """Return a share with Wilson's interval; `None` if n is 0."""
     return Estimate(n, count / n, *wilson(count / n, n)) if n else None
 
 
 def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
-    """The unweighted mean of several groups' shares; `None` if a group is empty, or there is none.
+    """Return the unweighted mean of several groups' shares; `None` without groups, or if one is empty.
 
-    The interval is the percentile bootstrap's, with observations resampled within each group: how many successes come
-    up is binomial. There is none for fewer than 5 observations, nor where no group has both successes and failures, as
-    nothing changes then. A single group's is Wilson's. The generator's seed is fixed.
+    The interval comes from a percentile bootstrap that resamples observations within each group: the number of
+    successes is binomial. There is none for fewer than 5 observations, nor if no group has both successes and failures,
+    as all resamples are then equal. A single group has Wilson's interval. The generator's seed is fixed.
 
     Args:
-        groups: The successes and the observations of each.
+        groups: The number of successes and of observations of each group.
     """
     if not groups or not all(n for _, n in groups):
         return None
@@ -207,7 +207,7 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
     total, mean = sum(n for _, n in groups), math.fsum(shares) / len(groups)
     if total < FEWEST or all(share in (0.0, 1.0) for share in shares):
         return Estimate(total, mean, None, None)
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     counts, sizes = np.array(sorted(groups)).T
     drawn = np.random.default_rng(0).binomial(sizes, counts / sizes, size=(RESAMPLES, len(groups)))
@@ -215,11 +215,11 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's score interval of a share.
+    """Return Wilson's score interval of a share.
 
     Args:
-        share: Of n observations, 0 to 1.
-        n: At least 1.
+        share: The share, 0 to 1.
+        n: The number of observations, at least 1.
     """
     spread = _Z**2 / n
     middle = (share + spread / 2) / (1 + spread)
@@ -228,13 +228,13 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
-    """The interval of the mean, from how many people have as many scores of the same sum."""
+    """Return the interval of the mean, from the number of people by their number and sum of scores."""
     return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """The means of resamples of so many people who have as many scores of the same sum."""
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    """Return the means of resamples of people, given by their number and sum of scores."""
+    import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)
     shares = np.array([people[sort] for sort in sorts]) / people.total()
@@ -245,8 +245,8 @@ def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
 
 
 def percentiles(resampled: NDArray[np.float64]) -> tuple[float, float]:
-    """The ends of the percentile interval."""
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    """Return the ends of the percentile interval."""
+    import numpy as np  # slow to import, and not needed to read a run
 
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(resampled, [tail, 1.0 - tail])

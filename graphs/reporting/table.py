@@ -1,4 +1,4 @@
-"""Tables of reports, several of them side by side, and outlines of trees."""
+"""Tables of reports, comparison tables of several runs, and outlines of trees."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .statistics import FEWEST, Estimate
 Cell = str | int | float | Estimate | None
 
 Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
-"""Each run's label, such as its model, and its finished scenarios; these are read once, one at a time."""
+"""Each run's label, such as its model, and its finished scenarios, which can be iterated once."""
 
 CONSTANT = "†"
-"""Marks a figure whose scores are all equal."""
+"""The mark of a figure whose scores are all equal."""
 
 CONSTANT_NOTE = (
     f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference, if "
@@ -24,16 +24,16 @@ CONSTANT_NOTE = (
     "an assistant that always reaches the goal: read some of the judge's explanations, or compare it with people's "
     "labels or another judge."
 )
-"""Stands below a table with such a figure."""
+"""The note below a table with such a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class FacetColumn:
-    """Which facet of scenarios a column's texts are values of.
+    """The facet that a column's texts are values of.
 
     Attributes:
         name: The facet.
-        values: Its values by the texts, where the column says them in other words.
+        values: The facet's values by the column's texts, if these differ.
     """
 
     name: str
@@ -42,13 +42,13 @@ class FacetColumn:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which scenarios alone count in a figure: those with a score of a metric, in a state, or with an ending.
+    """The scenarios that count in a figure: those with a score of a metric, in a state, or with an ending.
 
     Attributes:
         metric: The metric; empty for any.
-        target: Whose part was judged.
+        target: The role whose messages were judged.
         state: `done` or `failed`; empty for both.
-        ended_by: How they ended; empty for any ending.
+        ended_by: The ending; empty for any ending.
     """
 
     metric: str = ""
@@ -62,23 +62,23 @@ class Table:
     """Rows of cells under named columns.
 
     Attributes:
-        name: Short, fit for a file name.
-        title: What a reader sees above it.
-        columns: Names; a column named with a `%` shows fractions as percentages.
-        rows: A cell per column; `None` where there is nothing to say.
-        warnings: What makes its figures misleading; `headnotes` are these as lines above them.
-        notes: Lines below it; `footnotes` adds what marks in cells mean.
-        decimals: How many decimals a column's figures are shown with, where it is not 2 (1 for percentages).
-        facets: Of columns of texts, the facet that they hold, where it has another name than the column or other words;
-            `None` where the texts do not tell scenarios apart, such as the name of a model.
-        chosen: Of columns of figures, the facets of the scenarios that alone count in them, as texts; `None` where
-            facets do not tell which these are.
-        counted: Of columns of figures, which scenarios alone count in them, where not all of the row do.
-        scales: Of columns of figures, the lowest and the highest value that there can be.
-        where: What holds of the conversations that alone count in it, as an expression over what a run holds
-            of each; empty if all count.
-        where_of: The same of columns of figures that `counted` cannot say; by a text of the row where it depends on
-            that.
+        name: A short name, usable as a file name.
+        title: The title.
+        columns: The names of the columns; one with a `%` shows fractions as percentages.
+        rows: One cell per column; `None` for an empty cell.
+        warnings: Reasons for which the figures are misleading; `headnotes` are the lines made of them.
+        notes: Lines below the table; `footnotes` adds the meaning of marks in cells.
+        decimals: The number of decimals of a column, if it is not 2 (1 for percentages).
+        facets: For columns of texts, the facet that they hold, if its name or values differ from the column's; `None`
+            if the texts do not identify scenarios, such as the name of a model.
+        chosen: For columns of figures, the facets of the scenarios that count in them, as texts; `None` if facets
+            cannot express it.
+        counted: For columns of figures, the scenarios that count in them, if not all of the row do.
+        scales: For columns of figures, the lowest and the highest possible value.
+        where: An expression over a run's conversations that is true for those that count in the table; empty if all
+            count.
+        where_of: Such expressions for columns of figures that `counted` cannot describe; by a text of the row if they
+            depend on it.
     """
 
     name: str
@@ -97,21 +97,21 @@ class Table:
 
     @property
     def headnotes(self) -> list[str]:
-        """The lines to show above its figures."""
+        """The lines above the table."""
         return [f"Warning: {each}" for each in self.warnings]
 
     @property
     def footnotes(self) -> list[str]:
-        """The lines to show below it: its notes, and what the marks in its cells mean."""
+        """The lines below the table: its notes, and the meaning of marks in its cells."""
         has_constant = any(isinstance(cell, Estimate) and cell.is_constant for row in self.rows for cell in row)
         return [*self.notes, *([CONSTANT_NOTE] if has_constant else [])]
 
 
 def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
-    """One list of tables from those of each run, whose label is given with them.
+    """Merge the tables of several runs, given with their labels, into one list.
 
     Tables of the same name and columns become one, with a column `run`; rows that begin with the same texts (e.g. the
-    same setting) stand together. Tables that differ in their columns stay apart, with the label in the title.
+    same setting) are adjacent. Tables with different columns stay separate, with the label in the title.
     """
     by_name: dict[str, list[tuple[str, Table]]] = {}
     for label, tables in runs:
@@ -143,7 +143,7 @@ def _apart(tables: Sequence[tuple[str, Table]]) -> list[Table]:
 
 
 def _group(row: Sequence[Cell]) -> tuple[str, ...]:
-    """The texts that a row begins with."""
+    """Return the texts at the beginning of a row."""
     texts = [cell if isinstance(cell, str) else None for cell in row]
     return tuple(text for text in texts[: texts.index(None) if None in texts else None] if text is not None)
 
@@ -151,13 +151,13 @@ def _group(row: Sequence[Cell]) -> tuple[str, ...]:
 Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
 
 Kind = Literal["line", "step", "option", "branch"]
-"""What a part of an outline is, for whoever draws it as a tree: steps follow each other; the options of a step stand
-side by side in it; and where it forks, branches stand side by side after it."""
+"""The kind of an outline's part, for drawing it as a tree: steps follow each other; the options of a step are side by
+side in it; at a fork, branches are side by side after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of text and what it is: a line of a `user` or an `assistant`, a `note`, or something `new`."""
+    """A piece of text with a style: a line of a `user` or an `assistant`, a `note`, or `new` information."""
 
     text: str
     style: Style = "plain"
@@ -165,14 +165,15 @@ class Span:
 
 @dataclass(slots=True)
 class Outline:
-    """A line and what stands below it.
+    """A line and its nested lines.
 
     Attributes:
         spans: The line, in pieces.
-        parts: Outlines one step further in.
-        kind: What it is.
-        is_taken: Of an option, that it was gone on from; of a step or a branch, that the outcome's messages lead there.
-        where: A step's place, as the faults that stand there name it.
+        parts: The nested outlines.
+        kind: The kind of part.
+        is_taken: For an option, whether it was followed; for a step or a branch, whether the outcome's messages include
+            it.
+        where: A step's location, as in `DialogueFault.where`.
     """
 
     spans: list[Span]
@@ -183,10 +184,10 @@ class Outline:
 
     @property
     def text(self) -> str:
-        """The line without its styles."""
+        """The line as plain text."""
         return "".join(span.text for span in self.spans)
 
     @property
     def is_tree(self) -> bool:
-        """Whether there are steps in it."""
+        """Return whether it contains steps."""
         return any(part.kind == "step" or part.is_tree for part in self.parts)

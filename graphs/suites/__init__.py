@@ -1,4 +1,4 @@
-"""Shipped suites: which systems are played to say how personal an assistant is, and with which settings."""
+"""Shipped suites: the systems and settings that measure an assistant's personalization."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ DEFAULT_SUITE = "personalization"
 
 
 def shipped_suites() -> dict[str, Path]:
-    """The YAML files of the shipped suites, by name."""
+    """Return the YAML files of the shipped suites, by name."""
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}

@@ -1,4 +1,4 @@
-"""A world for agents with tools: what can be called, what it answers, and which calls are right."""
+"""A simulated world for agents with tools: the tools, their results, and the scoring of calls."""
 
 from .calls import CallError, ToolCall, canonical
 from .executor import Output, execute

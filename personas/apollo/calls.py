@@ -1,4 +1,4 @@
-"""Calls of tools, and their canonical form: which calls are the same although they are spelt differently."""
+"""Tool calls and their canonical form, which is equal for equivalent calls."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from .written import value_of, whole
 
 
 class ToolCall(NamedTuple):
-    """A call in canonical form: every parameter of the tool has its value."""
+    """A call in canonical form: every parameter of the tool has a value."""
 
     name: str
     arguments: Mapping[str, Value]
 
 
 class CallError(ValueError):
-    """A call that cannot run: what is wrong with it, and what would be right."""
+    """A call that cannot run; the message names the problem and the correct form."""
 
 
 def canonical(call: Mapping[str, Any]) -> ToolCall:
-    """The canonical form of a call, for executing and for comparing alike.
+    """Return the canonical form of a call, for execution and for comparison.
 
     Names are exact. An optional argument that is absent or null takes its default. Booleans come from true and false or
-    these words, integers from 3, 3.0 and "3", ids are text; text is folded (see `folded`); values of a list are also
-    found without spaces, hyphens and underscores; a day is YYYY-MM-DD, also with `/` for `-`.
+    these words, integers from 3, 3.0 and "3", ids are text; text is normalised (see `folded`); values of a list also
+    match without spaces, hyphens and underscores; a day is YYYY-MM-DD, also with `/` for `-`.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.
 
     Raises:
-        CallError: If there is no such tool, or an argument is missing, unknown or of no use.
+        CallError: If the tool is unknown, or an argument is missing, unknown or invalid.
     """
     name = call.get("name")
     tool = TOOLS.get(name) if isinstance(name, str) else None
@@ -59,7 +59,7 @@ def canonical(call: Mapping[str, Any]) -> ToolCall:
 
 
 def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A call's arguments as they were given.
+    """Return a call's arguments as an object.
 
     Raises:
         CallError: If they are no JSON object.
@@ -76,15 +76,15 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shown(value: Any, width: int = 60) -> str:
-    """A value as an error quotes it: as JSON, and not too long."""
+    """Return a value as errors quote it: as JSON, shortened."""
     text = whole(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 @lru_cache(maxsize=4096)
 def folded(text: str) -> str:
-    """Text as it is compared: NFKC, case-folded, with straight quotes, single spaces and no final full stop."""
-    while True:  # folding case can undo the normal form, and a full stop can hide a space: until nothing changes
+    """Return normalised text for comparison: NFKC, case-folded, straight quotes, single spaces, no final full stop."""
+    while True:  # case folding can undo the normal form, and a full stop can hide a space: repeat until stable
         once = unicodedata.normalize("NFKC", text).translate(_STRAIGHT).casefold()
         once = " ".join(once.split()).rstrip(" .")
         if once == text:
@@ -98,12 +98,12 @@ def _no_number(word: str) -> NoReturn:
 
 @cache
 def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
-    """Each argument of a tool: its name, some values with what they were read as, and what reads others."""
+    """Return for each argument of a tool its name, a cache of parsed values, and the parser of other values."""
     return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 
 def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
-    """What reads an argument, and what it remembers, as names, days and ids come again: by type, as True equals 1."""
+    """Return an argument's cache of parsed values, keyed by type because True equals 1, and its parser."""
     known: dict[Any, Value] = {}
 
     def read(value: Any) -> Value:

@@ -1,4 +1,4 @@
-"""What a trainer's model wrote: the calls in it, and what they are worth.
+"""Completions of a trainer's model: their calls and rewards.
 
 Like `scores` and `text_protocol`, this needs nothing but the standard library.
 """
@@ -14,11 +14,11 @@ from .text_protocol import own_words, read_turn, says_finish, without_thoughts
 
 
 class WrittenTurns(NamedTuple):
-    """What was written in one or several turns.
+    """The content of one or several turns.
 
     Attributes:
-        words: All that is no call.
-        calls: Each with `name` and `arguments`, in order. What should have been one and is not has no name.
+        words: The text outside calls.
+        calls: The calls in order, each with `name` and `arguments`. An invalid call has an empty name.
     """
 
     words: str
@@ -26,15 +26,15 @@ class WrittenTurns(NamedTuple):
 
 
 def read_rollout(text: str) -> WrittenTurns:
-    """A rollout as one text, as it was decoded: reasoning and what tools said are left out."""
+    """Parse a decoded rollout; reasoning and tools' results are left out."""
     return WrittenTurns(*read_turn(own_words(text)))
 
 
 def read_completion(completion: Any) -> WrittenTurns:
-    """A completion as trainers have it.
+    """Parse a completion in the form that trainers pass.
 
     Args:
-        completion: A text (see `read_rollout`), or a list of messages. Of these the assistant's are read: their
+        completion: A text (see `read_rollout`), or a list of messages. The assistant's are parsed: their
             `tool_calls`, as OpenAI has them, with arguments as an object or its JSON text; of a message that has
             none, the calls in its text.
     """
@@ -45,10 +45,10 @@ def read_completion(completion: Any) -> WrittenTurns:
 
 
 def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The calls that should be made, as a row has them.
+    """Return the gold calls of a row.
 
     Raises:
-        ValueError: If they are no list of calls.
+        ValueError: If they are no JSON list of calls.
     """
     calls = json.loads(gold) if isinstance(gold, str) else gold
     if not isinstance(calls, Sequence) or not all(isinstance(call, Mapping) for call in calls):
@@ -57,7 +57,7 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
 
 
 def worth(written: WrittenTurns, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Accuracy and F1 of what was written. Where nothing is left to call, what is right is to say that all is done.
+    """Return accuracy and F1 of a completion. Without gold calls, it must say that the task is finished.
 
     Raises:
         CallError: If a gold call cannot run.
@@ -81,7 +81,7 @@ def _read_message(message: Mapping[str, Any]) -> WrittenTurns:
 
 
 def _text(content: Any) -> str:
-    """The text of a message, which may come in parts."""
+    """Return the text of a message, whose content may be a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, Sequence) else []

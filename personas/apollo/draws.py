@@ -1,4 +1,4 @@
-"""What the world draws by seed: numbers and choices, columns of rows, and ids that lead back to their row."""
+"""Seeded draws of the world: numbers and choices, columns of rows, and ids from which their row can be computed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WORDS = struct.Struct("<16I")
 
 
 def keyed(*parts: object) -> bytes:
-    """The key of a draw: of each of its parts, as text."""
+    """Return the key of a draw, made of the texts of its parts."""
     return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
 
 
 class Draw:
-    """Choices that follow from a key alone, and not from what was drawn before: BLAKE2b of key and number.
+    """A random stream determined by a key alone, independent of other draws: BLAKE2b of key and counter.
 
-    Each takes the next numbers below 2**32, of which there is no end; sixteen cost one digest.
+    Each method uses the next numbers below 2**32 of an endless sequence; one digest gives sixteen.
     """
 
     __slots__ = ("_key", "_taken", "_words")
@@ -38,20 +38,20 @@ class Draw:
         self._taken = 0
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 to `bound` - 1, of which a million is the most that is asked for here."""
+        """Return a whole number from 0 to `bound` - 1; bounds are at most about a million, so bias is negligible."""
         return self._next(1)[0] * bound >> 32
 
     def choice(self, values: Sequence[T]) -> T:
-        """One of the values."""
+        """Return one of the values."""
         return values[self._next(1)[0] * len(values) >> 32]
 
     def choices(self, values: Sequence[T], count: int) -> list[T]:
-        """So many of the values, of which one may come twice."""
+        """Return `count` of the values, with replacement."""
         size = len(values)
         return [values[word * size >> 32] for word in self._next(count)]
 
     def shuffled(self, values: Sequence[T], count: int | None = None) -> list[T]:
-        """All the values in some order, or the first so many of them."""
+        """Return the values in random order, or the first `count` of them."""
         left = list(values)
         size = len(left)
         return [left.pop(word * (size - place) >> 32) for place, word in enumerate(self._next(count or size))]
@@ -66,12 +66,12 @@ class Draw:
 
 
 class TableRows(NamedTuple):
-    """Rows of a table, to be made into objects for whoever asks.
+    """Rows of a table in columnar form, converted to objects on demand.
 
     Attributes:
-        names: Of their columns; empty where a row is one value by another.
-        columns: The values in each, and perhaps of some columns that are not told.
-        places: Which rows, in this order; None for all of them.
+        names: The names of the columns; empty if each row is one value keyed by another.
+        columns: The values of each column, possibly followed by columns that are not shown.
+        places: The indices of the rows, in order; None for all of them.
     """
 
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ class TableRows(NamedTuple):
     places: Sequence[int] | None = None
 
     def told(self) -> list[Row]:
-        """As a tool's output has them."""
+        """Return the rows as a tool's output."""
         rows: Iterable[tuple[Any, ...]] = zip(*self.columns, strict=True)
         if self.places is not None:
             rows = map(list(rows).__getitem__, self.places)
@@ -92,8 +92,8 @@ class Columns:
     """The columns of a table's rows, drawn one after the other, each by its rule.
 
     A rule is a list to choose from; `by`, with a rule for each value of an argument or of an earlier column; a number
-    `from`, `to` and in `step`s; `times` of day between two hours; an `id` of these letters. Braces in a text stand
-    for an argument's value. Rules are read once, and many rows are drawn by the column, so that a row costs little
+    `from`, `to` and in `step`s; `times` of day between two hours; an `id` with these letters. Braces in a text stand
+    for an argument's value. Rules are parsed once, and many rows are drawn column by column, so that a row costs little
     more than its draws.
     """
 
@@ -102,7 +102,7 @@ class Columns:
         self._groups = cache(self._grouped)
 
     def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
-        """A row."""
+        """Draw one row."""
         made: Row = {}
         known = {**arguments}
         for column, rule in self._columns.items():
@@ -110,13 +110,13 @@ class Columns:
         return made
 
     def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> TableRows:
-        """So many rows, as `drawn` has their columns."""
+        """Draw `count` rows; see `drawn`."""
         return TableRows(tuple(self._columns), self.drawn(draw, arguments, count))
 
     def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
-        """The columns of so many rows, one at least: no text comes twice in one that has enough of them.
+        """Draw the columns of `count` rows, at least one; a column with enough texts repeats none.
 
-        A column cannot depend on an earlier one here.
+        Here, a column cannot depend on an earlier one.
         """
         made: list[Sequence[Any]] = []
         for group in self._groups(count):
@@ -130,9 +130,9 @@ class Columns:
         return made
 
     def _grouped(self, count: int) -> list[_Values | _Rule]:
-        """The columns' rules, and lists of tuples: neighbours that depend on nothing are drawn with one number.
+        """Return the columns' rules, with adjacent independent columns joined to lists of tuples, drawn at once.
 
-        What is no rule then and no list are texts that a reader would mind to see twice.
+        Elements that are neither a rule nor a list are texts that should not be repeated.
         """
         groups: list[_Values | _Rule] = []
         for rule in self._columns.values():
@@ -150,13 +150,13 @@ def _is_apart(values: _Values, count: int) -> bool:
 
 
 class _Texts(tuple[str, ...]):
-    """Texts that a reader would mind to see twice."""
+    """Texts that should not be repeated within a column."""
 
     __slots__ = ()
 
 
 class _Ids(Sequence[str]):
-    """Ids of some letters and six digits, made when one is chosen."""
+    """Ids of some letters and six digits, generated on access."""
 
     def __init__(self, letters: str) -> None:
         self._letters = letters
@@ -169,14 +169,14 @@ class _Ids(Sequence[str]):
 
 
 def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
-    """The numbers of a range, with at most one decimal."""
+    """Return the numbers of a range, with at most one decimal."""
     first, step = rule["from"], rule.get("step", 1)
     numbers = [first + step * number for number in range(round((rule["to"] - first) / step) + 1)]
     return tuple(round(number, 1) if isinstance(number, float) else number for number in numbers)
 
 
 def _rule(rule: Any) -> _Values | _Rule:
-    """What a column is one of, or what tells it from arguments and earlier columns."""
+    """Return a column's values, or the function that computes them from arguments and earlier columns."""
     if isinstance(rule, list):
         if any("{" in value for value in rule if isinstance(value, str)):
             return lambda known: _Texts(_filled(value, known) for value in rule)
@@ -200,12 +200,12 @@ def _filled(text: str, arguments: Mapping[str, Any]) -> str:
 
 
 class RowIds:
-    """Ids that look drawn and lead back to the row that they belong to, without a list of all of them.
+    """Ids that look random and from which their row can be computed, without a list of all of them.
 
     Args:
-        prefix: Letters that they begin with.
-        sizes: How many values each part of a row's place has.
-        seed: Another one numbers the rows in another order.
+        prefix: The letters at the beginning.
+        sizes: The number of values of each part of a row's place.
+        seed: The seed of the order of the ids.
     """
 
     def __init__(self, prefix: str, sizes: Sequence[int], seed: object) -> None:
@@ -216,11 +216,11 @@ class RowIds:
         self._inverse = pow(self._factor, -1, self._count)
 
     def of(self, place: Sequence[int], count: int) -> list[str]:
-        """The ids of so many rows.
+        """Return the ids of `count` rows.
 
         Args:
-            place: What they have in common: all of a row's place but its last part.
-            count: How many there are, from 0 in the last part.
+            place: Their common part: a row's place without its last part.
+            count: The number of rows, from 0 in the last part.
         """
         first = 0
         for part, size in zip(place, self._sizes[:-1], strict=True):
@@ -230,7 +230,7 @@ class RowIds:
         return [f"{prefix}{100 + number % size}" for number in range(start, start + count * step, step)]
 
     def place(self, text: str) -> tuple[int, ...] | None:
-        """The place that an id in any case leads to; None where there can be no such row."""
+        """Return the place of an id's row, ignoring case; None if there can be no such row."""
         digits = text[len(self._prefix) :]
         if text[: len(self._prefix)].upper() != self._prefix or not (digits.isascii() and digits.isdigit()):
             return None

@@ -1,4 +1,4 @@
-"""Runs calls: what every tool answers, and what is wrong with a call that cannot run."""
+"""The execution of calls: each tool's results, and errors of calls that cannot run."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _Said = Row | TableRows
 _REMEMBERED = 20_000
 _BOOKING: Mapping[str, Any] = CONTENT["booking"]
 _RANGES = {name: in_range(_BOOKING[name]) for name in ("pickup_min", "ready_min", "delivery_min")}
-_STOPS = [*CONTENT["flights"]].index("stops") + 1  # as the id stands before them
+_STOPS = [*CONTENT["flights"]].index("stops") + 1  # after the id, the first column
 _WEATHER, _BUSES = Columns(CONTENT["weather"]), Columns(CONTENT["bus"])
 
 
 def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TOOLS.keys()) -> Output:
-    """What a tool answers; `{"error": ...}` if the call cannot run, with the bad value and what would be right.
+    """Return a tool's result; `{"error": ...}` with the bad value and valid ones if the call cannot run.
 
-    It changes nothing: what is booked or ordered gets an id that follows from the call. Nothing found is an empty list.
+    Nothing is changed: bookings and orders get an id that follows from the call. A search without matches is an empty
+    list.
 
     Args:
-        world: Where the answers come from.
+        world: The source of the results.
         call: `name` and `arguments`, an object or its JSON text.
         offered: The tools that may be called.
     """
@@ -42,7 +43,7 @@ def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TO
 
 
 def _answer(world: World, call: ToolCall) -> Output:
-    """What the tool says, to be the caller's own. A world remembers some of what it has said: it is asked again."""
+    """Return a tool's result as a new object. A world caches some results, because calls are repeated."""
     key = (call.name, *call.arguments.values())
     said = world.said.get(key)
     if said is None:
@@ -53,7 +54,7 @@ def _answer(world: World, call: ToolCall) -> Output:
 
 
 def _drawn(world: World, call: ToolCall) -> _Said:
-    """What a tool without an answer of its own says: rows or one object, as its columns in the data file have it."""
+    """Return the result of a tool without code of its own: rows or one object, by its columns in the data file."""
     columns, count, order = _columns(call.name)
     draw = world.draw(call.name, *call.arguments.values())
     _differ(call)
@@ -64,7 +65,7 @@ def _drawn(world: World, call: ToolCall) -> _Said:
 
 
 def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
-    """Rows of such a tool, as many as it draws or was asked for."""
+    """Return rows of such a tool, as many as it draws or as requested."""
     columns, count, _ = _columns(call.name)
     if isinstance(count, str):
         return columns.rows(draw, call.arguments, int(call.arguments[count]))
@@ -74,13 +75,13 @@ def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
 
 @cache
 def _columns(tool: str) -> tuple[Columns, str | Sequence[int], Mapping[str, str]]:
-    """What such a tool says, how many rows (a range, or an argument's name; none: one object), and their order."""
+    """Return a tool's columns, the number of rows (a range or an argument's name; empty: one object), their order."""
     content = TOOLS_CONTENT["tools"][tool]
     return Columns(content["answer"]), content.get("rows", ""), content.get("order", {})
 
 
 def _ordered(found: TableRows, least: str = "", most: str = "") -> TableRows:
-    """Rows by a column, from its least value up or from its most down."""
+    """Sort rows by a column, ascending by `least` or descending by `most`."""
     values = found.columns[found.names.index(least or most)]
     return found._replace(places=sorted(range(len(values)), key=values.__getitem__, reverse=bool(most)))
 
@@ -189,7 +190,7 @@ def _search_music(world: World, call: ToolCall) -> _Said:
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
-    """In the paper's shape, each id with its category."""
+    """Return ids in the paper's form, each with its category."""
     found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
     return TableRows((), found)
 
@@ -205,7 +206,7 @@ def _order_food_delivery(world: World, call: ToolCall) -> _Said:
 
 
 def _game_recommendation(world: World, call: ToolCall) -> _Said:
-    """Some games of a kind: each is as long, and as well liked, whoever asks."""
+    """Return some games of a kind; a game's properties do not depend on the other arguments."""
     (columns, rows, _), (kind, *_) = _columns(call.name), call.arguments.values()
     least, most = map(int, rows)
     known = columns.rows(world.draw(call.name, kind), call.arguments, most)
@@ -214,7 +215,7 @@ def _game_recommendation(world: World, call: ToolCall) -> _Said:
 
 
 def _search_products(world: World, call: ToolCall) -> _Said:
-    """The same products in whichever order; what is newest or fits is not told, and so that order is drawn."""
+    """Return the same products in any order; orders by novelty and by match are random, as rows do not show them."""
     *within, sort = call.arguments.values()
     found = _some_rows(call, world.draw(call.name, *within))
     if sort == "rating":
@@ -246,7 +247,7 @@ def _daily_water_intake(_: World, call: ToolCall) -> _Said:
 
 
 def _sleep_quality_checker(_: World, call: ToolCall) -> _Said:
-    """Twelve points for each hour off eight, five for each time that one woke."""
+    """Score sleep: minus twelve points per hour off eight, and five per awakening."""
     score = round(100 - 12 * abs(8 - float(call.arguments["hours"])) - 5 * int(call.arguments["wake_ups"]))
     return {"score": max(0, score), "rating": "good" if score >= 75 else "fair" if score >= 50 else "poor"}
 

@@ -1,4 +1,4 @@
-"""The tools as Python functions, typed and documented, for trainers and agents that make their definitions of these."""
+"""The tools as typed and documented Python functions, for trainers and agents that derive definitions from them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .world import World
 
 
 def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Callable[..., str]]:
-    """Functions that say what the tools say, as JSON text; what is wrong with a call is said the same way.
+    """Return functions that return the tools' results as JSON text, including errors of calls.
 
     Args:
-        names: Which tools; all of them unless said.
-        seed: Of the world that they look into; rows have it.
+        names: The tools; by default all of them.
+        seed: The world's seed, which rows contain.
 
     Raises:
-        ValueError: If there is no such tool.
+        ValueError: If a tool is unknown.
     """
     world, wanted = World(seed), list(TOOLS if names is None else names)
     if unknown := [name for name in wanted if name not in TOOLS]:

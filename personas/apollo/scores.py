@@ -1,4 +1,4 @@
-"""How far the calls that were made are those that should have been made."""
+"""Scores of an agent's calls in comparison with the gold calls."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Calls = Sequence[Mapping[str, Any]]
 
 
 class CallScores(NamedTuple):
-    """Two measures of the paper (section 3.3), and others beside them.
+    """Two measures of the paper (section 3.3), and additional ones.
 
     Attributes:
         accuracy: Whether the calls are the gold ones: number, order, names and arguments.
-        f1: Harmonic mean of two shares: of the calls made, those that appear among the gold ones, and of the gold ones,
-            those that appear among the made. Order and repeats do not matter.
-        strict: Whether they are the same without a canonical form: equal as JSON.
+        f1: Harmonic mean of two shares: the calls made that are among the gold ones, and the gold ones that are among
+            the calls made. Order and repeats do not matter.
+        strict: Whether they are equal as JSON, without a canonical form.
         any_order: Whether they are the same calls in any order.
-        f1_multiset: F1 where a repeat counts once.
+        f1_multiset: F1 in which a repeat counts once.
         actions: Whether the calls that order, book or send are the same, in any order.
-        stale: Whether they follow an earlier preference; None where there was none.
+        stale: Whether they follow an earlier preference; None if there was none.
     """
 
     accuracy: bool
@@ -37,14 +37,14 @@ class CallScores(NamedTuple):
 
 
 def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScores:
-    """Scores of the calls that were made.
+    """Return the scores of an agent's calls.
 
-    A call that has no canonical form (no such tool, no JSON, a missing, unknown or bad argument) equals nothing.
+    A call without a canonical form (unknown tool, no JSON, a missing, unknown or invalid argument) equals nothing.
 
     Args:
-        made: What was called, in order: `name` and `arguments`, an object or its JSON text.
-        gold: What should have been called.
-        earlier: What should have been called by preferences that no longer hold.
+        made: The agent's calls, in order: `name` and `arguments`, an object or its JSON text.
+        gold: The expected calls.
+        earlier: The expected calls of outdated preferences.
 
     Raises:
         CallError: If a gold call cannot run.
@@ -69,7 +69,7 @@ def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScor
 
 
 def equal(one: ToolCall | None, other: ToolCall | None) -> bool:
-    """Whether two calls in canonical form are the same; None, for a call that has no such form, equals nothing."""
+    """Return whether two calls in canonical form are equal; None, for a call without one, equals nothing."""
     if one is None or other is None or one.name != other.name:
         return False
     return all(_equal_values(value, other.arguments[name]) for name, value in one.arguments.items())
@@ -93,7 +93,7 @@ def _same(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> bool:
 
 
 def _common(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> int:
-    """How many calls can be paired with an equal gold one, each once."""
+    """Return how many calls can be paired with an equal gold call, each used once."""
     left = list(gold)
     for call in made:
         for place, other in enumerate(left):
@@ -116,4 +116,4 @@ def _raw(call: Mapping[str, Any]) -> str | None:
     try:
         return json.dumps([call.get("name"), arguments_of(call)], sort_keys=True)
     except (CallError, TypeError):
-        return None  # no gold call is that
+        return None  # never equal to a gold call

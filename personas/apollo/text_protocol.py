@@ -1,7 +1,7 @@
-"""Calls and outputs as text, for models without a place for calls of their own: what open models and trainers write.
+"""Calls and outputs as text, for models without native tool calls, in the format that open models and trainers use.
 
-A call is a JSON object in `<tool_call>`, an output is JSON in `<tool_response>`. Like `calls` and `scores`, this needs
-nothing but the standard library.
+A call is a JSON object in `<tool_call>`, an output is JSON in `<tool_response>`. Like `calls` and `scores`, this module
+needs only the standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from .written import value_of
 
 FINISH = "[Finish]"
-"""What an agent says, by itself, when all is done."""
+"""The agent's message when everything is done."""
 
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
 _TAG = "(?:think|thinking|thought|reasoning)"
@@ -26,40 +26,40 @@ _TURN_ENDS = "\0"
 
 
 def says_finish(words: str) -> bool:
-    """Whether words say that all is done; others may stand beside."""
+    """Return whether a text says that everything is done, possibly among other words."""
     return FINISH.lower() in words.lower()
 
 
 def without_thoughts(text: str) -> str:
-    """A turn without its reasoning: `<think>` blocks (and the like), and all that follows one that was never closed.
+    """Return a turn without its reasoning: `<think>` blocks (and the like), and everything after an unclosed one.
 
-    Where a template has opened the first block in the prompt, the turn has but its end: what is before it goes, too. In
-    an evaluation the gateway has done the same before a turn is read.
+    If a template has opened the first block in the prompt, the turn only has its end: the text before it is removed,
+    too. In an evaluation, the gateway does the same before a turn is parsed.
     """
     return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
 
 
 def own_words(rollout: str) -> str:
-    """What a model said itself in a text that holds a whole rollout: no reasoning, and nothing that tools said.
+    """Return the model's own text in a whole rollout, without reasoning and without tools' outputs.
 
-    A block that is cut off by the end of the text goes with all that follows.
+    A block that the end of the text cuts off is removed to the end.
     """
     turns = _NOT_SAID.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
     return "\n".join(map(without_thoughts, turns))
 
 
 def read_turn(text: str) -> tuple[str, list[dict[str, str]]]:
-    """What a model wrote: its words, and its calls with `name` and the text of their `arguments`.
+    """Return a model's text, and its calls with `name` and the text of their `arguments`.
 
-    A block that was never closed is read all the same. What is in a block and is no call, because it is no JSON object
-    with a name, is a call without a name, whose arguments are what was written: it equals nothing.
+    An unclosed block is parsed, too. A block that is no JSON object with a name becomes a call with an empty name,
+    whose arguments are the block's text: it equals no other call.
     """
     calls = [_read_call(block.strip()) for block in _CALL.findall(text)]
     return _CALL.sub("\n", text).strip(), calls
 
 
 def call_text(call: Mapping[str, Any]) -> str:
-    """A call as a model writes it.
+    """Return a call in the form in which a model writes it.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.
@@ -70,10 +70,10 @@ def call_text(call: Mapping[str, Any]) -> str:
 
 
 def responses_text(outputs: Sequence[str]) -> str:
-    """Outputs as a model reads them, in the order of its calls.
+    """Return outputs in the form in which a model reads them, in the order of its calls.
 
     Args:
-        outputs: Each as JSON. A `<` in one, which may have come from the model itself, cannot end its block.
+        outputs: The outputs as JSON. A `<` in one, which may come from the model itself, cannot close its block.
     """
     return "\n".join(
         f"<tool_response>\n{output.replace('<', chr(92) + 'u003c')}\n</tool_response>" for output in outputs
@@ -89,7 +89,7 @@ def _read_call(block: str) -> dict[str, str]:
 
 
 def _loaded(text: str) -> Any:
-    """The value of a JSON text; the text itself if it is none."""
+    """Parse a JSON text, or return the text itself if it is invalid."""
     try:
         return value_of(text)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
 """The tools that an agent may call: their names, parameters and definitions.
 
-This module, `calls` and `scores` need nothing but the standard library: a trainer's reward loads them by themselves.
+This module, `calls` and `scores` need only the standard library, because a trainer's reward loads them alone.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _JSON_TYPES = {"boolean": "boolean", "integer": "integer", "number": "number"}
 
 
 class Parameter(NamedTuple):
-    """One thing that a tool wants to be told.
+    """A parameter of a tool.
 
     Attributes:
-        kind: What its values are; an `id` comes from another tool's output, a `time` is HH:MM.
-        says: What it means, for who fills it in.
-        of: The only values that it takes; empty where any of its kind will do.
-        default: What it is where it is left out; None: it must be given.
-        least: The lowest number that it takes, with `most` the highest.
+        kind: The kind of its values; an `id` comes from another tool's output, a `time` is HH:MM.
+        says: Its description.
+        of: The allowed values; empty if any value of its kind is allowed.
+        default: The value if omitted; None if it is required.
+        least: The lowest allowed number; `most` is the highest.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Parameter(NamedTuple):
     most: float | None = None
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON Schema."""
+        """Return the parameter's JSON Schema."""
         schema: dict[str, Any] = {"type": _JSON_TYPES.get(self.kind, "string"), "description": self.says}
         if self.kind == "date":
             schema["format"] = "date"
@@ -45,7 +45,7 @@ class Parameter(NamedTuple):
         return schema | {key: value for key, value in given.items() if value is not None}
 
     def wanted(self) -> str:
-        """In words, what would be right."""
+        """Return the description of valid values."""
         if self.of:
             return f"one of {', '.join(map(str, self.of))}"
         if self.least is not None and self.most is not None:
@@ -65,12 +65,12 @@ _ARTICLES: Mapping[str, str] = {
 
 
 class Tool(NamedTuple):
-    """What an agent can call.
+    """A tool that an agent can call.
 
     Attributes:
-        domain: What it is about, such as `travel`.
-        says: What it does.
-        parameters: What it is told, by name, in order.
+        domain: Its domain, such as `travel`.
+        says: Its description.
+        parameters: The parameters by name, in order.
         writes: Whether it orders, books or sends something, rather than looking it up.
     """
 
@@ -81,7 +81,7 @@ class Tool(NamedTuple):
     writes: bool
 
     def definition(self) -> dict[str, Any]:
-        """The tool as an OpenAI function, for `tools=` of a chat completion."""
+        """Return the tool as an OpenAI function, for `tools=` of a chat completion."""
         schema = {
             "type": "object",
             "properties": {name: parameter.schema() for name, parameter in self.parameters.items()},

@@ -1,4 +1,4 @@
-"""The world that tools look into: cities, weather, flights, hotels, films, music, beverages, all invented."""
+"""The simulated world of the tools: cities, weather, flights, hotels, films, music, beverages, all invented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tools import TOOLS, Value
 T = TypeVar("T")
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
-CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # so that even who wants the best has three to choose from
+CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # at least three hotels even for the highest class
 _GENRES, _CINEMAS = (TOOLS["search_movie"].parameters[name].of for name in ("genre", "cinema"))
 _BEVERAGES: tuple[str, ...] = tuple(CONTENT["beverages"]["category"])
 _KM_ACROSS = 10
@@ -29,12 +29,12 @@ _FLIGHTS, _HOTELS, _SHOWINGS, _TRACKS = (Columns(CONTENT[name]) for name in ("fl
 
 
 class Place(NamedTuple):
-    """Somewhere in a city.
+    """A place in a city.
 
     Attributes:
         name: An address, or a venue's name.
         is_address: Whether it is an address, where people live or work.
-        east: Kilometres from the city's south-western corner, with `north`.
+        east: Kilometres from the city's south-western corner; `north` likewise.
     """
 
     name: str
@@ -43,18 +43,18 @@ class Place(NamedTuple):
     north: float
 
     def distance(self, other: Place) -> float:
-        """Kilometres on the ground: streets are a quarter longer than the straight line."""
+        """Return the distance in kilometres; streets are a quarter longer than the straight line."""
         return max(0.3, round(1.25 * math.hypot(self.east - other.east, self.north - other.north), 1))
 
 
 class RowTable:
-    """Rows with ids, made when they are first asked for: what stands in a place depends on seed and place alone.
+    """Rows with ids, generated on first access; the rows of a place depend only on the seed and the place.
 
     Args:
-        columns: Their names, the id's first, such as `flight_id`.
-        prefix: Letters that the ids begin with.
-        sizes: How many values each part of a place has, and last how many rows may stand in one.
-        make: From a draw and a place to the values of each column but the id's, for all of the place's rows.
+        columns: The names of the columns, the id's first, such as `flight_id`.
+        prefix: The letters at the beginning of the ids.
+        sizes: The number of values of each part of a place, and last the most rows of a place.
+        make: Returns the values of each column except the id's for all rows of a place, given a draw and the place.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RowTable:
         self._kept: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
 
     def at(self, *place: int) -> Sequence[Sequence[Any]]:
-        """What stands in a place: the values of each of `columns`, and perhaps of one more that is not told."""
+        """Return the rows of a place: the values of each of `columns`, possibly with one more that is not shown."""
         kept = self._kept.get(place)
         if kept is None:
             made = self._make(Draw(self._key % place), place)
@@ -79,10 +79,10 @@ class RowTable:
         return kept
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
-        """The place and the row of an id.
+        """Return the place and the row of an id.
 
         Raises:
-            CallError: If there is none.
+            CallError: If there is no such row.
         """
         place = self._ids.place(row_id)
         if place is not None and place[-1] < len((found := self.at(*place[:-1]))[0]):
@@ -91,17 +91,17 @@ class RowTable:
 
 
 class World:
-    """Read-only tables, from the packaged content and a seed: equal questions have equal answers for ever.
+    """Read-only tables, derived from the packaged content and a seed: equal requests always have equal results.
 
     Args:
-        seed: Another one makes another world of the same names.
+        seed: Another seed makes another world with the same names.
 
     Attributes:
-        hash: SHA-256 of all that answers follow from. Samples made with one world are of no use in another.
-        days: The days that it knows, as YYYY-MM-DD.
-        flights: By day and two cities; with `hotels` (city, day, nights - 1), `showings` (day, genre, cinema),
-            `beverages` (city, day) and `tracks` (genre, mood), all as numbers in their lists.
-        said: Answers that the executor remembers.
+        hash: SHA-256 of all inputs of the results. Samples of one world are invalid in another.
+        days: The days of the world, as YYYY-MM-DD.
+        flights: The flights by day and two cities; likewise `hotels` (city, day, nights - 1), `showings` (day, genre,
+            cinema), `beverages` (city, day) and `tracks` (genre, mood), all given as indices.
+        said: The executor's cache of results.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -128,14 +128,14 @@ class World:
         )
 
     def draw(self, *key: object) -> Draw:
-        """What the world draws for a key."""
+        """Return the world's random stream for a key."""
         return Draw(keyed(self.seed, *key))
 
     def city(self, name: Any, called: str = "city") -> int:
-        """The number of a city, by its name in canonical form.
+        """Return the index of a city, by its name in canonical form.
 
         Raises:
-            CallError: If there is none of that name.
+            CallError: If the city is unknown.
         """
         number = self._city_numbers.get(folded(name))
         if number is None:
@@ -143,10 +143,10 @@ class World:
         return number
 
     def day(self, text: Any, called: str = "date") -> int:
-        """The number of a day.
+        """Return the index of a day.
 
         Raises:
-            CallError: If the world does not know it.
+            CallError: If the day is outside the world's days.
         """
         number = self._day_numbers.get(text)
         if number is None:
@@ -154,14 +154,14 @@ class World:
         return number
 
     def places(self, city: int) -> list[Place]:
-        """All places of a city: 12 venues and 12 addresses."""
+        """Return all places of a city: 12 venues and 12 addresses."""
         return list(self._places[city].values())
 
     def place(self, city: int, name: Any, called: str) -> Place:
-        """A place of a city.
+        """Return a place of a city.
 
         Raises:
-            CallError: If there is none of that name.
+            CallError: If the place is unknown.
         """
         place = self._places[city].get(folded(name))
         if place is None:
@@ -175,13 +175,13 @@ class World:
         for street, venue in zip(CONTENT["cities"][city], draw.shuffled(CONTENT["venues"]), strict=True):
             east, north = (draw.below(10 * _KM_ACROSS) / 10 for _ in "xy")
             places.append(Place(f"{street} {venue}", False, east, north))
-            near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # it is the same street
+            near = (round(part + (draw.below(11) - 5) / 10, 1) for part in (east, north))  # on the same street
             places.append(Place(f"{1 + draw.below(80)} {street}", True, *near))
         return places
 
 
 def _orders(values: tuple[T, ...]) -> Sequence[tuple[T, ...]]:
-    """All the orders that a few values can stand in, so that one number draws one."""
+    """Return all permutations of a few values, so that one number draws one."""
     return sorted(set(permutations(values)))
 
 
@@ -201,7 +201,7 @@ def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 
 def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    """A hotel's stars are not told: who asks for so many at least would see which of those found have just these."""
+    """Draw hotels. Stars are not shown: otherwise a search by minimum stars would reveal the exact matches."""
     stars = draw.choice(_orders_of_classes())
     return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 

@@ -1,4 +1,4 @@
-"""JSON as a model writes it. Like `calls` and `scores`, this needs nothing but the standard library."""
+"""Parsing of JSON written by models. Like `calls` and `scores`, this module needs only the standard library."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """The value of a JSON text; half of a character that it spells, which no file can hold, becomes U+FFFD.
+    """Parse a JSON text; escaped lone surrogates, which no file can hold, become U+FFFD.
 
     Args:
         text: The JSON.
         parse_constant: As for `json.loads`.
 
     Raises:
-        ValueError: If it is no JSON.
+        ValueError: If it is no valid JSON.
         RecursionError: If it is nested too deeply.
     """
     value = json.loads(text, parse_constant=parse_constant)
@@ -25,5 +25,5 @@ def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> A
 
 
 def whole(text: str) -> str:
-    """The text with U+FFFD for every half of a character."""
+    """Return a text with U+FFFD in place of every lone surrogate."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

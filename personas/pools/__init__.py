@@ -1,4 +1,4 @@
-"""Pools of profiles and personalities: their files, the seeds that are shipped, and the ALOE release's own files."""
+"""Pools of profiles and personalities: their files, the shipped seeds, and the files of the ALOE release."""
 
 from .files import KINDS, PLURALS, PoolEntry, PoolKind, content_id, entries_of, read_pool, shipped_seeds, write_pool
 

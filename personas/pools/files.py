@@ -24,18 +24,18 @@ PLURALS = {"profile": "profiles", "personality": "personalities"}
 
 
 def content_id(*texts: str) -> str:
-    """An id that follows from texts: 12 hex digits of their SHA-256."""
+    """Return an id derived from texts: 12 hex digits of their SHA-256."""
     return hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 class PoolEntry(BaseModel):
-    """A profile or a personality, as a line of a pool file holds it.
+    """A profile or a personality, as in a line of a pool file.
 
     Attributes:
-        id: From the text, unless somebody gave another one.
-        text: English, one sentence a fact or trait.
-        round: The round that wrote it; seeds have 0.
-        neighbour: The id of the most similar entry that was kept before it; `None` for the first, and if unknown.
+        id: A hash of the text, unless the file gives another id.
+        text: English, one sentence per fact or trait.
+        round: The round that wrote it; 0 for seeds.
+        neighbour: The id of the most similar earlier entry; `None` for the first, and if unknown.
         similarity: The cosine similarity to that one, rounded to four digits.
     """
 
@@ -48,12 +48,12 @@ class PoolEntry(BaseModel):
 
     @classmethod
     def of(cls, text: str, round_: int = 0, neighbour: str | None = None, similarity: float | None = None) -> PoolEntry:
-        """The entry of a text."""
+        """Return the entry of a text."""
         rounded = None if similarity is None else round(similarity, 4)
         return cls(id=content_id(text), text=text, round=round_, neighbour=neighbour, similarity=rounded)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON values, in the order in which files show them."""
+        """Return the entry as JSON values, in the order of files."""
         return self.model_dump(mode="json")
 
 
@@ -71,7 +71,7 @@ def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
     """Yield every JSON value of a file with the number of its line (from 1).
 
     Raises:
-        DataError: If the file cannot be read, or a line holds something else than JSON.
+        DataError: If the file cannot be read, or a line is no valid JSON.
     """
     for number, line in _lines(path, mendings):
         text = _decoded(line, path, number, mendings)
@@ -85,7 +85,7 @@ def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
 
 
 def _lines(path: Path, mendings: Mendings) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines in UTF-8 or Windows-1252 without a byte order mark."""
+    """Yield the lines as UTF-8 or Windows-1252 bytes, without a byte order mark."""
     for number, line in read_lines(path):
         if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             mendings[SIXTEEN] += 1
@@ -138,12 +138,12 @@ _SEEDS = Path(__file__).parent / "seeds"
 
 
 def entries_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, PoolEntry]]:
-    """The entries of a file as they stand, twins included, each with the number of its line.
+    """Yield all entries of a file, including duplicates, each with its line number.
 
-    A line is an object with at least a `text`, or a text alone, as the release has them.
+    A line is an object with at least a `text`, or only a text, as in the release.
 
     Raises:
-        DataError: If the file cannot be read or a line is of another form.
+        DataError: If the file cannot be read or a line is invalid.
     """
     for number, value in values_of(path, mendings):
         values = {"text": value} if isinstance(value, str) else value
@@ -158,14 +158,14 @@ def entries_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, PoolEntry]
 
 
 def read_pool(path: Path, mendings: Mendings | None = None) -> list[PoolEntry]:
-    """A pool: every text once, in the file's order.
+    """Read a pool without duplicate texts, in the file's order.
 
     Args:
         path: The file.
-        mendings: Counts what was put up with.
+        mendings: Counts the repairs.
 
     Raises:
-        DataError: If the file cannot be read, a line is wrong, two texts have one id, or there is none at all.
+        DataError: If the file cannot be read, a line is invalid, two texts have one id, or there is no text.
     """
     counts = Mendings() if mendings is None else mendings
     lines: dict[str, int] = {}
@@ -186,7 +186,7 @@ def read_pool(path: Path, mendings: Mendings | None = None) -> list[PoolEntry]:
 
 
 def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
-    """Write a pool, whole or not at all; returns its size. The arguments are those of `write_personas`.
+    """Write a pool atomically, and return its size. The arguments are those of `write_personas`.
 
     Raises:
         OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
@@ -195,7 +195,7 @@ def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] 
 
 
 def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:
-    """The seeds that dialoom ships, written for it."""
+    """Return the seeds that dialoom ships."""
     return read_pool(_SEEDS / f"{kind}.jsonl")
 
 

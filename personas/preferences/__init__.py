@@ -1,4 +1,4 @@
-"""Preferences and the questions that put them to the test: the readers of PrefEval's files, and samples of our own."""
+"""Preferences and the questions that test them: the readers of PrefEval's files, and shipped samples."""
 
 from .pairs import (
     FOLDERS,

@@ -1,4 +1,4 @@
-"""Preference pairs, and their reader in the layout of PrefEval's release or of one file."""
+"""Preference pairs, and the reader of their files in the release's layout or in one file."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class PreferencePair(BaseModel):
 
     Attributes:
         topic: E.g. `travel_hotel`.
-        index: The row in the topic's files, from 0; topic and index name a pair, as texts may occur twice.
-        form: How p is told: `explicit`, `choice` or `persona`.
-        preference: The sentence p, as the form's own file has it.
-        question: q.
-        explanation: Why a usual answer to q goes against p; may be empty.
-        talk: How p is told where it is no single sentence: user and assistant in turn. Empty for `explicit`.
-        choices: The options of the talk of a choice, the fitting one first; empty where the source has none.
-        persona: Who tells it in the form `persona`; empty where the source does not say.
-        options: The four answers of the classification task, the right one first; empty where the source has none.
-        conflicting: A preference that p contradicts and that came before it; empty where the source has none.
+        index: The row in the topic's files, from 0; topic and index identify a pair, as texts may occur twice.
+        form: The form of p: `explicit`, `choice` or `persona`.
+        preference: The sentence p, as in the form's own file.
+        question: The question q.
+        explanation: The reason for which a usual answer to q contradicts p; may be empty.
+        talk: The conversation that states p, user and assistant in turn; empty for `explicit`.
+        choices: The options of the talk of a choice, the fitting one first; empty if the source has none.
+        persona: The persona of the form `persona`; empty if the source has none.
+        options: The four answers of the classification task, the right one first; empty if the source has none.
+        conflicting: An earlier preference that p contradicts; empty if the source has none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,18 +57,18 @@ class PreferencePair(BaseModel):
 
     @property
     def id(self) -> str:
-        """What it is called: topic and row, in every form the same."""
+        """The pair's id: topic and row, the same for every form."""
         return f"{self.topic}-{self.index}"
 
 
 CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
-"""The talk of a choice: user, assistant, user, assistant."""
+"""The keys of the talk of a choice: user, assistant, user, assistant."""
 
 _LINES_PER_TURN = 2
 
 
 def row_of(pair: PreferencePair) -> dict[str, Any]:
-    """The pair as a row of its form's file in the release."""
+    """Return the pair as a row of its form's file in the release."""
     said = [line.content for line in pair.talk]
     if pair.form == "choice":
         conversation: dict[str, Any] = dict(zip(CHOICE_TALK, said, strict=True))
@@ -82,7 +82,7 @@ def row_of(pair: PreferencePair) -> dict[str, Any]:
 
 
 def texts_of(pair: PreferencePair) -> dict[str, Any]:
-    """What every file's row of a pair has."""
+    """Return the texts that a pair's row has in every file."""
     return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
 
 
@@ -90,10 +90,10 @@ Row = TypeVar("Row", bound=BaseModel)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list, or of a file with one on each line.
+    """Return the objects of a JSON list, or of a file with one object per line.
 
     Raises:
-        DataError: If the file cannot be read or holds something else.
+        DataError: If the file cannot be read or holds anything else.
     """
     text = read_text(path)
     if text.lstrip().startswith("["):
@@ -108,15 +108,15 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
-    """The rows of such a file as a type has them; there must be some.
+    """Read a file's rows as models; there must be at least one.
 
     Args:
         path: The file.
-        type_: What each row becomes.
-        once: A key that no two rows may have the same value of.
+        type_: The type of the rows.
+        once: A key whose values must be unique.
 
     Raises:
-        DataError: If the file cannot be read, a row is of another form or stands there twice, or there is none.
+        DataError: If the file cannot be read or has no row, or a row is invalid or a duplicate.
     """
     found: list[Row] = []
     places: dict[Any, int] = {}
@@ -133,7 +133,7 @@ def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
 
 
 def _told(error: ValidationError, type_: type[BaseModel]) -> str:
-    """What is wrong with a row, and what would be right."""
+    """Return the problem of a row, and the correct form."""
     place, message, value = first_problem(error)
     kind = error.errors()[0]["type"]
     if kind == "missing":
@@ -144,10 +144,10 @@ def _told(error: ValidationError, type_: type[BaseModel]) -> str:
 
 
 def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:
-    """A text of a row.
+    """Return a text of a row.
 
     Raises:
-        DataError: If it is missing, empty or something else; with a default only the last.
+        DataError: If it is missing, empty or no text; with a default only if it is no text.
     """
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
@@ -167,7 +167,7 @@ OPTIONS = 4
 
 
 def sample_pairs() -> PreferencePairs:
-    """The pairs that dialoom ships, written for it."""
+    """Return the pairs that dialoom ships."""
     return PreferencePairs(Path(__file__).parent / "samples")
 
 
@@ -193,10 +193,10 @@ class PreferencePairs:
             raise DataError(path, f"has no folder {FOLDERS['explicit']}; give PrefEval's benchmark_dataset, or a file")
 
     def topics(self) -> list[str]:
-        """All topics, in alphabetical order.
+        """Return all topics in alphabetical order.
 
         Raises:
-            DataError: If there is none.
+            DataError: If there is no topic.
         """
         if self._own is not None:
             return sorted(self._own)
@@ -207,7 +207,7 @@ class PreferencePairs:
         return topics
 
     def pairs(self, topic: str, form: Form, *, with_options: bool = False) -> Iterator[PreferencePair]:
-        """A topic's pairs in one form, in the order of their rows.
+        """Yield a topic's pairs in one form, in the order of their rows.
 
         Args:
             topic: The topic.
@@ -215,7 +215,7 @@ class PreferencePairs:
             with_options: Whether the four options are needed.
 
         Raises:
-            DataError: If a file is missing or broken: names the file, the row and what would be right.
+            DataError: If a file is missing or broken; it names the file, the row and the correct form.
         """
         path, rows = self._rows(topic, FOLDERS[form])
         options = self._options(topic, len(rows)) if with_options else [()] * len(rows)
@@ -261,7 +261,7 @@ class PreferencePairs:
 
 
 def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
-    """How p is told: two turns of a choice, or a persona's talk."""
+    """Return the conversation that states p: the two turns of a choice, or a persona's talk."""
     if form == "explicit":
         return ()
     talk = row.get(f"{form}_conversation", row.get("conversation"))
@@ -280,7 +280,7 @@ def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[Chat
 
 
 def _choices(row: dict[str, Any]) -> tuple[str, ...]:
-    """What the talk of a choice lists, where the row says it apart."""
+    """Return the options of the talk of a choice, if the row lists them."""
     options = row.get("options")
     return tuple(options) if isinstance(options, list) and all(map(_is_text, options)) else ()
 

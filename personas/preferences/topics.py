@@ -1,4 +1,4 @@
-"""What pairs are generated from: topics, drafts that people may edit, and pools of unrelated chats."""
+"""The inputs from which pairs are generated: topics, editable drafts, and pools of unrelated chats."""
 
 from __future__ import annotations
 
@@ -61,25 +61,26 @@ class TalkTurn(BaseModel):
 
 
 class Draft(BaseModel):
-    """A pair in the making. What a stage has not made yet is empty, and people may fill it in themselves.
+    """A draft of a pair. Fields that no stage has filled yet are empty, and people may fill them in.
 
     Attributes:
-        topic: Its topic.
-        preference: p.
-        question: q.
-        explanation: Why a usual answer to q goes against p.
-        text_id: Of the preference and the question that all the rest was made for; empty in a row of somebody's own.
-        dropped: Why it is out; empty if it is not.
-        chosen: Whether it is to stay, whatever filters and thresholds say.
-        validity: What the check of the pair alone said.
-        violation_rate: The share of answers without knowledge of p that went against it.
-        rating: What a rater said.
-        options: What the talk of a choice offers, the fitting one first.
-        choice_conversation: That talk.
-        persona: Who tells p in the form `persona`.
-        persona_conversation: The talk in which that happens.
+        topic: The topic.
+        preference: The preference p.
+        question: The question q.
+        explanation: The reason for which a usual answer to q contradicts p.
+        text_id: The hash of the preference and the question that the other fields were made for; empty in a user's own
+            row.
+        dropped: The reason for which it was dropped; empty if it was not.
+        chosen: Whether it is kept regardless of filters and thresholds.
+        validity: The result of the validity check.
+        violation_rate: The share of answers without knowledge of p that contradict it.
+        rating: The rater's result.
+        options: The options in the talk of a choice, the fitting one first.
+        choice_conversation: The talk of a choice.
+        persona: The persona that states p in the form `persona`.
+        persona_conversation: The talk in which the persona states it.
         classification_task_options: Four answers to q, the right one first.
-        conflicting_preference: What p contradicts and what was said before.
+        conflicting_preference: An earlier preference that p contradicts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,23 +103,23 @@ class Draft(BaseModel):
 
     @property
     def own_id(self) -> str:
-        """What `text_id` is if nobody has changed the pair since."""
+        """The value of `text_id` if the pair has not been edited."""
         return content_id(self.preference, self.question)
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is in, and has all forms and options."""
+        """Return whether it was not dropped, and has all forms and options."""
         made = (self.choice_conversation, self.persona_conversation, self.classification_task_options)
         return not self.dropped and all(made) and bool(self.conflicting_preference)
 
     def renewed(self) -> Draft:
-        """Itself; of a pair that somebody has changed the pair alone, to be looked at again."""
+        """Return the draft; after an edit of the pair, only the pair itself, so that all stages run again."""
         if self.text_id in ("", self.own_id):
             return self.model_copy(update={"dropped": ""}) if self.chosen else self
         return Draft(topic=self.topic, preference=self.preference, question=self.question, explanation=self.explanation)
 
     def pair(self, form: Form, index: int) -> PreferencePair:
-        """The pair in a form, which must have been made."""
+        """Return the pair in a form, which must have been made."""
         talk: tuple[str, ...] = ()
         if form == "choice" and self.choice_conversation is not None:
             talk = tuple(getattr(self.choice_conversation, key) for key in CHOICE_TALK)
@@ -140,10 +141,10 @@ class Draft(BaseModel):
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:
-    """The drafts of a file, or of a folder's files in alphabetical order; each a JSON list, or a row a line.
+    """Read the drafts of a file, or of a folder's files in alphabetical order; JSON lists, or one object per line.
 
     Raises:
-        DataError: If there is none, or a row is wrong: names the file, the row and what would be right.
+        DataError: If there is no draft, or a row is invalid; it names the file, the row and the correct form.
     """
     paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not paths:
@@ -159,7 +160,7 @@ SHIPPED_RATED = _SAMPLES / "rated_pairs.json"
 
 
 class PairTopic(BaseModel):
-    """A topic of pairs: its name, which becomes a file's, what belongs to it, and its parts."""
+    """A topic of pairs: its name, which is also the file's, its description, and its subtopics."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     topic: Text
@@ -168,42 +169,42 @@ class PairTopic(BaseModel):
 
 
 class Teller(BaseModel):
-    """Somebody whose own affairs a talk is about, in a line that gives no preference away."""
+    """A persona for talks about its own affairs, in a line that reveals no preference."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     persona: Text
 
 
 class RatedPair(PairRating):
-    """A pair that people have rated, as an example for a rater."""
+    """A pair rated by people, as an example for a rater."""
 
     preference: Text
     question: Text
 
 
 def read_topics(path: Path | None = None) -> list[PairTopic]:
-    """The topics of a file; without one, those that come with dialoom.
+    """Read the topics of a file, by default the shipped ones.
 
     Raises:
-        DataError: If the file or a row is wrong, or a topic stands there twice.
+        DataError: If the file or a row is invalid, or a topic occurs twice.
     """
     return read_models(path or SHIPPED_TOPICS, PairTopic, once="topic")
 
 
 def read_tellers(path: Path | None = None) -> list[str]:
-    """The personas of a file; without one, those that come with dialoom.
+    """Read the personas of a file, by default the shipped ones.
 
     Raises:
-        DataError: If the file or a row is wrong, or a persona stands there twice.
+        DataError: If the file or a row is invalid, or a persona occurs twice.
     """
     return [each.persona for each in read_models(path or SHIPPED_TELLERS, Teller, once="persona")]
 
 
 def read_rated(path: Path | None = None) -> list[RatedPair]:
-    """The rated examples of a file; without one, those that come with dialoom.
+    """Read the rated examples of a file, by default the shipped ones.
 
     Raises:
-        DataError: If the file or a row is wrong.
+        DataError: If the file or a row is invalid.
     """
     return read_models(path or SHIPPED_RATED, RatedPair)
 
@@ -213,12 +214,12 @@ _SPEAKERS = ("user", "assistant")
 
 
 def read_chats(path: Path) -> list[list[ChatLine]]:
-    """The chats of a pool, in its order; each goes strictly from user to assistant, and ends with the assistant.
+    """Read the chats of a pool, in order; in each, user and assistant strictly alternate, ending with the assistant.
 
-    A pool's own counts (`turn`) are not looked at: in the release, ten of 24 are wrong.
+    A pool's own counts (`turn`) are ignored: in the release, ten of 24 are wrong.
 
     Raises:
-        DataError: If the file is broken: names the chat and the message.
+        DataError: If the file is broken; it names the chat and the message.
     """
     return [list(_utterances(path, number, row)) for number, row in enumerate(read_rows(path))]
 

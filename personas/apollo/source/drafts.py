@@ -48,12 +48,12 @@ class ApolloDraft(BaseModel):
 
     @property
     def is_sound(self) -> bool:
-        """Whether its current content has passed all checks."""
+        """Return whether its current content has passed all checks."""
         return not self.problem and self.checked == self.own_id
 
     @property
     def is_mended(self) -> bool:
-        """Whether a person has edited it, or has accepted a rejected draft."""
+        """Return whether a person has edited it, or has accepted a rejected draft."""
         return self.checked != self.own_id or (self.accepted and bool(self.problem))
 
     def looked_at(self: Of, problem: str = "") -> Of:
