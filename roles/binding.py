@@ -33,7 +33,7 @@ that the model is known to support or does not reject.
 """
 
 Temperature: TypeAlias = float | Literal["none"]
-"""A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
+"""A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
 
 
 Player: TypeAlias = "str | OwnPlayer"

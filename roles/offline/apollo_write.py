@@ -2,9 +2,10 @@
 
 The writer writes what the scripted source would, derived from the request, and answers in the form that the instruction
 asks for, recognized by its first key. Some of it is faulty on purpose: one profile in six hints at a preference, one
-story in twelve is not one, of twelve sessions one makes a wrong call, one states another value and in one the assistant
-states the preference, and one query in eight names a value. As `attentive` it corrects a reported fault; as `generic`
-never. The checker parses sessions with the scripted source's own reader, and recognizes the stories that are not ones.
+answer in twelve has stories that show no preference, of twelve sessions one makes a wrong call, one states another
+value and in one the assistant states the preference, and one query in eight names a value. As `attentive` it corrects a
+reported fault; as `generic` never. The checker parses sessions with the scripted source's own reader, and recognizes
+the stories without a preference.
 """
 
 from __future__ import annotations

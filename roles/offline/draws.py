@@ -14,7 +14,7 @@ class Draws:
     """A stream of random choices seeded by the SHA-256 of its parts: equal parts give equal choices on any machine."""
 
     def __init__(self, *parts: object) -> None:
-        """Seed the stream with `parts`, compared by their text."""
+        """Seed the stream with the string forms of `parts`."""
         self._parts = parts
         text = "\x1f".join(str(part) for part in parts)
         self._random = Random(int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()))

@@ -1,10 +1,10 @@
 """Understudies for generating people: a writer, and the judge that finds the faults that it makes on purpose.
 
 The writer answers in the form that the instruction asks for, recognized by its first key. Of forty lists of preferences
-one takes an unlisted value, and one has a value that contradicts the demographics; one summary in twenty states a
-preference that nobody has; one list of tasks in ten names a preference that no domain has. As `attentive` it corrects a
-reported fault; as `generic` it may repeat it. The judge recognizes contradictions by their words, and a foreign
-sentence by its form and value.
+one takes an unlisted value, and one has a value that contradicts the demographics; one summary in twenty states a value
+that the person does not have; one list of tasks in ten names a preference that no domain has. As `attentive` it
+corrects a reported fault; as `generic` it may repeat it. The judge recognizes contradictions by their words, and a
+foreign sentence by its form and value.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _about(request: MarkedRequest, turn: int) -> str:
 
 
 def _texts(request: MarkedRequest) -> list[str]:
-    """Return the lines of the prompt's marked parts, without the names of fields, each once."""
+    """Return the distinct lines of the prompt's marked parts, without the names of fields."""
     parts = [part.body for part in request.shown if part.tag not in ("conversation", "instruction")]
     lines = [line.partition(": ")[2] or line for body in parts for line in body.splitlines()]
     return list(dict.fromkeys(_short(line) for line in lines if re.search(r"\w", line)))

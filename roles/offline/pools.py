@@ -1,4 +1,4 @@
-"""The understudy that writes pools of profiles and personalities."""
+"""The understudy that writes profiles and personalities for pools."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _BACK = {"critique": 3, "revision": 5}
 
 @understudy("prefeval", "assistant")
 def play_assistant(request: MarkedRequest, draws: Draws) -> str:
-    """Answer, choose, criticise or revise."""
+    """Answer a question, choose an option, criticise or revise."""
     lines = request.lines
     last = lines[-1].text if lines else ""
     asked = _asked(last)

@@ -1,17 +1,17 @@
-"""The judges of a PersonaLens dialogue: four metrics by stated rules, each with the words that decided it.
+"""The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation.
 
-* personalization, 1 to 4: of the preferences that matter to the task, which the assistant names before the user does
-  (anticipated), which after (taken up), and which not at all. 4: half of them anticipated, two at least, and the moment
-  suited or nearly all of them; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
-  something anticipated or taken up; 1: nothing, or one thing of
-  many. It costs a point to be corrected, or to have passed over as much as was
-  taken up. The moment is suited when a reply names something of the situation or the person that the user has not.
-* task_completion, true or false: each matter that the user has brought up got a reply that does or proposes something,
-  and the user did not give up on any of them.
+* personalization, 1 to 4: counts the preferences relevant to the task that the assistant names before the user does
+  (anticipated), after (taken up), or not at all. 4: at least two and half of them anticipated, and the moment suited or
+  three quarters anticipated; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
+  something anticipated or taken up; 1: nothing, or one of more than three. One point is deducted if the user corrects
+  the assistant, or if more preferences were passed over than used. The moment is suited if a reply names something of
+  the situation or the person that the user has not.
+* task_completion, true or false: each matter that the user has raised got a reply that does or proposes something, and
+  the user did not give up on any of them.
 * naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost.
 * coherence, 1 to 5: repeated sentences, replies about another matter, and an open question at the end cost.
 
-As "generic" a judge looks at less: it counts, and pays no attention to who said a thing first.
+As "generic" a judge is cruder: it counts phrases and preferences only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .domains import DomainWords, acts, affinities, domain_named, offers, signal
 
 @understudy("personalens", "judge")
 def judgement(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
+    """Answer with one JSON object: a verdict or a score, and an explanation that quotes the evidence."""
     metric = request.prompt.rpartition("/judge-")[2]
     crude = request.model == "generic"
     target = request.inputs.get("target", "assistant")

@@ -2,16 +2,17 @@
 
 The rules:
 
-* The user opens with the matter alone. Of several matters the first one is named last, and they are taken in turn.
-* A user has a patience (0 to 2), drawn from what the person is like, which says how much matters to them.
-* Each reply is weighed: which preferences it honours, what it asks, whether it does or proposes something.
-* What is asked for is told, one or two preferences a line. Otherwise the next preference that matters and
-  that nobody has named is told. One that the reply passed over is told once more.
-* A reply about another matter is corrected, twice at most; one that does nothing at all is complained of once.
+* The user opens with the matter alone. Of several matters the first one is named last, and they are handled in turn.
+* A user has a patience (0 to 2), drawn by a hash of the person's parts, which decides how many preferences are
+  important.
+* Each reply is evaluated: which preferences it honours, what it asks, whether it does or proposes something.
+* The user states what is asked for, one or two preferences a line; otherwise the next important preference that nobody
+  has named. One that the reply ignored is stated once more.
+* A reply about another matter is corrected, at most twice; one that does nothing at all is complained of once.
 * Once something was done or proposed and nothing is left to say, the user accepts, and goes on or ends with TERMINATE.
-  If nothing was done by then, or the turns are used up, the user says that they will see to it themselves.
+  If nothing was done by then, or the turns are used up, the user says that they will handle it themselves.
 
-All of it is replayed over the replies of the conversation, so the user needs no memory.
+All of it is recomputed from the replies of the conversation, so the user needs no memory.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class _Plan:
         return None
 
     def _go_on(self, now: _Step, reply: str) -> _Move:
-        """Leave the matter for the next one, or end."""
+        """Move on to the next matter, or end."""
         offered = offers(reply)
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
         reaction = ("accept" if offered else "fits") if good else "partly" if now.handled else "gives_up"
