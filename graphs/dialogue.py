@@ -194,7 +194,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles in turn, then the judges."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(DialogueState, context_schema=Stage)
         order = self.turns.order
@@ -203,7 +203,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         after = add_judges(builder, self, self.judges_used(options)) or [END]
         for role, following in zip(order, (*order[1:], order[0]), strict=True):
             last_word = self.turns.last_word if role == self.turns.ender else ""
-            path = _next(following, after, last_word, self.turns.end_reason)
+            path = _next(role, following, after, last_word, self.turns.end_reason)
             builder.add_conditional_edges(
                 role, path, list(dict.fromkeys([following, *filter(None, [last_word]), *after]))
             )
@@ -312,14 +312,15 @@ def _ending(part: str) -> str:
 
 
 def _next(
-    following: str, after: list[str], last_word: str, end_reason: str
+    role: str, following: str, after: list[str], last_word: str, end_reason: str
 ) -> Callable[[DialogueState], Awaitable[list[str]]]:
-    async def path(state: DialogueState) -> list[str]:
+    async def route(state: DialogueState) -> list[str]:
         if last_word and state["ended_by"] == end_reason and state["messages"][-1].name != last_word:
             return [last_word]
         return after if state["ended_by"] else [following]
 
-    return path
+    route.__name__ = f"after_{role}"  # the step debugger shows who chose the next node
+    return route
 
 
 def _speaker(id_: str, role: str, text: str, opens: bool) -> Prompt:

@@ -237,7 +237,7 @@ def generation_graph(state: type, *loops: Loop, last: Sequence[NodeFunction] = (
         *loops: The loops.
         last: Nodes that run in parallel after the last loop.
     """
-    from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+    from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
     builder: StateGraph[Any, Any, Any, Any] = StateGraph(state, context_schema=Stage)
     firsts = [[next(iter(loop.nodes))] for loop in loops]

@@ -340,7 +340,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
     Returns:
         The nodes where judging begins; empty without judges.
     """
-    from langgraph.graph import END  # slow to import, and looking at a run needs no graph
+    from langgraph.graph import END  # slow to import, and not needed to read a run
 
     for judge in judges:
         builder.add_node(judge.node, node(_node(judge, recipe)))
@@ -357,7 +357,7 @@ def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
         recipe: As for `add_judges`.
         judges: The judges.
     """
-    from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
+    from langgraph.graph import START, StateGraph  # slow to import, and not needed to read a run
 
     builder = StateGraph(JudgedState, context_schema=Stage)
     for first in add_judges(builder, recipe, judges):

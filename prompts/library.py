@@ -23,7 +23,7 @@ class PromptLibrary(Mapping[str, Prompt]):
     def load(
         cls, wanted: Iterable[str | Prompt], overrides: Path | None = None, shipped: Path | None = None
     ) -> PromptLibrary:
-        """Return the wanted prompts.
+        """Load prompts.
 
         Args:
             wanted: Ids such as `personalens/user`, or prompts made in code.

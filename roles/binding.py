@@ -28,12 +28,12 @@ OBJECT = "object:"
 Value = TypeVar("Value")
 
 Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
-"""How a reply is constrained to its type: by a JSON schema, by JSON mode, or by the prompt alone; `auto` picks the
-strictest one that the model is known to support or does not reject.
+"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone; `auto` picks the strictest one
+that the model is known to support or does not reject.
 """
 
 Temperature: TypeAlias = float | Literal["none"]
-"""A sampling temperature from 0 to 2; `"none"` sends none, for models that refuse the parameter."""
+"""A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
 
 
 Player: TypeAlias = "str | OwnPlayer"

@@ -1,4 +1,4 @@
-"""All roles of a run, by prompt."""
+"""The roles of a run, by prompt."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Cast:
     Args:
         library: The run's prompts.
         models: The model of each role.
-        gateway: The way to the models.
+        gateway: The gateway that calls are made through.
         reply_types: A recipe's own reply types, besides the general ones (see `reply_type`).
 
     Raises:
@@ -65,7 +65,7 @@ class Cast:
         """Return the role that plays a prompt.
 
         Raises:
-            BindingError: If the recipe has no such prompt, or names no role to play it.
+            BindingError: If the recipe has no such prompt, or its role is not used with these options.
         """
         try:
             return self._roles[prompt_id]
@@ -112,7 +112,7 @@ def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding
     """Check that every role assigned to an understudy has one.
 
     Raises:
-        NoUnderstudiesError: Naming the role, and what would be right.
+        NoUnderstudiesError: If one has none; the message names the role and what would be valid.
     """
     for prompt in library.values():
         role = prompt.front.role

@@ -1,4 +1,4 @@
-"""A user's own players: async functions, LangChain models, LangGraph graphs, factories, and loading them by name."""
+"""The user's own players: async functions, LangChain models, LangGraph graphs, graph factories, and loading by name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _STATE = {
 
 
 class PlayerError(Exception):
-    """A player cannot be used, or its reply cannot; the message continues a sentence that begins with its name."""
+    """A player or its reply is unusable; the message continues a sentence that begins with the player's name."""
 
 
 def check_player(name: str, player: object) -> None:
@@ -128,7 +128,8 @@ def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
 def takes_tools(player: OwnPlayer) -> bool:
     """Return whether a player accepts the tools offered by a request.
 
-    Graphs and what makes them do, functions with a parameter `tools`, and chat models whose class binds tools.
+    These are graphs and functions that make graphs, functions with a parameter `tools`, and chat models whose class
+    implements `bind_tools`.
     """
     if isinstance(player, CompiledGraph) or makes_graph(player):
         return True

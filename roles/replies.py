@@ -128,7 +128,7 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")
 _MOST_OPENINGS = 64
-"""Maximum number of objects tried: each attempt may scan to the end of the text, so an unbounded number would take
+"""Maximum number of objects tried: each attempt may scan to the end of the text, so unlimited tries could take
 quadratic time.
 """
 

@@ -30,7 +30,7 @@ def tokens(text: str) -> int:
 
 @cache
 def _encoding() -> Encoding:
-    """The encoding, read from the table: tiktoken's own way would look for it in the network or the environment."""
+    """Return the encoding, read from the table: tiktoken's loader looks for it in the network or the environment."""
     import tiktoken  # deferred: slow to import and rarely needed
 
     found = importlib.util.find_spec("litellm")

@@ -20,7 +20,7 @@ from dialoom.prompts import ChatMessage
 from .tree import REPLIES, Round, conversation, leaves, rounds_of
 
 KTO_DISTANCE = 64
-"""The number of rows with wanted replies before the first unwanted one."""
+"""The number of other wanted replies between a round's wanted and unwanted reply."""
 
 _PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction without result

@@ -68,7 +68,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
 
     def graph(self, options: AloeOptions) -> Graph:
         """Return the graph: user; induction and rejected reply in parallel; preferred reply; judge; follow."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(TreeState, context_schema=Stage)
         for work in (nodes.user, nodes.induction, nodes.preferred, nodes.rejected, nodes.follow):

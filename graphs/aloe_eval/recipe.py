@@ -58,7 +58,7 @@ class AloeEval(DialogueRecipe, WithComparison):
     def scenarios(
         self,
         options: AloeEvalOptions,
-        draw: random.Random,  # noqa: ARG002 - everybody is taken, or the first
+        draw: random.Random,  # noqa: ARG002 - personas are not drawn
         note: Callable[[str], None],
     ) -> Iterator[PersonaScenario]:
         """Yield a conversation for each persona, in the file's order."""
@@ -69,7 +69,7 @@ class AloeEval(DialogueRecipe, WithComparison):
 
     def graph(self, options: AloeEvalOptions) -> Graph:
         """Return the graph: user and assistant in turn; after each answer the judge, beside the next message."""
-        from langgraph.graph import START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(DialogueState, context_schema=Stage)
         for role in self.turns.order:

@@ -68,7 +68,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
             prompt="apollo/judge-error",
             labels=tuple(LABELS),
             node="label",
-            when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # of the others the scores say all
+            when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # only failed samples have an error
             cases=_attempt,
             read=lambda reply: (reply.label, reply.explanation),
         ),
@@ -106,7 +106,7 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
 
     def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
         """Return the graph: preparation, agent and tools in turn, scores; with reflexion, further attempts."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(AgentState, context_schema=Stage)
         for work in (nodes.prepare, nodes.agent, nodes.tools, nodes.score):

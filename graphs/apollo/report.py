@@ -115,7 +115,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
 
 def _of_all(results: ApolloResults) -> Iterator[Table]:
     every = results.samples
-    if any(sample["evolving"] for sample in every):  # table 3: beside samples of the same length without
+    if any(sample["evolving"] for sample in every):  # table 3: compared with plain samples of equal length
         figures: Figures = {**_BOTH, "stale %": partial(mean, name="stale")}
         title, axes = "Preferences that have changed", [*_HELD, "size", "evolving"]
         yield _table(results, "evolving", title, every, axes, figures, [*_notes(every), _STALE])

@@ -1,7 +1,7 @@
 """The state and the nodes of a pool: the writer proposes texts, and those unlike everything kept before are kept.
 
 The self-generation of ALOE (section 2.1): few-shot examples from the pool itself, a filter by cosine similarity, and a
-stop when rounds keep next to nothing: the writer's variety is exhausted at this threshold.
+stop when rounds keep next to nothing, the joint bottleneck of writer and embedder.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
 
     def graph(self, options: PrefEvalOptions) -> Graph:
         """Return the graph: replies to preferences, the method's nodes, the checkers."""
-        from langgraph.graph import END, START, StateGraph  # slow to import, and looking at a run needs no graph
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         builder = StateGraph(ItemState, context_schema=Stage)
         for work in (nodes.reply, nodes.retrieve, nodes.answer, nodes.criticise, nodes.revise):

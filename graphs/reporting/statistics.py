@@ -168,7 +168,7 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     """
     if len(pairs) < 3 or any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     def ranks(values: Sequence[float]) -> NDArray[np.float64]:
         _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -207,7 +207,7 @@ def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
     total, mean = sum(n for _, n in groups), math.fsum(shares) / len(groups)
     if total < FEWEST or all(share in (0.0, 1.0) for share in shares):
         return Estimate(total, mean, None, None)
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     counts, sizes = np.array(sorted(groups)).T
     drawn = np.random.default_rng(0).binomial(sizes, counts / sizes, size=(RESAMPLES, len(groups)))
@@ -234,7 +234,7 @@ def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
     """Return the means of resamples of people, given by their number and sum of scores."""
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)
     shares = np.array([people[sort] for sort in sorts]) / people.total()
@@ -246,7 +246,7 @@ def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
 
 def percentiles(resampled: NDArray[np.float64]) -> tuple[float, float]:
     """Return the ends of the percentile interval."""
-    import numpy as np  # slow to import, and looking at a run needs no interval
+    import numpy as np  # slow to import, and not needed to read a run
 
     tail = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(resampled, [tail, 1.0 - tail])

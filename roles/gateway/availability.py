@@ -112,7 +112,7 @@ class Presence:
 
     @property
     def is_away(self) -> bool:
-        """Whether calls wait for the provider."""
+        """Return whether calls wait for the provider."""
         return self._away is not None
 
     @asynccontextmanager

@@ -37,7 +37,7 @@ class Budget(BaseModel):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether any bound is set."""
+        """Return whether any bound is set."""
         return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
 
 

@@ -1,4 +1,4 @@
-"""Reading a provider's reply: its text, reasoning, finish reason and usage, its size limit, and its stored form."""
+"""Parsing of a provider's reply: its text, reasoning, finish reason and usage, its size limit, and its stored form."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ensure_short(model: str, *texts: str | None) -> None:
     """Reject a reply that is too long.
 
     Raises:
-        PermanentProviderError: Naming the model.
+        PermanentProviderError: With the model and the length.
     """
     if (letters := sum(len(text) for text in texts if text)) > MOST_LETTERS:
         raise PermanentProviderError(f"{model}: the reply has {letters:,} letters; {MOST_LETTERS:,} are the most")

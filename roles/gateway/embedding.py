@@ -32,8 +32,8 @@ class EmbeddingBackend:
         """Make one attempt.
 
         Raises:
-            TransientProviderError: Rate limit, overload, time-out, lost connection.
-            PermanentProviderError: Anything else that the provider refused, or an answer that is none.
+            TransientProviderError: For a rate limit, overload, time-out, or lost connection.
+            PermanentProviderError: For any other rejection by the provider, or an answer without embeddings.
         """
         texts = [message["content"] for message in request.messages]
         exchange = Exchange()

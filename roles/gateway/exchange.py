@@ -1,4 +1,4 @@
-"""The rules for one exchange with a model's server: no redirect elsewhere, no compression, no endless answer."""
+"""Rules for one exchange with a model's server: no redirect to another server, no compression, limited size."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Exchange:
             raise PermanentProviderError(f"{model}: {self.refused}")
 
     async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
-        """Send a request and check the head of its answer; the body is checked while it is read."""
+        """Send a request and check the headers of its answer; the body is checked while it is read."""
         if self.refused is not None:  # an SDK retries by itself
             raise self._refuse(self.refused)
         request.headers["accept-encoding"] = "identity"

@@ -1,4 +1,4 @@
-"""Failures of providers: transient or permanent, with advice, and how unanswered requests are described."""
+"""Provider errors: their classification as transient or permanent, advice, and descriptions of unanswered requests."""
 
 from __future__ import annotations
 

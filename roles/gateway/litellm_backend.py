@@ -62,8 +62,8 @@ class LiteLLMBackend:
         """Make one attempt.
 
         Raises:
-            TransientProviderError: Rate limit, overload, time-out, lost connection, an answer that is none.
-            PermanentProviderError: Anything else that the provider refused.
+            TransientProviderError: For a rate limit, overload, time-out, lost connection, or an answer without a reply.
+            PermanentProviderError: For any other rejection by the provider.
         """
         litellm = load_litellm()
         form = Form.NONE if request.model.startswith(OFFLINE) else self._shapes.form(litellm, request)

@@ -1,4 +1,4 @@
-"""Changes to how LiteLLM prepares requests and looks up prices, each for speed."""
+"""Changes to how LiteLLM prepares requests and looks up prices, for speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own players as backends: async functions, LangChain models and LangGraph graphs."""
+"""The user's own players as backends: async functions, LangChain models and LangGraph graphs."""
 
 from __future__ import annotations
 

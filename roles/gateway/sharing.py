@@ -1,4 +1,4 @@
-"""What the gateways of several processes have in common, as one of them sees it."""
+"""The interface of state shared between the gateways of several processes."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ Place: TypeAlias = tuple[str, str | None]
 """A model, and the address at which it is served."""
 
 HearOverload: TypeAlias = Callable[[Place, float, float | None], None]
-"""Told of a call that was turned away elsewhere: of which model, how many seconds ago it was sent, and what pause the
-provider asks for."""
+"""Called for a call that another process made and the provider rejected: its model, how many seconds ago it was sent,
+and the pause that the provider asks for.
+"""
 
 
 class Sharing(Protocol):
-    """One budget, one rate, one of each common call, for all of them."""
+    """State shared between gateways: one budget, one rate, one of each common call."""
 
     def account(self, budget: Budget) -> Account:
-        """The part of the budget that this gateway may spend."""
+        """Return this gateway's share of the budget."""
         ...
 
     def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
-        """A model's rate a minute, of requests or of tokens."""
+        """Return a model's rate per minute, of requests or of tokens."""
         ...
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
-        """Tell the others of a call that was turned away."""
+        """Notify the other processes of a rejected call."""
         ...
 
     def listen(self, hear: HearOverload) -> None:
-        """Have it told of those of others."""
+        """Register a function that is called for rejected calls of other processes."""
         ...
 
     async def is_made(self, key: str) -> bool:
-        """Whether a common call is in this gateway's ledger, as somebody has made it; if not, it is to be made here.
+        """Return whether a common call's reply is in this gateway's ledger; if not, this gateway must make the call.
 
-        While somebody is at it, that is waited for.
+        Waits while another process makes the call.
 
         Raises:
-            ProviderError: If who was at it has failed: a failure is everybody's.
+            ProviderError: If that process has failed: a failure is shared by all.
         """
         ...
 
     async def made(self, key: str) -> None:
-        """A common call is in this gateway's ledger."""
+        """Announce that a common call's reply is in this gateway's ledger."""
         ...
 
     async def failed(self, key: str, error: Exception | None) -> None:
-        """A common call came to nothing; without an error, somebody else may try."""
+        """Announce that a common call has failed; without an error, another process may try."""
         ...

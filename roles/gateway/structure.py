@@ -1,7 +1,7 @@
-"""Holding a model to the shape of a reply: in which form it is asked for one, and what was found out about that.
+"""Structured output: the form in which a model is asked for a reply type, and which forms models reject.
 
-LiteLLM's table says what known models can be held to. A server of one's own (llama.cpp, vLLM, Ollama behind `openai/`
-and an address) is in no table: it is asked in one form after the other until one is taken, and that is remembered.
+LiteLLM's table states what known models support. A self-hosted server (llama.cpp, vLLM, Ollama behind `openai/` and an
+address) is in no table: one form after the other is tried until one is accepted, and the result is remembered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .calls import Request
 
 
 class Form(StrEnum):
-    """In which form a shape is asked for."""
+    """The form in which a reply type is requested."""
 
     SCHEMA = "JSON schema"
     BESIDE = "JSON mode with a schema"
@@ -37,15 +37,17 @@ _LADDERS: Mapping[Structured, tuple[Form, ...]] = {
 }
 _FORMS = frozenset(Form)
 _MOST_NAMED = 10
-"""So many whole numbers are named one by one: not every server holds a model to bounds, but each to a list."""
+"""Up to this number of values, an integer range becomes an enum: not every server enforces bounds, but all enforce
+enums.
+"""
 _OWN_SERVER = (Form.SCHEMA, Form.BESIDE, Form.JSON, Form.NONE)
 
 
 class Shapes:
-    """Which forms the models of a run have refused.
+    """The forms that a run's models have rejected.
 
     Args:
-        refused: What earlier sittings have found out: forms by `MODEL ADDRESS`.
+        refused: The findings of earlier sessions: forms by `MODEL ADDRESS`.
     """
 
     def __init__(self, refused: Mapping[str, Iterable[str]] | None = None) -> None:
@@ -55,20 +57,20 @@ class Shapes:
 
     @property
     def found(self) -> dict[str, list[str]]:
-        """What is to be remembered, as plain values."""
+        """The findings to be stored, as plain values."""
         return {place: sorted(forms) for place, forms in sorted(self._refused.items())}
 
     def form(self, litellm: ModuleType, request: Request) -> Form:
-        """In which form a request asks for its shape.
+        """Return the form in which a request asks for its reply type.
 
         Raises:
-            PermanentProviderError: If the model has refused every form of what is wanted of it.
+            PermanentProviderError: If the model has rejected every form allowed by `structured`.
         """
         if request.reply_type is None:
             return Form.NONE
         refused = self._refused.get(_place(request), set())
         for form in _ladder(litellm, request):
-            # Providers refuse JSON mode in a request that does not speak of JSON.
+            # Providers reject JSON mode in a request that does not mention JSON.
             if form not in refused and (form is not Form.JSON or _speaks_of_json(request)):
                 return form
         if request.structured == "json" and Form.JSON not in refused:
@@ -79,12 +81,12 @@ class Shapes:
         )
 
     def refuse(self, request: Request, form: Form) -> None:
-        """Remember that a model takes no shape in a form."""
+        """Remember that a model rejects a form."""
         self._refused.setdefault(_place(request), set()).add(form)
 
 
 def response_format(request: Request, form: Form) -> dict[str, Any] | None:
-    """The `response_format` of a request in a form; `None` for none."""
+    """Return the `response_format` of a request in a form; `None` for none."""
     if form is Form.NONE or request.reply_type is None:
         return None
     schema = _schema(request.reply_type)
@@ -97,13 +99,13 @@ def response_format(request: Request, form: Form) -> dict[str, Any] | None:
 
 
 def is_refused(status: int | None, message: str) -> bool:
-    """Whether a provider's error says that it is the shape that it refuses; llama-cpp-python does with status 500."""
+    """Return whether a provider's error rejects the response format; llama-cpp-python does so with status 500."""
     named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
     return status in (400, 404, 422, 500) and named is not None
 
 
 def _ladder(litellm: ModuleType, request: Request) -> tuple[Form, ...]:
-    """The forms to try, the strictest first."""
+    """Return the forms to try, the strictest first."""
     if request.structured != "auto":
         return _LADDERS[request.structured]
     knows_schemas, knows_json = _abilities(litellm, request.model)
@@ -124,14 +126,14 @@ def _place(request: Request) -> str:
 
 @functools.cache
 def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
-    """Whether a model knows JSON schemas, and JSON mode. LiteLLM takes a while to look that up."""
+    """Return whether a model supports JSON schemas, and JSON mode. Cached, as LiteLLM's lookup is slow."""
     knows_json = "response_format" in (litellm.get_supported_openai_params(model) or ())
     return bool(litellm.supports_response_schema(model)), knows_json
 
 
 @functools.cache
 def _schema(type_: type[BaseModel]) -> dict[str, Any]:
-    """The type's JSON schema, in the strict form: no defaults, nothing optional, nothing else."""
+    """Return the type's JSON schema in the strict form: no defaults, no optional and no additional properties."""
     strict: dict[str, Any] = _strict(type_.model_json_schema())
     return strict
 

@@ -1,4 +1,4 @@
-"""Which models are known to call tools."""
+"""Tool support of models by LiteLLM's table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 
 @functools.cache
 def knows_tools(model: str) -> bool:
-    """Return whether LiteLLM's table says that a model calls tools; of other models it says nothing.
+    """Return whether LiteLLM's table says that a model supports tools; `False` if it does not list the model.
 
     Args:
         model: A model's name, as in a binding.

@@ -1,4 +1,4 @@
-"""Tools and calls in the form of the chat-completions interface, which LiteLLM translates for every provider."""
+"""Tools and tool calls in the chat-completions form, which LiteLLM translates for every provider."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 
 _WANTS_REASONING = frozenset({"deepseek", "moonshot"})
-"""Providers that refuse a thinking model's call in a conversation without what it thought."""
+"""Providers that reject a reasoning model's tool call in a conversation without its reasoning."""
 
 _NO_GATEWAY = {"_skip_mcp_handler": True}
-"""LiteLLM would look whether a tool is one of its own MCP gateway, and import packages for it that few have."""
+"""Option that keeps LiteLLM from looking the tool up in its MCP gateway, which imports rarely installed packages."""
 
 _OF_A_THOUGHT = ("type", "thinking", "signature", "data")
 
 
 def tool_options(litellm: ModuleType, model: str, tools: Sequence[ToolDefinition]) -> dict[str, Any]:
-    """What a request says of tools: the model decides whether it calls, and calls one at a time, if it can be told."""
+    """Return a request's options for tools: calls are optional, and made one at a time if the provider can do that."""
     if not tools:
         return {}
     options: dict[str, Any] = {"tools": [dict(tool) for tool in tools], "tool_choice": "auto", **_NO_GATEWAY}
@@ -33,14 +33,15 @@ def _takes_one_at_a_time(litellm: ModuleType, model: str) -> bool:
 
 
 def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict[str, Any]]:
-    """The messages with neighbours of the same role joined: some providers refuse them apart.
+    """Return the messages with neighbours of the same role joined, as some providers reject them apart.
 
-    Messages that call, and what tools said, stay apart. A turn in which an agent said and did nothing is left out: some
-    providers refuse that, too.
+    Tool calls and tool outputs stay apart. A turn in which an agent neither said nor called anything is left out, as
+    some
+    providers reject that, too.
 
     Args:
         messages: The messages.
-        model: Who is asked: what a provider wants back of thoughts is sent to its own models alone.
+        model: The model that is called: reasoning that a provider wants back is sent to its own models only.
     """
     joined: list[dict[str, Any]] = []
     for message in messages:
@@ -56,19 +57,19 @@ def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict
 
 
 def as_sent(message: ChatMessage) -> dict[str, Any]:
-    """One message in the chat-completions form, without what only a provider wants back."""
+    """Return one message in the chat-completions form, without provider data."""
     if is_of_tools(message):
         return _of_tools(message, "")
     return {"role": message["role"], "content": message["content"]}
 
 
 def is_nothing(message: ChatMessage) -> bool:
-    """Whether a model has said nothing in its turn, and called nothing."""
+    """Return whether a model's message has neither text nor tool calls."""
     return message["role"] == "assistant" and not message["content"].strip() and not is_of_tools(message)
 
 
 def is_of_tools(message: ChatMessage) -> bool:
-    """Whether a message calls tools, or is what one said."""
+    """Return whether a message has tool calls or is a tool's output."""
     return bool(message.get("tool_calls")) or "tool_call_id" in message
 
 
@@ -92,7 +93,7 @@ def _of_tools(message: ChatMessage, model: str) -> dict[str, Any]:
 
 
 def read_calls(given: object) -> tuple[FunctionCall, ...]:
-    """Calls out of a reply; whatever there is of a broken one counts. They have no ids yet.
+    """Return the tool calls of a reply, without ids; missing parts of malformed calls are left empty.
 
     Args:
         given: A list of calls in the chat-completions form, or of plain `name` and `arguments`; objects or mappings.
@@ -109,7 +110,7 @@ def _call(given: object) -> FunctionCall:
 
 
 def carried_of(message: object, model: str) -> dict[str, Any] | None:
-    """What a provider will want back with the calls of a reply: signed thoughts, or the thoughts themselves."""
+    """Return the provider data that must be sent back with a reply's tool calls: reasoning, perhaps as a signature."""
     blocks, reasoning = _part(message, "thinking_blocks"), _part(message, "reasoning_content")
     found: dict[str, Any] = {}
     if isinstance(blocks, list):

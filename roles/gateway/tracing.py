@@ -1,6 +1,6 @@
-"""Spans of the calls for OpenTelemetry, in the names of its GenAI conventions. Its packages are an extra.
+"""OpenTelemetry spans of calls, named by its GenAI conventions. Its packages are an optional dependency.
 
-A span is a call of a role, with all its attempts. What was said is not in it: more people read a trace than a run.
+A span covers a role's call with all its attempts. It contains no messages: more people read a trace than a run.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _EMBED = "embed"
 
 
 class Tracing:
-    """Makes a span of each call that was sent.
+    """A tracer that makes a span of each call that was sent.
 
     Args:
-        provider: Where spans go.
+        provider: The destination of the spans.
     """
 
     def __init__(self, provider: TracerProvider) -> None:
@@ -47,7 +47,7 @@ class Tracing:
         self.close()
 
     def close(self) -> None:
-        """Send what has not been sent yet."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
     def called(
@@ -58,14 +58,14 @@ class Tracing:
         attempts: int,
         latency: float,
     ) -> None:
-        """A call has come to its end just now.
+        """Record a call that has just ended.
 
         Args:
-            request: What was asked.
-            place: Where in the run.
-            result: What came of it.
-            attempts: How often it was sent.
-            latency: Seconds, waiting between attempts included.
+            request: The request.
+            place: The call's place in the run.
+            result: The completion or the error.
+            attempts: Number of attempts.
+            latency: Seconds, including pauses between attempts.
         """
         from opentelemetry.trace import Status, StatusCode
 
@@ -79,27 +79,27 @@ class Tracing:
         started = ended - int(latency * _NANO)
         span = self._tracer.start_span(name, kind=self._kind, attributes=attributes, start_time=started)
         if not isinstance(result, Completion):
-            # What a provider says of an error may quote the request.
+            # A provider's error message may quote the request.
             span.set_status(Status(StatusCode.ERROR, type(result).__name__))
         span.end(ended)
 
 
 def check_tracing() -> None:
-    """Make sure that OpenTelemetry is installed, without importing it.
+    """Check that OpenTelemetry is installed, without importing it.
 
     Raises:
         BindingError: If it is not.
     """
     try:
         found = [importlib.util.find_spec(name) for name in _NEEDED]
-    except ModuleNotFoundError:  # not even the package around it
+    except ModuleNotFoundError:  # not even the parent package
         found = [None]
     if None in found:
         raise BindingError(_MISSING, setting="otel")
 
 
 def open_tracing() -> Tracing:
-    """Tracing to where the `OTEL_EXPORTER_OTLP_...` variables say (by default a collector on this machine).
+    """Return a tracer to the address in the `OTEL_EXPORTER_OTLP_...` variables (by default a local collector).
 
     Raises:
         BindingError: If OpenTelemetry is not installed.
@@ -111,7 +111,7 @@ def open_tracing() -> Tracing:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise BindingError(_MISSING, setting="otel") from error
-    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over what is said here.
+    # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override these attributes.
     ours = Resource({"service.name": "dialoom", "service.version": __version__})
     provider = TracerProvider(resource=ours.merge(OTELResourceDetector().detect()))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))

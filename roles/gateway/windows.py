@@ -1,4 +1,4 @@
-"""Context windows: requests that cannot fit are refused, and servers are asked for their window."""
+"""Context windows: requests that cannot fit are rejected, and servers are asked for their window."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .failures import too_long
 from .provider_keys import provider_of
 
 PER_MESSAGE = 4
-"""Tokens that a message takes besides its text, about."""
+"""Approximate number of tokens that a message takes besides its text."""
 
 _TOLERANCE = 1.1
-"""For windows out of LiteLLM's table: its models count otherwise than we do, and what is near is left to them."""
+"""Tolerance for windows from LiteLLM's table: token counts differ between models, and close cases are sent."""
 
 _UNLISTED = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 _REPEATED = 10_000
-"""Letters; so short a message is counted once, as conversations repeat theirs in every request."""
+"""Length, in characters, up to which token counts are cached: conversations repeat messages in every request."""
 
 
 class Windows:
     """The context windows of models.
 
     Args:
-        stated: Tokens of request and reply together, by model, as the user says.
+        stated: Tokens of request and reply together, by model, as stated by the user.
     """
 
     def __init__(self, stated: Mapping[str, int]) -> None:
@@ -42,10 +42,10 @@ class Windows:
         self._listed = lru_cache(maxsize=None)(_listed)
 
     def check(self, request: Request) -> None:
-        """Refuse a request that cannot fit.
+        """Reject a request that cannot fit.
 
         Raises:
-            ContextError: With its length, how that was counted, and what the model reads.
+            ContextError: With its length, the tokenizer used, and the model's window.
         """
         if (stated := self._stated.get(request.model)) is not None:
             self._check(request, stated, stated - (request.max_reply or 0), request.max_reply)
@@ -59,18 +59,18 @@ class Windows:
 
 
 def counted(request: Request) -> int:
-    """The tokens of a request, about."""
+    """Return the approximate number of a request's tokens."""
     return PER_MESSAGE * len(request.messages) + sum(map(_tokens, _texts(request)))
 
 
 def _most(request: Request) -> int:
-    """More tokens than it can have: each is a byte at least, and a letter has four at most."""
+    """Return an upper bound of a request's tokens: each has at least one byte, and a character at most four."""
     most = sum(len(text) * (1 if text.isascii() else 4) for text in _texts(request))
     return PER_MESSAGE * len(request.messages) + most
 
 
 def _texts(request: Request) -> list[str]:
-    """All that it holds, tools and calls included."""
+    """Return all texts of a request, including tools and tool calls."""
     rest = [*request.tools, *filter(None, map(beyond_words, request.messages))]
     return [*(message["content"] for message in request.messages), *map(json.dumps, rest)]
 
@@ -83,7 +83,7 @@ _repeated = lru_cache(maxsize=8192)(tokens)
 
 
 def _listed(model: str) -> int | None:
-    """What LiteLLM's table says; `None` of a model that it does not know."""
+    """Return the window in LiteLLM's table; `None` for a model that is not listed."""
     if model.startswith(_UNLISTED):
         return None
     from .litellm_backend import load_litellm
@@ -103,11 +103,11 @@ _SET = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
 class ServedWindow(NamedTuple):
-    """What a server says of a model.
+    """A model's window as reported by its server.
 
     Attributes:
-        tokens: How many the model reads.
-        holds_reply: Whether a request is refused if it does not fit together with the most tokens of its reply.
+        tokens: The window in tokens.
+        holds_reply: Whether the window must hold the request and the maximum tokens of its reply together.
     """
 
     tokens: int
@@ -115,13 +115,13 @@ class ServedWindow(NamedTuple):
 
 
 def served_window(binding: ModelBinding) -> ServedWindow | None:
-    """Ask the server of a model for its context window. No text of a run is sent.
+    """Ask a model's server for its context window. No text of a run is sent.
 
     Args:
-        binding: The model. One that is reached at its provider's own address is not asked for.
+        binding: The model. One at its provider's own address is not asked.
 
     Returns:
-        The window; `None` if there is no such server, or it does not say.
+        The window; `None` if there is no such server, or it does not report one.
     """
     provider, _, model = binding.model.partition("/")
     if not model or ":" in provider:
@@ -144,12 +144,12 @@ def _of_openai(address: str, model: str, key: str | None) -> Iterator[ServedWind
     root = "{0.scheme}://{0.netloc}".format(urlsplit(address))
     properties = _got(f"{root}/props?model={quote(model, safe='')}&autoload=false", key=key)
     settings = properties.get("default_generation_settings")
-    if isinstance(settings, dict) and _is_size(size := settings.get("n_ctx")):  # llama.cpp: of one of its places
+    if isinstance(settings, dict) and _is_size(size := settings.get("n_ctx")):  # llama.cpp: the window of one slot
         yield ServedWindow(size)
 
 
 def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
-    """Yield what is certain first: what is asked for, what a loaded model has, what its file sets, what it can have."""
+    """Yield the most reliable first: the requested one, the loaded model's, that in the model's file, the maximum."""
     if _is_size(given):
         yield ServedWindow(given)
     loaded = _got(f"{address}/api/ps").get("models")
@@ -167,7 +167,7 @@ def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
 
 
 def _got(url: str, body: dict[str, str] | None = None, key: str | None = None) -> dict[str, Any]:
-    """Return the object at an address; an empty one if there is none."""
+    """Return the JSON object at an address; an empty one on failure."""
     import httpx
 
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}

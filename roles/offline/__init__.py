@@ -1,10 +1,10 @@
-"""Understudies: scripted stand-ins for a language model, deterministic, offline, and honest about it.
+"""Understudies: scripted stand-ins for a language model that are deterministic and work offline.
 
-They play every role of every system from the messages that a real model would see, the prompt's id and its inputs. What
-one does follows stated rules, which stand in its module; its words come from templates in data files, filled with what
-the request shows. There is no learning and no understanding in it. An understudy is a test double and a demo: it shows
-that a pipeline works, and its scores move in the direction that they should. They are never evidence about any model,
-prompt or dataset. A system of your own brings its own understudies: see `understudy`.
+They play every role of every system from the messages that a real model would see, the prompt's id and its inputs. An
+understudy follows the rules stated in its module; its text comes from templates in data files, filled with values from
+the request. There is no learning and no understanding in it. An understudy is a test double and a demo: it shows that a
+pipeline works, and its scores move in the expected direction. They are never evidence about any model, prompt or
+dataset. A user's own system brings its own understudies: see `understudy`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .understudy import NoUnderstudyError, SilentUnderstudyError, ToolTurn, Unde
 from .words import Words, heard, joined, noting_the_unsaid, tidy
 
 SCRIPTED: frozenset[str] = frozenset({"attentive", "generic"})
-"""Models that play a role by the understudy that is registered for it."""
+"""Models that play a role by the understudy registered for it."""
 
 MODELS: frozenset[str] = SCRIPTED | {"placeholder"}
 
@@ -60,23 +60,23 @@ def play(
     tools: Sequence[ToolDefinition] = (),
     reply_type: type[BaseModel] | None = None,
 ) -> ToolTurn:
-    """Answer a chat request with words, with calls of tools, or both.
+    """Answer a chat request with text, with tool calls, or both.
 
     Args:
-        model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it looks at less.
-            "placeholder" plays any role, in valid form and without meaning.
+        model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it uses fewer
+            criteria. "placeholder" plays any role with replies that are valid in form and carry no meaning.
         messages: OpenAI-style chat messages, with parts that are marked by tags.
-        prompt: The id of the prompt that they come from. It begins with the system, whose understudies alone are asked.
-        role: Who is asked.
-        seed: Varies the wording, never what is decided.
-        inputs: What the prompt was rendered with.
-        tools: What the request offers.
-        reply_type: What the reply must be; only the placeholder reads it.
+        prompt: The prompt's id. It begins with the system, whose understudies alone are considered.
+        role: The role to be played.
+        seed: Varies the wording, never the decisions.
+        inputs: The prompt's inputs.
+        tools: The tools that the request offers.
+        reply_type: The reply type; used by the placeholder only.
 
     Raises:
-        ValueError: The model is not one of `MODELS`, or the placeholder finds no instance of the reply type.
-        NoUnderstudyError: Nobody plays the role.
-        SilentUnderstudyError: Whoever plays it found no words in its data file, and called nothing.
+        ValueError: If the model is not one of `MODELS`, or the placeholder finds no instance of the reply type.
+        NoUnderstudyError: If no understudy plays the role.
+        SilentUnderstudyError: If the understudy found no text in its data file, and called no tool.
     """
     if model not in MODELS:
         raise ValueError(f"unknown offline model {model!r}; there are {', '.join(sorted(MODELS))}")

@@ -1,10 +1,11 @@
-"""Understudies of a written source: a writer, a checker who reads what was written, and a solver who knows nothing.
+"""Understudies of a written source: a writer, a checker that reads the text, and a solver without knowledge.
 
-The writer says what the scripted source would say, read off the request, and answers with what the instruction asks
-for, known by its first key. Some of it is faulty on purpose: one profile of six hints at a preference, one story of
-twelve is none, of twelve sessions one calls what it should not, one tells another value and in one the assistant says
-what is wanted, and one query of eight names a value. As `attentive` it mends that when told; as `generic` never.
-The checker reads sessions as the scripted source's own reader does, and knows the story that is none.
+The writer writes what the scripted source would, derived from the request, and answers in the form that the instruction
+asks for, recognized by its first key. Some of it is faulty on purpose: one profile in six hints at a preference, one
+answer in twelve has stories that show no preference, of twelve sessions one makes a wrong call, one states another
+value and in one the assistant states the preference, and one query in eight names a value. As `attentive` it corrects a
+reported fault; as `generic` never. The checker parses sessions with the scripted source's own reader, and recognizes
+the stories without a preference.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("apollo_write", "checker")
 def check(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Say what a session tells, or whether something is right."""
+    """Answer with what a session states, or with whether something is right."""
     from dialoom.personas.apollo.source.sessions import read_preference  # slow to import
 
     parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
@@ -52,7 +53,7 @@ def check(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 @understudy("apollo_write", "solver")
 def solve(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Take the first value of everything."""
+    """Answer with the first value of everything."""
     first = {part.attributes["name"]: re.search(r"It can be (.*?): ", part.body) for part in request.parts("part")}
     return json.dumps({"facets": [{"facet": name, "value": found and found[1]} for name, found in first.items()]})
 
@@ -116,7 +117,7 @@ def _query(request: MarkedRequest, draws: Draws) -> _Made:
 
 
 def _outputs(request: MarkedRequest) -> list[Any] | None:
-    """What tools have said so far; None before anything is said."""
+    """Return the tool outputs so far; `None` before anything is said."""
     lines = request.part("so_far").splitlines()
     return [json.loads(line)["output"] for line in lines if line.startswith('{"output"')] if lines else None
 
@@ -131,7 +132,7 @@ def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:
 
 
 def _fault(request: MarkedRequest, among: int, *named: tuple[str, str]) -> int | None:
-    """Which fault it is, if any."""
+    """Return the number of the fault to make, if any."""
     is_told = "wrong" in request and request.model != "generic"
     return None if is_told else Draws("fault", *named, *_lasting(request)).number(0, among - 1)
 

@@ -1,4 +1,4 @@
-"""Private, reproducible random draws: every choice follows from the text that seeded it."""
+"""Private, reproducible random draws, derived from the values that seed them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ T = TypeVar("T")
 
 
 class Draws:
-    """A stream of choices seeded by a SHA-256 of its parts, so equal parts give equal choices anywhere."""
+    """A stream of random choices seeded by the SHA-256 of its parts: equal parts give equal choices on any machine."""
 
     def __init__(self, *parts: object) -> None:
-        """Seed the stream with `parts`, compared by their text."""
+        """Seed the stream with the string forms of `parts`."""
         self._parts = parts
         text = "\x1f".join(str(part) for part in parts)
         self._random = Random(int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()))
 
     def fork(self, *parts: object) -> Draws:
-        """Give an independent stream; it does not depend on what was drawn from this one."""
+        """Return an independent stream, which does not depend on earlier draws from this one."""
         return Draws(*self._parts, *parts)
 
     def pick(self, options: Sequence[T]) -> T:
-        """Choose one of `options`, which must not be empty."""
+        """Return one of `options`, which must not be empty."""
         return options[self._random.randrange(len(options))]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:
-        """Give all `options` in a drawn order."""
+        """Return all `options` in random order."""
         return self._random.sample(list(options), len(options))
 
     def chance(self, probability: float) -> bool:
-        """Say yes with the given probability, 0 to 1."""
+        """Return `True` with the given probability, 0 to 1."""
         return self._random.random() < probability
 
     def number(self, low: int, high: int) -> int:
-        """Choose a whole number from `low` to `high`, both included."""
+        """Return a random whole number from `low` to `high`, both included."""
         return self._random.randint(low, high)

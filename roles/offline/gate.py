@@ -1,12 +1,12 @@
-"""The reviewer of simulated users.
+"""The understudy that reviews simulated users.
 
 Its rules, each on the user's lines:
 
-contradicts_persona  `I don't`, `I never` or `I hate` something that what is known of the person names
-invents_facts        a figure that is neither given nor was said by the other side before
-gives_up             the last line drops the matter: never mind, forget it, I'll leave it
-content_too_soon     thanks, right after the other side said that it could not be done
-reveals              eight words in a row of what is given
+contradicts_persona  `I don't`, `I never` or `I hate`, followed by a word of the persona's description
+invents_facts        a number that is neither in the given text nor in an earlier line of the other side
+gives_up             the last line abandons the matter: never mind, forget it, I'll leave it
+content_too_soon     thanks, directly after the other side said that it could not be done
+reveals              eight consecutive words of the given text
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RUN = 8
 
 @understudy("gate", "reviewer")
 def review(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Say whether the fault that is asked about is there: a JSON object with `verdict` and `explanation`."""
+    """Answer whether the fault in question is there: a JSON object with `verdict` and `explanation`."""
     given = " ".join(part.body for part in request.parts("about"))
     shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
     why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."

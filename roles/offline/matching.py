@@ -1,4 +1,4 @@
-"""Tell whether a text mentions a value, whatever its number, spelling or neighbours."""
+"""Matching of values in a text, independent of inflection, spelling and surrounding words."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def sentences(text: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Give a text in small letters without accents and typographic apostrophes."""
+    """Return a text in lower case without accents and typographic apostrophes."""
     spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
     return "".join(letter for letter in spelled if not unicodedata.combining(letter))
 
 
 def stem(word: str) -> str:
-    """Give what the forms of a word in small letters have in common: `bake`, `bakes` and `baking` are one."""
+    """Return the stem of a word in lower case: `bake`, `bakes` and `baking` have the same."""
     for ending, left in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith(("ss", "us")):
             word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
@@ -41,14 +41,14 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=16384)
 def words_of(text: str) -> tuple[str, ...]:
-    """Give the stems of a text's words, in lower case, without accents."""
+    """Return the stems of a text's words, in lower case, without accents."""
     small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain(text))
     return tuple(stem(word.rstrip(".,:")) for word in _WORD.findall(small))
 
 
 @lru_cache(maxsize=16384)
 def content_words(text: str) -> frozenset[str]:
-    """Give the stems that carry meaning: no articles, prepositions, or words that every value has."""
+    """Return the stems of content words: no articles, prepositions, or words common to all values."""
     return frozenset(word for word in words_of(text) if word not in _STOP)
 
 
@@ -58,7 +58,7 @@ def _words_by_sentence(text: str) -> tuple[frozenset[str], ...]:
 
 
 def mentions(text: str, value: str) -> bool:
-    """Tell whether `text` names `value`: all the words of it that carry meaning, in one sentence."""
+    """Return whether `text` names `value`: all its content words occur in one sentence."""
     telling = content_words(value)
     if not telling:
         return bool(words_of(value)) and set(words_of(value)) <= set(words_of(text))
@@ -66,7 +66,7 @@ def mentions(text: str, value: str) -> bool:
 
 
 def mentions_any(text: str, values: Iterable[str]) -> bool:
-    """Tell whether `text` names at least one of `values`."""
+    """Return whether `text` names at least one of `values`."""
     return any(mentions(text, value) for value in values)
 
 

@@ -1,9 +1,10 @@
-"""Understudies of the making of people: a writer, and the judge who finds the faults that it makes on purpose.
+"""Understudies for generating people: a writer, and the judge that finds the faults that it makes on purpose.
 
-The writer answers with what the instruction asks for, known by its first key. Of forty lists of preferences one takes a
-value that is on no list, and one has what the demographics rule out; of twenty summaries one tells of what is nobody's;
-of ten lists of tasks one names a preference that no domain has. As `attentive` it mends that when told; as `generic` it
-may do it again. The judge knows contradictions by their words, and a foreign sentence by its form and value.
+The writer answers in the form that the instruction asks for, recognized by its first key. Of forty lists of preferences
+one takes an unlisted value, and one has a value that contradicts the demographics; one summary in twenty states a value
+that the person does not have; one list of tasks in ten names a preference that no domain has. As `attentive` it
+corrects a reported fault; as `generic` it may repeat it. The judge recognizes contradictions by their words, and a
+foreign sentence by its form and value.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("personalens_people", "judge")
 def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Say what contradicts, or which passages are foreign: a JSON object."""
+    """Answer with the contradictions, or the foreign passages: a JSON object."""
     found = {"passages": _foreign(request)} if "summary" in request else {"contradictions": _contradictions(request)}
     return json.dumps(found, ensure_ascii=False)
 
 
 def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
-    """What somebody with these demographics cannot have."""
+    """Return the contradictions that apply to these demographics."""
     return [each for each in WORDS.get("contradictions") if re.search(each["value"], demographics.get(each["key"], ""))]
 
 
 def _interests(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Three of four domains, and no fewer than three."""
+    """Return at least three of the domains, and others with probability 0.72."""
     names = [_name(part) for part in request.parts("domain")]
     first = draws.shuffled(names)[:3]
     return {"domains": [name for name in names if name in first or draws.chance(0.72)]}
@@ -69,7 +70,7 @@ def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _free(preference: Part) -> Sequence[str]:
-    """Values that come from no list: by the preference's name, or else by its description."""
+    """Return values for a preference without a list: by its name, else by its description."""
     about = (_name(preference), preference.body)
     fitting = (bank for text in about for bank in WORDS.get("free") if re.search(bank["cue"], text, re.IGNORECASE))
     found: Sequence[str] = next(fitting, {"words": WORDS.get("preferences.any")})["words"]
@@ -77,7 +78,7 @@ def _free(preference: Part) -> Sequence[str]:
 
 
 def _summary(request: MarkedRequest, draws: Draws) -> str:
-    """Every preference in the words in which it is shown."""
+    """Return a summary with every preference worded as in the request."""
     told = [{"name": name, "value": joined(values_of(value))} for name, value in request.fields("preferences").items()]
     if _fault(request, draws, 20) == 0 and told:
         told.append({**told[0], "value": draws.pick(WORDS.get("summary.foreign"))})
@@ -87,7 +88,7 @@ def _summary(request: MarkedRequest, draws: Draws) -> str:
 
 
 def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Of one domain; or, where several are shown, each of two or three of them."""
+    """Return tasks of one domain; or, where several are given, each of two or three of them."""
     domains = list(map(_name, request.parts("domain")))
     made = [_task(request, draws.fork(at), domains) for at in range(request.inputs.get("count", 1))]
     if _fault(request, draws, 10) == 0 and made:
@@ -136,7 +137,7 @@ def _foreign(request: MarkedRequest) -> list[str]:
 
 
 def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
-    """Which fault it is this time, if any."""
+    """Return the number of the fault to make, if any."""
     is_told = "wrong" in request and request.model != "generic"
     return None if is_told else draws.fork("fault").number(0, among - 1)
 

@@ -1,8 +1,8 @@
-"""The placeholder player: plays any role offline, so that a new recipe runs before it has understudies of its own.
+"""The placeholder: plays any role offline, so that a new recipe runs before it has understudies of its own.
 
-Text roles say something grounded in the marked parts of their prompt and in the last message. Typed roles return a
-valid instance of their reply type. Everything is drawn from a hash of the request; nothing of it means anything, so
-scores by this player are valid in form only.
+Text roles produce a text from the marked parts of their prompt and the last message. Typed roles return a valid
+instance of their reply type. Everything is drawn from a hash of the request and meaningless, so scores by this player
+are valid in form only.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from .words import Words
 _WORDS = Words(Path(__file__).parent / "data" / "placeholder.toml")
 _MARKER = re.compile(r"\b(?:word|write|say)\b[^.\n]{0,20}?\b([A-Z]{3,})\b")
 _LAST_TURN = 3
-"""The own message in which a user ends a conversation, if the prompt names a word for that."""
+"""The number of own messages after which a user ends the conversation, if the prompt names a word for that."""
 
 _LONGEST = 80
 _TRIES = 50
 
 
 def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
-    """Return what a role without an understudy says next.
+    """Return the next message of a role without an understudy.
 
     Args:
-        request: What the role is shown.
-        draws: Seeded by all of it.
+        request: The request.
+        draws: Draws seeded by the whole request.
     """
     own = len(request.said_by("user" if request.role == "user" else "assistant"))
     heard = next((line.text for line in reversed(request.lines)), "")
@@ -51,11 +51,11 @@ def placeholder_instance(type_: type[BaseModel], request: MarkedRequest, draws: 
 
     Args:
         type_: The type.
-        request: What the role is shown; texts of the instance come from it.
-        draws: Seeded by all of it.
+        request: The request, from which the instance's texts are taken.
+        draws: Draws seeded by the whole request.
 
     Raises:
-        ValueError: If no instance that was drawn passes the type's own validators.
+        ValueError: If no drawn instance passes the type's own validators.
     """
     schema = type_.model_json_schema()
     problem = ""
@@ -100,19 +100,19 @@ def _value(
         case "null":
             return None
     text = draws.pick(_texts(request) or ["text"])
-    if tries:  # a validator may want texts that differ
+    if tries:  # a validator may require distinct texts
         text += f" ({draws.number(1, 999)})"
     return text[: schema.get("maxLength", _LONGEST)].ljust(schema.get("minLength", 0), ".")
 
 
 def _about(request: MarkedRequest, turn: int) -> str:
-    """Return a value of the prompt's marked parts, another one at each turn; empty if none is left."""
+    """Return a value of the prompt's marked parts, a different one each turn; empty if none is left."""
     texts = _texts(request)
     return texts[turn] if turn < len(texts) else ""
 
 
 def _texts(request: MarkedRequest) -> list[str]:
-    """Return the lines of the prompt's marked parts, without the names of fields, each once."""
+    """Return the distinct lines of the prompt's marked parts, without the names of fields."""
     parts = [part.body for part in request.shown if part.tag not in ("conversation", "instruction")]
     lines = [line.partition(": ")[2] or line for body in parts for line in body.splitlines()]
     return list(dict.fromkeys(_short(line) for line in lines if re.search(r"\w", line)))

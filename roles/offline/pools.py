@@ -1,4 +1,4 @@
-"""The understudy that writes pools of profiles and personalities."""
+"""The understudy that writes profiles and personalities for pools."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from .words import Words, third_person
 _DATA = Path(__file__).parent / "data" / "pools"
 _LIVES, _CHARACTERS = Words(_DATA / "lives.toml"), Words(_DATA / "characters.toml")
 _MOST = 500
-"""Texts in one answer: a real model would not write more either."""
+"""Maximum number of texts in one answer: a real model would not write more either."""
 
 _SHARED, _TRIES = 3, 20
-"""Sentences that two texts of one answer may have in common, and how often another is tried instead."""
+"""Maximum number of sentences that two texts of one answer share, and of tries to find such a text."""
 
 _AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
 _VERB = re.compile(r"\[(\w+)\]")
@@ -32,12 +32,13 @@ _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
 _NEUTRAL = ("This person", "their", "them", False)
 _ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
-"""Ways to speak of a person: subject, possessor, object, whether verbs are plural; the more often the likelier."""
+"""Forms of reference to a person: subject, possessive, object, whether verbs are plural; repetitions weight the draw.
+"""
 
 
 @understudy("pools", "writer")
 def write(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with `{"items": [...]}`: as many texts as the prompt's input `count` says; by default one."""
+    """Answer with `{"items": [...]}`: the number of texts in the prompt's input `count`, by default one."""
     number = min(request.inputs.get("count", 1), _MOST)
     is_character = request.prompt == "pools/personalities"
     compose = _character if is_character else _life
@@ -56,7 +57,7 @@ def write(request: MarkedRequest, _draws: Draws) -> str:
 
 
 class _Fact(NamedTuple):
-    """A sentence with the marks that it gives the person, bars and needs."""
+    """A sentence with the marks that it gives the person, excludes and requires."""
 
     text: str
     gives: set[str]
@@ -66,7 +67,7 @@ class _Fact(NamedTuple):
 
 @dataclass(slots=True)
 class _Person:
-    """What is settled so far, and how the person is spoken of."""
+    """A person under construction: the marks so far, and the form of reference."""
 
     draws: Draws
     spoken_of: tuple[str, str, str, bool]
@@ -75,7 +76,7 @@ class _Person:
     used: set[str] = field(default_factory=set)
 
     def fitting(self, facts: Sequence[_Fact]) -> list[str]:
-        """One of the facts that go with what is settled, which it settles too; none if none goes with it."""
+        """Return a fact compatible with the person's marks, and add its marks; an empty list if there is none."""
         for fact in self.draws.shuffled(facts):
             if fact.needs <= self.marks and not fact.gives & self.barred and not fact.bars & self.marks:
                 self.marks |= fact.gives
@@ -84,12 +85,12 @@ class _Person:
         return []
 
     def one_of_each(self, topics: Mapping[str, str], most: int) -> list[str]:
-        """Fitting sentences of different topics in a drawn order, at most so many."""
+        """Return compatible sentences of different topics in random order, up to a maximum."""
         each = (self.fitting(_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics)))
         return list(islice(chain.from_iterable(each), most))
 
     def described(self, templates: Iterable[str]) -> str:
-        """The templates as sentences about this person."""
+        """Return the templates as sentences about this person."""
         return " ".join(_SLOT.sub(self._word, _VERB.sub(self._verb, template)) for template in templates)
 
     def _verb(self, found: re.Match[str]) -> str:
@@ -106,7 +107,7 @@ class _Person:
         if dash:
             number = self.draws.number(int(low), int(high))
             return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
-        # No word twice in one life: two months or towns that are the same would look like a pattern.
+        # No word is used twice for a person: equal months or towns would look like a pattern.
         word: str = self.draws.pick([word for word in _LIVES.get(f"words.{slot}") if word not in self.used])
         self.used.add(word)
         return word
@@ -124,8 +125,8 @@ def _life(draws: Draws) -> tuple[_Person, list[str]]:
 
 
 def _character(draws: Draws) -> tuple[_Person, list[str]]:
-    person = _Person(draws, _THEY)  # a personality is given to people of any gender
-    # The first sentence names who it is about, so that "their" and "them" have somebody to stand for.
+    person = _Person(draws, _THEY)  # a personality is combined with people of any gender
+    # The first sentence must name its subject, to which "their" and "them" refer.
     traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
     traits.sort(key=lambda trait: not trait.startswith("{S}"))
     return person, traits[:1] + draws.shuffled(traits[1:])

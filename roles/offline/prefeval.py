@@ -1,4 +1,4 @@
-"""The understudies of PrefEval: an assistant that forgets by a stated rule, and the four checkers."""
+"""The understudies of PrefEval: an assistant that forgets by a fixed rule, and the four checkers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WORDS = Words(Path(__file__).parent / "data" / "prefeval" / "lines.toml")
 _BLOCK = re.compile(r"<(example|retrieved)>.*?</\1>", re.DOTALL)
 _OPTION = re.compile(r"^([A-D])\. (.+)$", re.MULTILINE)
 _BACK = {"critique": 3, "revision": 5}
-"""So many lines before the end stands the question of a self-critic's later requests."""
+"""Position of the question, counted from the last line, in a self-critic's later requests."""
 
 
 @understudy("prefeval", "assistant")
 def play_assistant(request: MarkedRequest, draws: Draws) -> str:
-    """Answer, choose, criticise or revise."""
+    """Answer a question, choose an option, criticise or revise."""
     lines = request.lines
     last = lines[-1].text if lines else ""
     asked = _asked(last)
@@ -50,7 +50,7 @@ def play_assistant(request: MarkedRequest, draws: Draws) -> str:
 
 
 def number_of(statement: str) -> int:
-    """The number of a statement, from 0 to 99."""
+    """Return a statement's pseudorandom number, from 0 to 99."""
     return Draws("prefeval", statement).number(0, 99)
 
 
@@ -62,7 +62,7 @@ def _reach(method: str, turns: int, found: bool) -> int:
 
 
 def _asked(last: str) -> str:
-    """What a request wants, by the words that it holds."""
+    """Return the method of a request, recognized by its wording."""
     small = last.lower()
     marks = WORDS.get("asked")
     return next(
@@ -71,12 +71,12 @@ def _asked(last: str) -> str:
 
 
 def _question(text: str) -> str:
-    """The first line that asks something."""
+    """Return the first line that contains a question; empty if there is none."""
     return next((line.strip() for line in text.splitlines() if "?" in line), "")
 
 
 def statement_of(lines: Sequence[SpokenLine], question: str) -> tuple[str, int]:
-    """The statement to go by, and how many turns of talk follow its own."""
+    """Return the most relevant statement, and the number of turns after it."""
     said = [line.text for line in lines if line.speaker == "user"]
     asked = frozenset(content_words(question))
     places = [place for place, text in enumerate(said) if _is_statement(text)]
@@ -92,7 +92,7 @@ def _nearest(options: Sequence[tuple[str, str]], text: str) -> str:
 
 
 def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -> str:
-    """An answer that does not keep to the preference."""
+    """Return an answer that violates the preference, or is wrong in another way."""
     kinds = {7: "mistaken", 8: "against" if statement else "unaware", 9: "unhelpful"}
     number = Draws("prefeval slip", question).number(0, 9)
     kind = "unaware" if request.model == "generic" else kinds.get(number, "unaware")
@@ -101,7 +101,7 @@ def _slip(request: MarkedRequest, question: str, statement: str, draws: Draws) -
 
 @lru_cache(maxsize=16384)
 def telling(text: str) -> frozenset[str]:
-    """The words of a text that carry meaning."""
+    """Return the content words of a text."""
     return frozenset(content_words(text))
 
 
@@ -157,7 +157,7 @@ def _helpful(request: MarkedRequest) -> tuple[bool, str]:
 
 
 def _named(answer: str) -> str:
-    """The quote in which an answer names a preference, or the sentence."""
+    """Return the quote in which an answer names a preference, or the sentence; empty if there is none."""
     at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
     if at < 0:
         return ""
@@ -166,7 +166,7 @@ def _named(answer: str) -> str:
 
 
 def _holds(text: str, bank: str) -> str:
-    """The first of a bank's phrases that a text holds."""
+    """Return the first of a bank's phrases in a text; empty if there is none."""
     small = text.lower().replace("’", "'")
     return next((words for words in WORDS.get(f"checks.{bank}") if words in small), "")
 

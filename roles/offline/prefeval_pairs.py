@@ -20,7 +20,7 @@ WORDS = Words(Path(__file__).parent / "data" / "prefeval_pairs" / "lines.toml")
 _KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _FAULTS = {7: "fits", 8: "contradicts", 9: "lacks_facts"}
 _MOST, _TRIES = 50, 20
-"""Pairs in one answer, and how often another is tried in place of one that is there already."""
+"""Maximum number of pairs in one answer, and of tries to replace a duplicate."""
 
 
 @understudy("prefeval_pairs", "writer")
@@ -32,7 +32,7 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 
 
 def slots_of(preference: str) -> dict[str, str]:
-    """The thing and the trait of a preference; nothing if the sentence is none of the writer's."""
+    """Return the thing and the trait of a preference; empty if no template of the writer matches."""
     return heard(WORDS.get("write.preference"), preference) or {}
 
 
@@ -77,7 +77,7 @@ def _choice_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _persona_talk(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Openings and endings are the persona's own; the preference is dropped in a turn between them."""
+    """Return a conversation opened and ended by the persona, with the preference mentioned in a turn between."""
     count = request.inputs.get("turns", 3)
     persona, preference = request.part("persona"), request.part("preference")
     slots = {"persona": persona[:1].lower() + persona[1:], "preference": preference}
@@ -94,7 +94,7 @@ def _earlier(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
 
 
 def _said(bank: str, request: MarkedRequest, draws: Draws) -> str:
-    """A line of a bank about the request's preference, or of the plain one, if the sentence is none of the writer's."""
+    """Return a line of a bank about the request's preference, or of the plain bank, if no template matches."""
     preference = request.part("preference")
     slots = slots_of(preference)
     return WORDS.say(bank if slots else f"{bank}_plain", draws, {**slots, "preference": preference})
@@ -116,7 +116,7 @@ _LIKELY = {1: "low", 2: "medium", 3: "medium"}
 
 @understudy("prefeval_pairs", "judge")
 def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Say what a pair is, or which persona fits: a JSON object."""
+    """Answer with a pair's class, or with the matching persona: a JSON object."""
     people = [part.body for part in request.parts("persona")]
     if people:
         number = _fitting(request.part("preference"), people)
@@ -128,7 +128,7 @@ def judge(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 @understudy("prefeval_pairs", "answerer")
 def answer(request: MarkedRequest, draws: Draws) -> str:
-    """Answer a question, without any preference to mind."""
+    """Answer a question without regard to any preference."""
     if request.model == "generic":
         return WORDS.say("answer.usual", draws)
     named = dict(zip(("one", "two", "three", "four", "five"), draws.shuffled(WORDS.get("traits")), strict=False))
@@ -137,7 +137,7 @@ def answer(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("prefeval_pairs", "rater")
 def rate(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Rate a pair: a JSON object."""
+    """Answer with a pair's rating: a JSON object."""
     number = rated_number(request.part("preference"))
     rating = {
         "discard": number == 0,
@@ -148,7 +148,7 @@ def rate(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 
 def rated_number(preference: str) -> int:
-    """The number of a preference, from 0 to 9, by which it is rated."""
+    """Return a preference's pseudorandom number, from 0 to 9, that decides its rating."""
     return Draws("prefeval_pairs", preference).number(0, 9)
 
 

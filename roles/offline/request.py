@@ -1,13 +1,13 @@
-"""A request as an understudy sees it: the parts that its prompt marks with tags, and the conversation so far.
+"""Requests as understudies read them: the parts that prompts mark with tags, and the conversation so far.
 
-A part is `<tag name="x">text</tag>`. No tag is known here but `conversation` (lines of the form
-`<speaker>text</speaker>`) and `instruction` (what to do now; its text is not speech). Only the prompt's own text is
-read for parts: system messages, the first message after them, and instructions. A tag in what somebody said is speech,
-and to the role `assistant` everything except the system messages is speech.
+A part is `<tag name="x">text</tag>`. Only two tags have a meaning here: `conversation` (lines of the form
+`<speaker>text</speaker>`) and `instruction` (the current task; its text is not speech). Only the prompt's own text is
+parsed for parts: system messages, the first message after them, and instructions. A tag within a line of the
+conversation is speech, and for the role `assistant` everything except the system messages is speech.
 
 The role, the prompt's id and the prompt's inputs come with the request, not in its messages.
 
-Lenient on purpose, since prompts can be overridden: parts may be missing, unknown or in any order. Nothing here raises.
+Parsing is lenient, since prompts can be overridden: parts may be missing, unknown or in any order. Nothing here raises.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IG
 _INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
 _UNNAMED = ("assistant", "answerer")
-"""Roles that draws do not count among the parts."""
+"""Roles that do not seed the draws."""
 
 _NOTHING = re.compile(
     r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
@@ -36,21 +36,21 @@ _NOTHING = re.compile(
 
 
 def usable(value: str) -> bool:
-    """Tell whether a value says anything: not empty, "N/A", "[Redacted]", "Nothing yet." or "no preference"."""
+    """Return whether a value is informative: not empty, "N/A", "[Redacted]", "Nothing yet." or "no preference"."""
     return not _NOTHING.match(value)
 
 
 def values_of(text: str) -> list[str]:
-    """Split a list `a; b; c` into its values, each once, without those that say nothing."""
+    """Split a list `a; b; c` into its distinct informative values."""
     found = (re.sub(r"^[\s\[\"'•*-]+|[\s\]\"';.,]+$", "", value) for value in text.split(";"))
     return list(dict.fromkeys(value for value in found if value and usable(value)))
 
 
 @dataclass(frozen=True)
 class SpokenLine:
-    """One line of a conversation: `speaker` is the speaker's role as seen from outside, whoever is asked.
+    """One line of a conversation; `speaker` is the speaker's role as seen by an outsider, whichever role is called.
 
-    What a tool said is a line by `tool`, and `calls` are what a line calls besides: name and arguments' JSON of each.
+    A tool's output is a line by `tool`, and `calls` are a line's tool calls: name and arguments' JSON of each.
     """
 
     speaker: str
@@ -60,7 +60,7 @@ class SpokenLine:
 
 @dataclass(frozen=True)
 class Part:
-    """One marked part of a prompt: its tag and attributes (names in lower case) and the text between the tags."""
+    """A marked part of a prompt: its tag and attributes (names in lower case) and the text between the tags."""
 
     tag: str
     attributes: Mapping[str, str]
@@ -68,7 +68,7 @@ class Part:
 
     @cached_property
     def fields(self) -> dict[str, str]:
-        """Its lines `key: value`: keys in lower case; those whose value says nothing are left out."""
+        """Its lines `key: value`: keys in lower case; uninformative values are left out."""
         found = {}
         for line in self.body.splitlines():
             key, colon, value = line.partition(":")
@@ -79,18 +79,18 @@ class Part:
 
 @dataclass(frozen=True)
 class MarkedRequest:
-    """What one request shows to the model that is asked.
+    """The content of a request as shown to the model.
 
     Attributes:
         prompt: The prompt's id.
-        role: Who must answer.
+        role: The role that must answer.
         model: "attentive" or "generic".
         seed: Varies the wording.
         system: The text of the system messages.
-        shown: The prompt's parts in their order.
+        shown: The prompt's parts, in order.
         lines: The conversation, oldest line first.
-        inputs: What the prompt was rendered with; for values that its text does not mark, such as a count.
-        tools: What may be called.
+        inputs: The prompt's inputs, for values that its text does not mark, such as a count.
+        tools: The tools offered.
     """
 
     prompt: str
@@ -112,26 +112,27 @@ class MarkedRequest:
         return tag in self._by_tag
 
     def parts(self, tag: str) -> list[Part]:
-        """Give every part with this tag."""
+        """Return every part with this tag."""
         return self._by_tag.get(tag, [])
 
     def part(self, tag: str) -> str:
-        """Give the text of the first part with this tag; empty if there is none or if it says nothing."""
+        """Return the text of the first part with this tag; empty if there is none or if it is uninformative."""
         body = next((part.body for part in self.parts(tag)), "")
         return body if usable(body) else ""
 
     def fields(self, tag: str) -> dict[str, str]:
-        """Give the `key: value` lines of the first part with this tag, keys in lower case."""
+        """Return the `key: value` lines of the first part with this tag, keys in lower case."""
         return next((part.fields for part in self.parts(tag)), {})
 
     def said_by(self, speaker: str) -> list[str]:
-        """Give what one speaker has said, oldest first."""
+        """Return the lines of one speaker, oldest first."""
         return [line.text for line in self.lines if line.speaker == speaker]
 
     def draws(self, **named: str) -> Draws:
-        """Give draws that are seeded by everything in the request, and by what else is named.
+        """Return draws seeded by everything in the request, and by the named values.
 
-        The role and what is named count as parts before the others, whole numbers among the inputs as parts before the
+        The role and the named values count as parts before the others, whole numbers among the inputs as parts before
+        the
         instruction.
         """
         first = {**self._first, **named}
@@ -143,7 +144,7 @@ class MarkedRequest:
         return Draws(self.model, self.role, system, [*first.items(), *shown], said, self.seed)
 
     def lasting_draws(self, *purpose: object) -> Draws:
-        """Give draws that stay the same all through a conversation: seeded by the role and the parts it is shown."""
+        """Return draws that stay the same throughout a conversation: seeded by the role and its parts."""
         shown = [(part.tag, part.body) for part in self.shown if part.tag not in ("conversation", "instruction")]
         return Draws("lasting", self.role, [*self._first.items(), *shown], *purpose)
 
@@ -162,7 +163,7 @@ def read_request(
     inputs: Mapping[str, Any] | None = None,
     tools: Sequence[ToolDefinition] = (),
 ) -> MarkedRequest:
-    """Read the parts and the conversation of a chat request; the arguments are described at `play`."""
+    """Parse the parts and the conversation of a chat request; see `play` for the arguments."""
     texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
     own = [text for kind, text, _ in texts if kind in ("system", "developer")]
     said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
@@ -188,7 +189,7 @@ def _content(message: Mapping[str, object]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    if isinstance(content, list):  # the form of OpenAI messages that have several parts
+    if isinstance(content, list):  # the content of OpenAI messages may be a list of parts
         texts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(text for text in texts if isinstance(text, str))
     return ""
@@ -202,7 +203,7 @@ def _calls(message: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=512)
 def _parts(text: str) -> tuple[Part, ...]:
-    """Give the parts of a prompt; those inside an instruction are parts of their own."""
+    """Return the parts of a prompt; those inside an instruction are parts of their own."""
     found: list[Part] = []
     for tag, attributes, body in _BLOCK.findall(text):
         named = {name.lower(): one or two or bare for name, one, two, bare in _ATTRIBUTE.findall(attributes)}
@@ -213,7 +214,7 @@ def _parts(text: str) -> tuple[Part, ...]:
 
 
 def _without_instructions(text: str, shown: list[Part]) -> str:
-    """Give what was said, and put the instructions around it with the parts that are shown."""
+    """Return a line's text without instructions, which are added to `shown` with their parts."""
     for found in _INSTRUCTION.finditer(text):
         shown += (Part("instruction", {}, found.group(1).strip()), *_parts(found.group(1)))
     return _INSTRUCTION.sub("", text)

@@ -1,4 +1,4 @@
-"""Who plays what: a function registers for a role, and each request goes to the one that fits it best."""
+"""The registry of understudies: a function registers for a role, and each request goes to the best match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .request import MarkedRequest
 
 @dataclass(frozen=True)
 class ToolTurn:
-    """What an understudy does that is offered tools: words, and calls as pairs of a name and the arguments' JSON."""
+    """An understudy's reply to a request with tools: text, and tool calls as pairs of name and arguments' JSON."""
 
     words: str = ""
     calls: tuple[tuple[str, str], ...] = ()
@@ -28,14 +28,14 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 class UnderstudyError(ValueError):
-    """An understudy cannot answer: a mistake in the system's own module or data file."""
+    """An understudy cannot answer: an error in the system's own module or data file."""
 
 
 class NoUnderstudyError(UnderstudyError):
-    """A request asks for a role that no understudy plays."""
+    """A request calls a role that no understudy plays."""
 
     def __init__(self, system: str, role: str) -> None:
-        """Name the role, its system, and the roles of that system that are played."""
+        """Set the message: the role, its system, and the roles of that system with an understudy."""
         self.role = role
         known = ", ".join(sorted({entry.role for entry in _of_system(system)})) or "none of its roles"
         super().__init__(
@@ -45,10 +45,10 @@ class NoUnderstudyError(UnderstudyError):
 
 
 class SilentUnderstudyError(UnderstudyError):
-    """An understudy found no words: a bank or a slot of its data file has another name than it asks for."""
+    """An understudy found no text: a bank or a slot of its data file has another name than the code uses."""
 
     def __init__(self, role: str, unsaid: Sequence[str]) -> None:
-        """Name the role, and the banks that it asked for in vain, with their files."""
+        """Set the message: the role, and the banks that had no text, with their files."""
         found = "; ".join(dict.fromkeys(unsaid)) or "it gave an empty text without asking for any"
         super().__init__(f"the understudy of the role {role!r} found no words: {found}")
 
@@ -61,7 +61,7 @@ class _Entry:
     play: Understudy
 
     def fit(self, request: MarkedRequest) -> tuple[bool, int]:
-        """How well it fits: all its marks are there, and how many are."""
+        """Return how well it matches a request: whether all its marks are there, and their number."""
         present = sum(mark in request for mark in self.marks)
         return present == len(self.marks), present
 
@@ -70,16 +70,16 @@ _entries: dict[tuple[str, str, frozenset[str]], _Entry] = {}
 
 
 def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable[[Understudy], Understudy]:
-    """Register the decorated function as the one that plays a role of a system, and of no other.
+    """Register the decorated function as the understudy of a role in one system.
 
     Args:
-        system: What the ids of the system's prompts begin with: `lesson` for `lesson/tutor`.
+        system: The first part of the ids of the system's prompts: `lesson` for `lesson/tutor`.
         role: The role of these prompts.
-        marks: Tags of parts that a request must hold. Of several functions that fit, the one with most marks plays; if
-            none fits, the one that fits best does, so that a prompt with missing parts is answered too.
+        marks: Tags of parts that a request must contain. Of several functions that match, the one with most marks is
+            used; if none matches, the closest is, so that a prompt with missing parts is answered too.
 
-    A function takes the `MarkedRequest` and `Draws` seeded by all that it holds, and gives the reply. Registering
-    the same role and marks again replaces what was there, so a module can be loaded twice.
+    A function takes the `MarkedRequest` and `Draws` seeded by its content, and returns the reply. Registering the same
+    role and marks again replaces the earlier function, so a module can be loaded twice.
     """
 
     def register(function: Understudy) -> Understudy:
@@ -91,7 +91,7 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
 
 
 def plays(system: str, role: str) -> bool:
-    """Tell whether any understudy plays a role of a system."""
+    """Return whether any understudy plays a role of a system."""
     return any(entry.role == role.lower() for entry in _of_system(system))
 
 
@@ -99,7 +99,7 @@ def cast(request: MarkedRequest) -> Understudy:
     """Return the function that plays a request's role.
 
     Raises:
-        NoUnderstudyError: If nobody plays it.
+        NoUnderstudyError: If there is none.
     """
     system = request.prompt.partition("/")[0]
     fitting = [entry for entry in _of_system(system) if entry.role == request.role]

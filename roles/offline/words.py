@@ -1,4 +1,4 @@
-"""Templates from data files, the grammar in which they are written, and English verb forms."""
+"""Templates from data files, their grammar, and English verb forms."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 
 @contextmanager
 def noting_the_unsaid() -> Iterator[list[str]]:
-    """Give a list in which each bank stands, with its file and what is wrong, of which nothing could be said meanwhile.
+    """Collect the banks that produced no text within the block, with their file and the reason.
 
-    That is no mistake in itself: many banks are there for some domains only. It is what to look at if nothing was said.
+    That is not an error in itself: many banks exist for some domains only. The list explains an empty reply.
     """
     notes: list[str] = []
     token = _unsaid.set(notes)
@@ -41,22 +41,22 @@ def noting_the_unsaid() -> Iterator[list[str]]:
 
 
 def joined(items: Sequence[str], last: str = "and") -> str:
-    """Join items as one says them: `a, b and c`."""
+    """Join items as in prose: `a, b and c`."""
     return "".join(items) if len(items) < 2 else f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 def tidy(text: str) -> str:
-    """Close the seams between parts: single spaces, single marks, a capital at the start of each sentence."""
+    """Normalize joined parts: single spaces, single punctuation marks, a capital at the start of each sentence."""
     for pattern, instead in _SEAMS:
         text = pattern.sub(instead, text)
     return _START.sub(lambda found: found.group(1) + found.group(2).upper(), text.strip())
 
 
 class Words:
-    """The words of a TOML file: tables of banks; a bank is a template or a list of templates.
+    """The texts of a TOML file: tables of banks; a bank is a template or a list of templates.
 
     Args:
-        path: The file. It is read when something is first asked for, and only once in a process.
+        path: The file. It is read on first use, and only once in a process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,16 +64,16 @@ class Words:
 
     @property
     def table(self) -> Mapping[str, Any]:
-        """Give the whole file as tomllib reads it.
+        """The whole file as parsed by tomllib.
 
         Raises:
-            FileNotFoundError: There is no such file.
-            tomllib.TOMLDecodeError: It is not TOML.
+            FileNotFoundError: If the file does not exist.
+            tomllib.TOMLDecodeError: If it is not TOML.
         """
         return _read(self._path)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Give what stands at a dotted name ("offers.booking"): a table, list, text or number; else the default."""
+        """Return the value at a dotted name ("offers.booking"): a table, list, text or number; else the default."""
         found: Any = self.table
         for step in name.split("."):
             if not isinstance(found, Mapping) or step not in found:
@@ -91,7 +91,7 @@ class Words:
         return text
 
     def _wanting(self, name: str, templates: Sequence[str], slots: Mapping[str, str]) -> str:
-        """Why nothing was said: there is no such bank, or each of its templates lacks a slot."""
+        """Return why there is no text: the bank does not exist, or each of its templates lacks a slot."""
         if templates:
             lacking = sorted({slot for each in templates for slot in _slots(_parse(each)) if not slots.get(slot)})
             given = ", ".join(slot for slot, value in slots.items() if value) or "none"
@@ -106,7 +106,7 @@ class Words:
 
 
 def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None = None) -> str:
-    """Fill the first of the templates, in a drawn order, whose slots are all there, and tidy it; else nothing."""
+    """Fill and tidy the first template, in random order, whose slots are all given; else return an empty text."""
     for template in draws.shuffled(templates):
         text = _filled(_parse(template), slots or {}, draws)
         if text:
@@ -115,9 +115,9 @@ def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None 
 
 
 def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
-    """Read a line the other way round: the slots with which one of the templates gives the text; None if none does.
+    """Match a text against templates and return the slots of the first match; `None` if none matches.
 
-    It is how one understudy follows another without understanding a word. An ending mark and capitals do not matter.
+    Understudies recognize each other's lines by it. End marks and case are ignored.
     """
     for template in templates:
         found = _pattern(template).fullmatch(text.strip().rstrip(".!?"))
@@ -132,7 +132,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def _slots(pieces: Iterable[_Piece]) -> Iterator[str]:
-    """The slots without which a template cannot be filled."""
+    """Yield the slots that a template requires."""
     for piece in pieces:
         if isinstance(piece, _Slot):
             yield piece.name
@@ -240,7 +240,7 @@ _THIRD = {"be": "is", "was": "was", "am": "is", "have": "has", "do": "does", "go
 
 @cache
 def third_person(verb: str) -> str:
-    """Give the form that goes with "she": `carry` -> `carries`."""
+    """Return a verb's third person singular: `carry` -> `carries`."""
     if verb in _THIRD:
         return _THIRD[verb]
     if re.search(r"(?:s|sh|ch|x|z)$", verb):
@@ -250,7 +250,7 @@ def third_person(verb: str) -> str:
 
 @cache
 def ing_form(verb: str) -> str:
-    """Give the form that names an activity: `run` -> `running`."""
+    """Return a verb's -ing form: `run` -> `running`."""
     if re.fullmatch(r"(?:qu|[^aeiou])*[aeiou][^aeiouwxy]|(?:be|com|for)[gm][ei]t|begin|travel", verb):
         return verb + verb[-1] + "ing"
     if verb.endswith("ie"):

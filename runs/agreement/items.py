@@ -1,4 +1,4 @@
-"""Items to label: judgements with stable names, digests of what was judged, and the scales of their metrics."""
+"""Items to label: judgements with stable ids, digests of the judged lines, and the scales of their metrics."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def items(
 
     Raises:
         RunError: If the run has no judgements of such a metric.
-        StoreError: If there is no such judging.
+        StoreError: If the set of judgements does not exist.
     """
     seen: set[str] = set()
     chosen = run.judgement_set(judging)

@@ -168,7 +168,7 @@ class Labelled(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether no label is missing."""
+        """Return whether no label is missing."""
         return self.given >= self.wanted
 
 

@@ -1,4 +1,4 @@
-"""Datasets that can be described: the dialogues of a run, or a file of rows from any program."""
+"""Datasets to be described: the dialogues of a run, or a file of rows from any program."""
 
 from __future__ import annotations
 

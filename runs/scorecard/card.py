@@ -64,7 +64,7 @@ class Scorecard:
 
     @property
     def is_complete(self) -> bool:
-        """Whether no scenario is pending."""
+        """Return whether no scenario is pending."""
         return not self.pending
 
     def __getitem__(self, name: str) -> Table:

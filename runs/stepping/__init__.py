@@ -1,4 +1,4 @@
-"""The step debugger: one conversation, one superstep at a time; look, edit, rewind, fork, compare, promote."""
+"""The step debugger: one conversation, one superstep at a time; inspect, edit, rewind, fork, compare, promote."""
 
 from .cases import Case, case_of, read_case, write_case
 from .comparison import Difference, diff

@@ -25,7 +25,7 @@ class Pair:
 
     @property
     def is_same(self) -> bool:
-        """Whether both lines are equal."""
+        """Return whether both lines are equal."""
         return self.left == self.right
 
 

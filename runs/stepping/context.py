@@ -61,7 +61,7 @@ class ScenarioContext:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the scenario is still to be played."""
+        """Return whether the scenario is still to be played."""
         return self.store.state_of(self.work.position) == "pending"
 
     def main(self) -> Branch:

@@ -222,7 +222,7 @@ class Stop:
 
     @property
     def is_end(self) -> bool:
-        """Whether no node runs next."""
+        """Return whether no node runs next."""
         return not self.next
 
     @property

@@ -204,7 +204,7 @@ class SessionView:
 
     @property
     def is_pending(self) -> bool:
-        """Whether the scenario has no outcome yet."""
+        """Return whether the scenario has no outcome yet."""
         return self.context.is_pending
 
     @property

@@ -1,4 +1,4 @@
-"""Trust: which code and addresses a run file names, and whether this user allowed their use."""
+"""Trust: the code and addresses that a run file names, and whether this user has allowed their use."""
 
 from __future__ import annotations
 

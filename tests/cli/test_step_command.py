@@ -65,7 +65,7 @@ EVERY = [
     ("history", "(main)"),
     ("transcript", "user: Line 1 of mine."),
     ("calls", "user: <instruction>"),
-    ("state turns", "1"),
+    ("state messages[0].content", "Line 0 of mine."),
     ("prompt", "assistant is asked by assistant"),
     ("next", " · turn 2 · assistant ran"),
     ("set messages[-1].content Of course!", '"Reply to: Line 1 of mine." -> "Of course!"'),
@@ -148,10 +148,10 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("back 99", "there are 8 steps before this one; give a number from 1 to that"),
         ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
-        ("goto rounds > 3", "there is no 'rounds'; the state has messages, turns"),
-        ("goto turns > 30", "nowhere on main is turns > 30 met"),
-        ("set turns", "set takes a place and a value"),
-        ("set turns many", 'turns is a number: 2; "many" is a text'),
+        ("goto rounds > 3", "there is no 'rounds'; the state has messages, judgements, ended_by"),
+        ("goto messages|length > 30", "nowhere on main is messages|length > 30 met"),
+        ("set ended_by", "set takes a place and a value"),
+        ("set ended_by 3", "ended_by is a text"),
         ("set tunrs 3", "the state has no 'tunrs'"),
         ("state messages[99]", "messages"),
         ("say user", "say takes a role and its words"),
@@ -211,7 +211,7 @@ def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
 def test_a_program_can_hold_a_conversation(tmp_path: Path) -> None:
     """Each line is answered before the next one has to be there."""
     with Started(tmp_path, "step", "run.db", 1, "--json") as process:
-        for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state turns", None), ("forward 99", None)):
+        for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state ended_by", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
             process.stdin.flush()
             answer = json.loads(process.stdout.readline())
@@ -400,7 +400,7 @@ def test_a_prompt_is_edited_in_the_editor(run: Command, tmp_path: Path) -> None:
 @pytest.fixture
 def case(stepped: Stepped, tmp_path: Path) -> Path:
     """A saved case with an edit and words of a person's."""
-    stepped("goto turn 2", "say assistant Well.", "set turns 0", "continue", "save case.json")
+    stepped("goto turn 2", "say assistant Well.", "set messages[0].content Good morning.", "continue", "save case.json")
     return tmp_path / "case.json"
 
 

@@ -1,4 +1,4 @@
-"""The reader of source folders, written or edited by anybody; errors name the file and the line."""
+"""The reader of source folders, including edited ones; errors name the file and the line."""
 
 from __future__ import annotations
 

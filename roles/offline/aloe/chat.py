@@ -1,4 +1,4 @@
-"""The players of an open chat: the person, the induction, the answerers and the judges."""
+"""The understudies of an open chat: the person, the induction, the answerers and the judges."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from .speech import (
 )
 
 _ENOUGH = 0.45
-_PARTS = 720720  # divisible by 1 to 16: whole numbers add up to the same in any order
+_PARTS = 720720  # divisible by 1 to 16, so that sums of shares are exact in any order
 
 
 class Fact(NamedTuple):
-    """One sentence of a description."""
+    """A sentence of a description."""
 
-    source: str  # exactly as it stands there
-    told: str  # the same in the first person, without its full stop; empty if that cannot be told with certainty
-    words: frozenset[str]  # what it is about, as stems
+    source: str  # verbatim
+    told: str  # in the first person, without its full stop; empty if the conversion is uncertain
+    words: frozenset[str]  # the stems of its content words
     leans: bool  # whether it only makes sense after the sentence before it
 
 
@@ -76,28 +76,28 @@ def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 @lru_cache(maxsize=512)
 def facts_of(text: str) -> Facts:
-    """Cut a description into its facts, in its order."""
+    """Split a description into its facts, in order."""
     found: list[Fact] = []
     for source in pattern("end").split(text.strip()):
         told, words = told_by(source, speaker_of(text)), telling(source)
         if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
-            told = ""  # cut so short that it would not give the fact away
+            told = ""  # cut so short that it would not reveal the fact
         found.append(Fact(source, told, words, bool(found and pattern("leans").match(source))))
     return tuple(fact for fact in found if re.search(r"\w", fact.source))
 
 
 def traits_of(personality: str) -> list[str]:
-    """Give the manners that a personality names."""
+    """Return the manners that a personality names."""
     return list(dict.fromkeys(name for fact in facts_of(personality) for name in manners_of(fact.source)))
 
 
 def weight(words: Iterable[str], facts: Facts) -> float:
-    """Tell how much some words say within one description: a word of several facts is shared between them."""
+    """Return the weight of words within a description: a word of several facts counts partly for each."""
     return sum(_PARTS // (_counts(facts)[word] or 1) for word in words) / _PARTS
 
 
 def given_away(facts: Facts, lines: Iterable[str]) -> set[int]:
-    """Tell the places of the facts that any single line gives away; more lines never make it fewer."""
+    """Return the indices of the facts that any single line reveals; more lines never reveal fewer."""
     return {at for line in lines for at in _in_line(facts, line)}
 
 
@@ -121,7 +121,7 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
 
 
 _Found = tuple[int, float, str]
-"""The score from 1 to 5 of an answer, how much it takes up, and what decided it."""
+"""An answer's score from 1 to 5, the amount that it takes up, and the reason."""
 
 
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
@@ -141,7 +141,7 @@ def judge_pair(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
 
 
 def stock_phrase(text: str) -> str:
-    """Give a phrase of the text that could stand in any letter; empty if there is none."""
+    """Return a stock phrase of the text; empty if there is none."""
     found = beginnings(tuple(LINES.get("letter.phrases"))).search(text)
     return found[0] if found else ""
 
@@ -167,7 +167,7 @@ def _assessed(request: MarkedRequest, answer: str) -> _Found:
 
 
 def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], answer: str) -> tuple[int, str]:
-    """Give the score by the rules, and why."""
+    """Return the score by the rules, and the reason."""
     tone = joined(fits[:2])
     if taken:
         about = f"It builds on {joined([quoted(source, 7) for source in taken[:2]])}"
@@ -184,7 +184,7 @@ def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], a
 
 
 def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
-    """Give the facts that an answer takes up, in what it says to the person, and that the message does not hold."""
+    """Return the facts that an answer takes up in what it says to the person, except those in the message."""
     heard, inside = telling(message), given_away(facts, [message])
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
@@ -199,7 +199,7 @@ def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
 
 
 def _at_odds(facts: Facts, message: str, answer: str) -> str:
-    """Say what an answer gets wrong about the person; empty if nothing is."""
+    """Return what an answer gets wrong about the person; empty if nothing."""
     known = telling(message).union(*(fact.words for fact in facts))
     for word, allowed in ENGLISH.get("claimed").items():
         claimed = facts and re.search(rf"\b[Yy]our (?:\w+ )?{word}\b", answer)
@@ -234,7 +234,7 @@ def _remarks(
     new = _next_fact(facts, own, draws)
     if new:
         statement = stated(new.told)
-        # What holds a full stop of its own cannot stand inside another sentence.
+        # A text with a full stop cannot be embedded in another sentence.
         whole = not own or statement.subject == "hardship" or draws.chance(0.55) or re.search(r"[.!?:]", new.told)
         told = ("" if whole else voice.of(LINES.get("user.leads"), statement.slots)) or new.told
     else:
@@ -274,7 +274,7 @@ def _reaction(own: Sequence[str], replies: Sequence[str], brief: bool, voice: Vo
 
 
 def _remark(manners: Sequence[str], own: Sequence[str], told: Statement, voice: Voice, draws: Draws) -> str:
-    """Let one trait show, those first that have not shown yet."""
+    """Return a remark that shows one trait, preferably one that has not been shown yet; empty if none is drawn."""
     possible = fitting(manners, told.subject)
     shown = {name for line in own for name in shown_in(line)}
     hidden = [name for name in possible if name not in shown]
@@ -288,11 +288,11 @@ _COMES_TO_MIND, _MANNER_MISSED = 1 / 6, 0.82
 
 
 class _Known(NamedTuple):
-    """What an answer can build on: what the last message tells and whether it was told before; the rest; the manner."""
+    """An answer's knowledge: the last message's statement, whether it was told before, the rest, the manners."""
 
     now: Statement | None
     again: bool
-    earlier: list[tuple[int, Statement]]  # with the place of the line that told it
+    earlier: list[tuple[int, Statement]]  # with the index of the line that told it
     manners: list[str]
 
 
@@ -317,7 +317,7 @@ def _from_induction(request: MarkedRequest, message: str, draws: Draws) -> _Know
     told_in = {at: place for place in reversed(range(len(lines))) for at in given_away(facts, [lines[place]])}
     others = [at for at, fact in enumerate(facts) if fact.told and at not in fresh]
     manners = draws.shuffled(traits_of(request.part("personality")))
-    manners.sort(key=lambda name: name not in shown_in(message))  # what shows just now comes first
+    manners.sort(key=lambda name: name not in shown_in(message))  # manners shown in this message come first
     earlier = [(told_in.get(at, 0), stated(facts[at].told)) for at in others]
     return _Known(now, bool(news) and not fresh - before, earlier, manners)
 
@@ -353,7 +353,7 @@ def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> 
 
 
 def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
-    """Tie the moment to something told before, first of all to what has not been taken up yet."""
+    """Return a link to an earlier statement, preferably one that has not been taken up yet."""
 
     def taken_up(place_and_told: tuple[int, Statement]) -> bool:
         place, told = place_and_told

@@ -1,4 +1,4 @@
-"""How the person of an open chat speaks: manners, pronouns, and statements retold in first or second person."""
+"""The speech of the person in an open chat: manners, pronouns, and statements in the first or second person."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ LINES = Words(DATA / "lines.toml")
 
 @cache
 def listed(name: str) -> frozenset[str]:
-    """Give the words of one of the lists in `english.toml`."""
+    """Return the words of one of the lists in `english.toml`."""
     return frozenset(ENGLISH.get(name).split())
 
 
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """Give one of the patterns in `english.toml`."""
+    """Return one of the patterns in `english.toml`."""
     return re.compile(ENGLISH.get(f"patterns.{name}"))
 
 
 @cache
 def beginnings(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Give the pattern that finds any of some beginnings of words."""
+    """Return a pattern that matches any of the given beginnings of words."""
     return re.compile(rf"\b(?:{'|'.join(patterns)})", re.IGNORECASE)
 
 
 def sentences(text: str) -> list[str]:
-    """Cut a line into its sentences."""
+    """Split a line into its sentences."""
     return [part for part in pattern("stop").split(text.replace("’", "'").strip()) if part]
 
 
 @lru_cache(maxsize=16384)
 def stem(word: str) -> str:
-    """Give what a word's forms, and words that mean the same, have in common."""
+    """Return the stem that a word's forms and synonyms have in common."""
     bare = matching.stem(_same().get(word, word))
     return _same().get(bare, bare)
 
 
 @lru_cache(maxsize=16384)
 def telling(text: str) -> frozenset[str]:
-    """Give the stems of a text's words that say what it is about."""
+    """Return the stems of a text's content words."""
     words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", matching.plain(text)))
     return frozenset(stem(word) for word in words if word not in listed("stop") and (len(word) > 1 or word.isdigit()))
 
@@ -62,12 +62,12 @@ def _same() -> dict[str, str]:
 
 MANNERS = Words(DATA / "manners.toml")
 GRAVE = frozenset(("hardship", "dislike"))
-"""Subjects that are nothing to be merry about."""
+"""Subjects for which cheerful remarks are unsuitable."""
 
 
 @lru_cache(maxsize=4096)
 def manners_of(trait: str) -> tuple[str, ...]:
-    """Give the manners that a sentence about somebody's character names, first named first; denied, their opposites."""
+    """Return the manners that a sentence about a character names, in order; of denied ones, their opposites."""
     named: list[tuple[int, str]] = []
     for name, found in _found("called", trait):
         denied = pattern("denied").search(found.string[: found.start()])
@@ -77,12 +77,12 @@ def manners_of(trait: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def shown_in(line: str, what: str = "shown") -> tuple[str, ...]:
-    """Give the manners that a line of the person shows; or, with "suited", those that an answer suits."""
+    """Return the manners that a person's line shows; or, with "suited", those that an answer suits."""
     return tuple(name for name, _ in _found(what, line))
 
 
 def fitting(manners: Iterable[str], subject: str) -> list[str]:
-    """Give the manners whose remarks fit a subject."""
+    """Return the manners whose remarks suit a subject."""
     return [name for name in manners if subject not in GRAVE or MANNERS.get(f"{name}.grave", False)]
 
 
@@ -93,14 +93,14 @@ def _found(kind: str, text: str) -> list[tuple[str, re.Match[str]]]:
 
 
 class Voice:
-    """Picks remarks for somebody who remembers the lines that they said."""
+    """A speaker that picks remarks and does not repeat its own lines."""
 
     def __init__(self, own: Sequence[str], draws: Draws) -> None:
         self._said = _bare(" ".join(own))
         self._draws = draws
 
     def of(self, bank: Iterable[str], slots: Mapping[str, str] | None = None) -> str:
-        """Give a remark of the bank that its slots can fill and that is new; else an empty text."""
+        """Return a new remark of the bank whose slots are all given; else an empty text."""
         for template in self._draws.shuffled(tuple(bank)):
             head = _bare(re.split(r"[{<\[]", template)[0])
             if len(head.split()) >= 3 and head in self._said:
@@ -112,7 +112,7 @@ class Voice:
 
 
 def new_line(own: Sequence[str], draws: Draws, remarks: Callable[[Draws], Iterable[str]]) -> str:
-    """Put remarks together to a line that was not said before, if one comes up in eight tries."""
+    """Join remarks to a line that was not said before, if one is found in eight tries."""
     line = ""
     for attempt in range(8):
         parts = [part.strip() for part in remarks(draws.fork(attempt)) if part.strip()]
@@ -135,12 +135,12 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 
 Speaker = tuple[str, str]
-"""How a description calls the person: she, he, they or i, or nothing; and its name, if it repeats that."""
+"""The pronoun of the person in a description (she, he, they, i, or empty), and the person's name, if it is repeated."""
 
 
 @lru_cache(maxsize=512)
 def speaker_of(text: str) -> Speaker:
-    """Find out how a whole description calls the person."""
+    """Find the pronoun and the name by which a whole description refers to the person."""
     text = _one_pronoun(text)
     starts = re.findall(r"(?:^|[.!?;]\s+|\n[\s•*-]*)([A-Z]\w*)", text.replace("This person", "They"))
     calls = {"She": "she", "Her": "she", "He": "he", "His": "he", "They": "they", "Their": "they", "I": "i", "My": "i"}
@@ -152,7 +152,7 @@ def speaker_of(text: str) -> Speaker:
 
 @lru_cache(maxsize=4096)
 def told_by(sentence: str, speaker: Speaker) -> str:
-    """Give a sentence of a description in the first person, without its full stop; empty if that is uncertain."""
+    """Return a description's sentence in the first person, without its full stop; empty if that is uncertain."""
     text = re.sub(r"^[\s*•\-–\d.)]+(?=\D)", "", _one_pronoun(sentence).strip()).rstrip(".;! ")
     for short, full in (("s(?= been| got| had)", "has"), ("s", "is"), ("re", "are"), ("ve", "have"), ("ll", "will")):
         text = re.sub(rf"\b([Ss]he|[Hh]e|[Tt]hey)['’]{short}\b", rf"\1 {full}", text)
@@ -172,24 +172,24 @@ def told_by(sentence: str, speaker: Speaker) -> str:
 
 @lru_cache(maxsize=4096)
 def told_to(text: str) -> str:
-    """Give words of the first person in the second; a small letter first, unless a name may stand there."""
+    """Convert a text from the first person to the second; its first letter is lower case, unless it may be a name."""
     text = re.sub(r"\bI((?: \w+ly)?) was\b", r"you\1 were", text)
     return lowered(_WORD.sub(lambda word: ENGLISH.get("to_you").get(word[0].lower().replace("’", "'"), word[0]), text))
 
 
 def lowered(text: str) -> str:
-    """Lower the first letter of a statement if its first word is no name."""
+    """Lower the first letter of a statement unless its first word may be a name."""
     first = re.split(r"[\s'’,]", text, maxsplit=1)[0].lower()
     return text[:1].lower() + text[1:] if first in listed("openers") or first == "your" else text
 
 
 def _one_pronoun(text: str) -> str:
-    """Read `he/she` as the first of the two."""
+    """Replace `he/she` by the first of the two."""
     return _EITHER.sub(r"\1", text)
 
 
 def _turned(text: str, pronoun: str) -> str:
-    """Turn one sentence word by word, up to the first that is uncertain."""
+    """Convert one sentence word by word, up to the first uncertain word."""
     words = [*_WORD.finditer(text)]
     small = [word.group().lower().replace("’", "'") for word in words]
     aside = small[:1] and small[0] in listed("adverbials")  # "On Sundays she ..."
@@ -234,7 +234,7 @@ def _turned(text: str, pronoun: str) -> str:
 
 
 def _second_verb(word: str, after: str, before: list[str]) -> str | None:
-    """`and walks her dogs` goes on with the person, so does `is 30 and walks`; `crosswords and walks` may not."""
+    """Return a second verb in the first person; `None` if its subject may be another, as in `crosswords and walks`."""
     sure = after in listed("determiners") or before[-1] in listed("adverbs") or before[0].isdigit()
     if sure or word not in listed("nounish_thirds"):
         return _first_person(word, word)
@@ -243,12 +243,12 @@ def _second_verb(word: str, after: str, before: list[str]) -> str | None:
 
 @cache
 def _thirds() -> dict[str, str]:
-    """Give the plain form of each known verb by its third person."""
+    """Return the base form of each known verb by its third person."""
     return {third_person(verb): verb for verb in listed("verbs")} | {"is": "am", "has": "have", "does": "do"}
 
 
 def _first_person(low: str, word: str) -> str:
-    """Give the form of a verb that goes with "I"."""
+    """Return the form of a verb that goes with "I"."""
     return str(ENGLISH.get("agreeing").get(low) or _thirds().get(low) or re.sub(r"(?<=\w{3})(?<![su])s$", "", word))
 
 
@@ -261,14 +261,14 @@ _PLAIN_WORD = re.compile(r"[^\W_]+")
 
 
 def pronoun_known(profile: str, lines: Iterable[str]) -> str:
-    """Give the pronoun by which somebody calls a person who has read nothing but that person's lines."""
+    """Return the pronoun used for a person by a reader of that person's lines only."""
     called_by, _ = speaker_of(profile)
     is_told = any(_tells().search(line.replace("’", "'")) for line in lines)
     return called_by if called_by in ("she", "he") and is_told else "he/she"
 
 
 def called(text: str, whole: str, pronoun: str) -> str:
-    """Give a sentence of a whole description with its person called by another pronoun."""
+    """Return a description's sentence with its person referred to by another pronoun."""
     old, _ = speaker_of(whole)
     if old not in _FORMS or old == pronoun:
         return text
@@ -293,7 +293,7 @@ def called(text: str, whole: str, pronoun: str) -> str:
 
 
 def _tells() -> re.Pattern[str]:
-    """Find a line whose writer says to be a woman, or a man."""
+    """Return the pattern of a line whose writer states to be a woman, or a man."""
     named = "|".join(sorted(listed("gendered")))
     return re.compile(ENGLISH.get("patterns.about_oneself") + rf"(?:{named})\b", re.IGNORECASE)
 
@@ -303,21 +303,22 @@ _LONGEST = 26
 
 
 class Statement(NamedTuple):
-    """Something that somebody told.
+    """A statement about oneself.
 
-    The slots are what fills templates: `you`, the same said to its owner; `doing`, what its owner does; `who` or `pet`,
+    The slots fill templates: `you`, the statement in the second person; `doing`, an activity of its owner; `who` or
+    `pet`,
     somebody in its owner's life. Each is empty where it could be wrong, and has a form `my_...` for its owner.
     """
 
-    text: str  # as its owner says it, without an end mark
-    subject: str  # the name of what it is about
-    words: frozenset[str]  # what it is about, as stems
+    text: str  # in the first person, without an end mark
+    subject: str  # the name of its subject
+    words: frozenset[str]  # the stems of its content words
     slots: dict[str, str]
 
 
 @lru_cache(maxsize=8192)
 def stated(text: str) -> Statement:
-    """Find the forms of one statement in the first person."""
+    """Build a statement and its forms from a text in the first person."""
     text = re.sub(r"\s+", " ", text).strip().rstrip(".!;,")
     subject = subject_of(text)
     mine = {"fact": text, "inside": _inside(text)}
@@ -334,27 +335,27 @@ def stated(text: str) -> Statement:
 
 @lru_cache(maxsize=8192)
 def statement_in(line: str) -> Statement | None:
-    """Give what a chat line tells about its writer: its sentence that tells most; nothing if it tells nothing."""
+    """Return a chat line's statement about its writer: the sentence with most content; `None` if there is none."""
     best: tuple[float, str] = (0, "")
     for at, part in enumerate(sentences(line)):
         bare = pattern("lead").sub("", part)
         about_me = pattern("own").search(bare) and not pattern("vague").match(bare) and not pattern("your").search(bare)
         if about_me and not (part.endswith("?") and bare == part) and _inside(bare[:1].upper() + bare[1:]):
-            # What comes first is the news; what follows is what its writer thinks of it.
+            # Earlier sentences are preferred: they state the news, later ones comment on it.
             weight = len(telling(bare)) - 3 * bool(shown_in(part)) - 0.6 * at
             best = max(best, (weight, bare[:1].upper() + bare[1:]), key=lambda each: each[0])
     return stated(best[1].rstrip("? ")) if best[1] and len(best[1].split()) <= _LONGEST else None
 
 
 def _inside(text: str) -> str:
-    """Give a statement as it stands inside a sentence; empty if it may begin with a name."""
+    """Return a statement as it is embedded in a sentence; empty if it may begin with a name."""
     small = lowered(text)
     return small if re.match(r"I\b|[^A-Z]", small) else ""
 
 
 @lru_cache(maxsize=4096)
 def subject_of(text: str) -> str:
-    """Give the subject that a text is about: of which it has a pattern, or else the most words."""
+    """Return a text's subject: the first whose pattern matches, else the one with most words in common."""
     for name, entry in SUBJECTS.table.items():
         if "patterns" in entry and beginnings(tuple(entry["patterns"])).search(text):
             return name

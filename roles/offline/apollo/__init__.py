@@ -1,3 +1,3 @@
-"""Understudies of APOLLO: an agent that follows what it has read and understood, and a memory that notes it."""
+"""Understudies of APOLLO: an agent that follows the preferences that it recognizes, and a memory that notes them."""
 
 from . import players  # noqa: F401  (registers them)

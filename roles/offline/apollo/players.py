@@ -26,7 +26,7 @@ _HARD = ("facts", "tone")
 
 
 class _NextCall(Exception):
-    """The flow has come to a call that was not made yet."""
+    """The flow has reached a call that was not made yet."""
 
     def __init__(self, call: Mapping[str, Any]) -> None:
         self.call = call
@@ -34,8 +34,8 @@ class _NextCall(Exception):
 
 @understudy("apollo", "assistant")
 def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
-    """The next call, as text where no tools are offered; or the word that all is done."""
-    from dialoom.personas.apollo.flows import follow  # slow to import, and only this system needs it
+    """Return the next call, as text where no tools are offered; or the end marker."""
+    from dialoom.personas.apollo.flows import follow  # deferred: slow to import, and only this system needs it
     from dialoom.personas.apollo.text_protocol import call_text
 
     from .requests import asked_flow, outputs_of, part, resident_of
@@ -59,13 +59,13 @@ def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
         if request.tools:
             return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
         return call_text(next_.call)
-    except (KeyError, ValueError):  # a query or a session that tells less than the flow needs
+    except (KeyError, ValueError):  # a query or a session lacks something that the flow needs
         return FINISH
     return FINISH
 
 
 def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
-    """The preference that it goes by; None if it has understood none."""
+    """Return the preference that the agent follows; `None` if it has recognized none."""
     from .requests import sessions_of
 
     if noted := _noted(request.part("notes").splitlines(), flow):
@@ -86,7 +86,7 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
 
 
 def _noted(notes: Sequence[str], flow: str) -> Preference | None:
-    """The preference of the latest session on which there are notes for a flow."""
+    """Return the preference of the latest session with notes on a flow; `None` without notes."""
     from dialoom.personas.apollo.flows import FLOWS, Preference
 
     by_session: dict[str, dict[str, str]] = {}
@@ -103,7 +103,7 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
 
 
 def _unknowing(flow: str) -> Preference:
-    """What it takes who knows nothing: the first value of everything; of what stands for each other, the first too."""
+    """Return the preference assumed without knowledge: the first value of every facet, in the default order."""
     from dialoom.personas.apollo.flows import FLOWS, Preference
 
     facets = FLOWS[flow].facets
@@ -122,7 +122,7 @@ _ID = re.compile(r'"[A-Z]{2}\d+"')
 
 @understudy("apollo", "judge")
 def explain(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
-    """Give the label: a JSON object."""
+    """Answer with the error label: a JSON object."""
     label, why = _label(request)
     return json.dumps({"label": label, "explanation": why}, ensure_ascii=False)
 
@@ -150,7 +150,7 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 
 @understudy("apollo", "memory")
 def note(request: MarkedRequest, draws: Draws) -> str:
-    """Notes: a JSON object."""
+    """Answer with notes: a JSON object."""
     from .requests import session_of
 
     session = session_of(request.part("session"))

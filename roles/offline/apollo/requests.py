@@ -1,4 +1,4 @@
-"""What a request of APOLLO's agent shows, read back: the user, past sessions, notes, the query, and what tools said."""
+"""Parsing of the requests of APOLLO's agent: the user, past sessions, notes, the query, and tool outputs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _PIECE = re.compile(r"\{(\w+)\}|\[([^\[\]]*)\]")
 
 
 class SeenSession(NamedTuple):
-    """A past session, and the preference that it tells, if it tells one.
+    """A past session, and the preference that it states, if any.
 
     Attributes:
-        form: How the preference is told; empty without one.
+        form: The form in which the preference is stated; empty without one.
         preference: The preference.
     """
 
@@ -42,32 +42,32 @@ class SeenSession(NamedTuple):
 
 
 class AskedFlow(NamedTuple):
-    """What a query asks for: a flow, and what the query says for it."""
+    """The request of a query: a flow, and its slots."""
 
     flow: str
     slots: Mapping[str, Value]
 
 
 def part(text: str, tag: str) -> str:
-    """The text of a part of the first message; empty if there is none."""
+    """Return the text of a part of the first message; empty if there is none."""
     found = re.search(_PART.format(tag), text, re.DOTALL)
     return found[1] if found else ""
 
 
 def resident_of(first: str) -> tuple[Resident, str]:
-    """Where the user lives and works, and today's date."""
+    """Return the user's residence, and today's date."""
     known = dict(line.split(": ", 1) for line in part(first, "user_information").splitlines() if ": " in line)
     return Resident(*(known.get(name, "") for name in ("City", "Home", "Work"))), known.get("Today", "")
 
 
 def sessions_of(first: str) -> list[SeenSession]:
-    """The sessions of the history, in their order."""
+    """Return the sessions of the history, in order."""
     return [session_of(body) for body in _SESSION.findall(first)]
 
 
 @lru_cache(maxsize=4096)
 def session_of(text: str) -> SeenSession:
-    """A session as it is shown, read."""
+    """Parse a session as it is shown."""
     turns, calls = _read(text)
     told = read_preference(turns)
     if told is None:
@@ -78,13 +78,13 @@ def session_of(text: str) -> SeenSession:
 
 
 def outputs_of(lines: Sequence[SpokenLine]) -> list[Any]:
-    """What tools have said so far, in order: in lines of their own, or in tags in the user's."""
+    """Return the tool outputs so far, in order: from lines of their own, or from tags in the user's."""
     found = ([line.text] if line.speaker == "tool" else _RESPONSE.findall(line.text) for line in lines)
     return [json.loads(text) for texts in found for text in texts]
 
 
 def asked_flow(query: str, today: str) -> AskedFlow | None:
-    """What a query asks for; None of one that no template of the scripted source gives."""
+    """Return the flow that a query asks for; `None` for one that no template of the scripted source produces."""
     for flow, pattern in _queries():
         if found := pattern.fullmatch(query):
             return AskedFlow(flow, dict(_slots(found.groupdict(), today)))
@@ -92,7 +92,7 @@ def asked_flow(query: str, today: str) -> AskedFlow | None:
 
 
 def _read(text: str) -> tuple[list[tuple[str, str]], list[str]]:
-    """What was said, by whom, and the tools that were called."""
+    """Return the lines with their speakers, and the names of the called tools."""
     turns: list[tuple[str, str]] = []
     calls: list[str] = []
     for line in text.splitlines():
@@ -118,7 +118,7 @@ def _slots(found: Mapping[str, str | None], today: str) -> Iterator[tuple[str, V
 
 
 def _date(said: str, today: str) -> str:
-    """The first day from today on that is called so."""
+    """Return the first day from today on that has this name."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     named = said.casefold().removeprefix("on ")
     return next(
@@ -129,7 +129,7 @@ def _date(said: str, today: str) -> str:
 
 @lru_cache(maxsize=1)
 def _queries() -> list[tuple[str, re.Pattern[str]]]:
-    """What each template of a query gives, with its flow."""
+    """Return the pattern of each query template, with its flow."""
     return [
         (flow, re.compile(_regular(template), re.IGNORECASE))
         for flow, said in REQUESTS["flows"].items()
@@ -138,7 +138,7 @@ def _queries() -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _regular(template: str) -> str:
-    """A template as a pattern. A slot that comes again is not looked at again."""
+    """Return a template as a pattern; a repeated slot is not captured again."""
     made, at, met = "", 0, set[str]()
     for piece in _PIECE.finditer(template):
         made += re.escape(template[at : piece.start()])

@@ -3,18 +3,19 @@
 The attentive one:
 
 * takes the matter and the kind of task from the user's lines;
-* quotes, on a matter that comes up, what the summaries hold about it: the sentences that touch the matter's preferences
-  and speak of a habit, two at most; what they say is not read any further;
-* asks for a preference before it offers anything, if it shall be personal and knows nothing;
-* otherwise says what it can do, or does it; takes up what the user tells, in the user's words, and does
-  what is accepted;
-* mentions the day or the country, if it is shown them;
-* closes without a question once the user has taken their leave, summing up what was done.
+* quotes, on a new matter, what the summaries say about it: at most two sentences that touch the matter's preferences
+  and
+  describe a habit; they are not interpreted any further;
+* asks for a preference before it offers anything, if it is to be personal and knows nothing;
+* otherwise says what it can do, or does it; takes up what the user says, in the user's words, and does what is
+  accepted;
+* mentions the day or the country, if they are given;
+* closes without a question once the user has taken leave, with a summary of what was done.
 
 The generic one knows nothing of the person: it speaks in general terms, stays with the first matter about one time in
-three, and does something about a matter one time in two.
+three, and acts on a matter one time in two.
 
-Neither states a fact that the request does not hold: no price, no name of a place, no hour.
+Neither states a fact that is not in the request: no price, no name of a place, no time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def assistant_reply(request: MarkedRequest, draws: Draws) -> str:
 
 
 class _Scene:
-    """What an assistant can make out from its request."""
+    """The assistant's reading of its request."""
 
     def __init__(self, request: MarkedRequest) -> None:
         self.request = request
@@ -66,7 +67,7 @@ class _Scene:
 
     @property
     def closing(self) -> bool:
-        """Whether the last line takes its leave."""
+        """Return whether the last line takes leave."""
         tail = (sentences(self.last) or [""])[-1]
         return len(self.user) > 1 and not tail.endswith("?") and bool(signal("closing").search(tail))
 
@@ -77,14 +78,14 @@ class _Scene:
         return [reply for reply, topic in zip(self.own, self.history, strict=False) if topic == name]
 
     def kind(self, domain: DomainWords) -> Kind:
-        """The kind of task: from the line that brought the matter up, unless it names several."""
+        """Return the kind of task: from the line that raised the matter, unless there are several matters."""
         first = (self.lines_about(domain.name) or [""])[0]
         return domain.kind(first) if len(set(self.history)) == 1 else domain.kinds[-1]
 
 
 @dataclass(frozen=True)
 class _Turn:
-    """One reply in the making."""
+    """One reply under construction."""
 
     scene: _Scene
     draws: Draws
@@ -95,17 +96,17 @@ class _Turn:
 
     @cached_property
     def told(self) -> list[tuple[Facet, str]]:
-        """All that the user has told about the matter."""
+        """All preferences that the user has stated about the matter."""
         return told_by(self.scene.lines_about(self.domain.name), self.domain)
 
     @cached_property
     def fresh(self) -> str:
-        """What the last line tells, to be said back: the values if they can be made out."""
+        """The values stated in the last line, to be repeated; empty if none is recognized."""
         return "; ".join(_yours(value) for _, value in told_by([self.scene.last], self.domain))
 
     @cached_property
     def free(self) -> str:
-        """What the last line wishes in words that no template has, to be quoted."""
+        """A wish in the last line that matches no template, to be quoted."""
         if self.fresh or len(self.scene.user) < 2:
             return ""
         wishes = (part for part in sentences(self.scene.last) if signal("wish").search(part))
@@ -122,7 +123,7 @@ class _Turn:
     def reply(self) -> list[str]:
         if self.scene.closing:
             return self._closing()
-        if not self.scene.history[-1]:  # nobody has said yet what it is about
+        if not self.scene.history[-1]:  # no matter has been named yet
             return [self.say("attentive.clueless")]
         visits = [concerning(reply, self.domain) for reply in self.scene.replies_about(self.domain.name)]
         if any(acts(reply) or offers(reply) for reply in visits):
@@ -130,7 +131,7 @@ class _Turn:
         return self._first_reply(bool(visits))
 
     def _left_behind(self) -> str:
-        """Confirm the matter before, if the last line accepts what was offered in it and goes on to this one."""
+        """Confirm the previous matter, if the last line accepts an offer in it and moves on to this one."""
         scene, before = self.scene, (self.scene.history[-2:-1] or [""])[0]
         if before in ("", self.domain.name) or not (offers(scene.reply) and signal("accepts").search(scene.last)):
             return ""
@@ -151,7 +152,7 @@ class _Turn:
         if (self.fresh or self.free) and acts(visits[-1]):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
-        if any(map(acts, visits)) and not offers(visits[-1]):  # what is done is not told a second time
+        if any(map(acts, visits)) and not offers(visits[-1]):  # what is done is not announced a second time
             return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.told and self.draws.chance(0.5):
@@ -159,7 +160,7 @@ class _Turn:
         return [*parts, self.say("attentive.more")]
 
     def _noted(self) -> str:
-        """Take up what the last line tells; now and then only, if the help is not to be personal."""
+        """Acknowledge the last line's preference; only now and then, if the help is not to be personal."""
         if not (self.scene.personal or self.scene.lasting.fork("notes", len(self.scene.user)).chance(0.3)):
             return ""
         if self.fresh:
@@ -167,7 +168,7 @@ class _Turn:
         return self.say("attentive.noted_quote", told=self.free) if self.free else ""
 
     def _question(self) -> str:
-        """Ask for a preference that matters most in the domain and that is not known."""
+        """Ask for one of the domain's most important preferences that is not known."""
         known = {facet for facet, _ in self.told}
         facets = [facet for facet in self.domain.facets[:3] if facet not in known and facet.ask]
         if not facets:
@@ -180,7 +181,7 @@ class _Turn:
         return [self.say(bank, quote=quote) for bank, quote in zip(banks, found, strict=False)]
 
     def _context(self) -> str:
-        """Something of the moment or of the person, in the first reply of a conversation that is shown it."""
+        """Mention the situation or the person in a conversation's first reply, if they are given."""
         day = self.scene.request.fields("situation").get("day of the week", "")
         country = self.scene.request.fields("demographics").get("reside_country", "")
         slots = {
@@ -222,7 +223,7 @@ def _yours(value: str) -> str:
 
 @lru_cache(maxsize=1024)
 def quotes(summary: str, domain: DomainWords) -> tuple[str, ...]:
-    """Choose the sentences of a summary that tell most of a person's ways in a domain, two at most, in their order."""
+    """Return the sentences of a summary that say most about a person's habits in a domain, at most two, in order."""
     found = [part for part in sentences(summary) if len(part.split()) <= 32]
 
     def weight(part: str) -> float:

@@ -1,7 +1,7 @@
-"""The matters that people bring up: what can be asked for in each, and what there is to prefer.
+"""The domains of PersonaLens: their kinds of tasks, and their preferences.
 
-What is said about a domain stands in its data file, which is read when the domain first comes up. A domain or a kind
-of preference that no file knows gets plain words made of its name.
+A domain's texts are in its data file, which is read on first use. A domain or a kind of preference without a file gets
+plain texts made of its name.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FILLER = re.compile(r"\b(?:preferences?|preferred|favou?rite|types?|desired|usu
 
 @cache
 def signal(name: str) -> re.Pattern[str]:
-    """Give one of the patterns by which lines are heard (`signals.toml`)."""
+    """Return one of the patterns that classify lines (`signals.toml`)."""
     return re.compile(_SIGNALS.get(name), re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
 class Facet:
-    """One kind of preference: what it is called, how it is revealed, and how one asks for it."""
+    """A kind of preference: its name, and templates for stating it and asking for it."""
 
     noun: str
     names: str
@@ -41,13 +41,13 @@ class Facet:
     one: bool = False
 
     def is_asked_in(self, questions: Iterable[str]) -> bool:
-        """Tell whether one of the questions asks for it."""
+        """Return whether one of the questions asks for it."""
         return any(re.search(self.asked, question, re.IGNORECASE) for question in questions)
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """One kind of task: how it is opened, what is to be done, and what is said once it is done."""
+    """A kind of task: its opening, its plan, and its completion."""
 
     cue: str
     open: Sequence[str]
@@ -57,7 +57,7 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class DomainWords:
-    """A matter: what its user (`matter`) and its assistant (`thing`) call it, its kinds of task and its facets."""
+    """A domain: its name by the user (`matter`) and by the assistant (`thing`), its kinds of task and its facets."""
 
     name: str
     matter: str
@@ -66,11 +66,11 @@ class DomainWords:
     facets: tuple[Facet, ...]
 
     def kind(self, text: str) -> Kind:
-        """Give the kind of task that a text asks for; the last one if nothing tells."""
+        """Return the kind of task that a text asks for; the last one if none matches."""
         return next((kind for kind in self.kinds if re.search(kind.cue, text, re.IGNORECASE)), self.kinds[-1])
 
     def told(self, sentence: str) -> tuple[Facet, str] | None:
-        """Give the facet and the value that a sentence of an understudy's user states."""
+        """Return the facet and the value that a sentence of the user's understudy states."""
         for lead in ("", *USER.get("leads"), *USER.get("again"), *USER.get("late")):
             if not sentence.lower().startswith(lead.lower()):
                 continue
@@ -88,7 +88,7 @@ class DomainWords:
 
 @lru_cache(maxsize=256)
 def domain_named(name: str) -> DomainWords:
-    """Give a domain by its name, whatever the case."""
+    """Return a domain by its name, ignoring case."""
     known = next((key for key in _INDEX.table if key.lower() == name.strip().lower()), "")
     if not known:
         return _plain_domain(name.strip())
@@ -107,7 +107,7 @@ def _plain_domain(name: str) -> DomainWords:
 
 @lru_cache(maxsize=1024)
 def plain_facet(name: str) -> Facet:
-    """Give a facet that no file knows, called by the preference's name."""
+    """Return a facet without a file, named after the preference."""
     noun = re.sub(r"\s+", " ", _FILLER.sub("", name)).strip().lower() or "that"
     noun = noun if noun.startswith("the ") else f"the {noun}"
     return Facet(noun=noun, names=re.escape(name), asked=re.escape(noun.removeprefix("the ")), ask=(), reveal=())
@@ -117,7 +117,7 @@ Wish = tuple[Facet, list[str]]
 
 
 def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wish]:
-    """Pair a person's preferences with the facets that their names mean; those that the task touches come first."""
+    """Return a person's preferences with their facets; those that the task touches come first."""
     found: list[Wish] = []
     for name, text in fields.items():
         known = (facet for facet in domain.facets if re.search(facet.names, name, re.IGNORECASE))
@@ -132,7 +132,7 @@ def wishes(domain: DomainWords, fields: Mapping[str, str], task: str) -> list[Wi
 
 
 def affinities(request: MarkedRequest) -> list[tuple[DomainWords, dict[str, str]]]:
-    """Give the domains whose preferences a request shows, with the preferences."""
+    """Return the domains whose preferences a request contains, with the preferences."""
     parts = [part for part in request.parts("affinities") if part.attributes.get("domain")]
     return [(domain_named(part.attributes["domain"]), part.fields) for part in parts]
 
@@ -152,17 +152,18 @@ def _matters() -> dict[str, str]:
 
 @lru_cache(maxsize=8192)
 def topics(text: str) -> dict[str, int]:
-    """Count the cues of each domain in a text; the domains without one are left out, the strongest comes first."""
+    """Count the cues of each domain in a text; domains without one are left out, the strongest comes first."""
     counts = {name: len({hit.lower() for hit in cues.findall(text)}) for name, cues in _cues().items()}
     return dict(sorted(((name, count) for name, count in counts.items() if count), key=lambda pair: -pair[1]))
 
 
 @lru_cache(maxsize=8192)
 def topic_of_line(line: str, current: str) -> str:
-    """Name the domain that a user's line is about, if the one before was about `current` (empty at first).
+    """Return the domain that a user's line is about, if the one before was about `current` (empty at first).
 
-    A line moves on if it says so in a user understudy's words, or if it asks for something else and names nothing of
-    the current domain.
+    The domain changes if the line says so in the words of the user's understudy, or if it asks for another domain and
+    names
+    nothing of the current one.
     """
     parts = sentences(line)
     for part in reversed(parts):
@@ -184,7 +185,7 @@ def _begins() -> tuple[str, ...]:
 
 
 def strays(reply: str, domain: DomainWords) -> bool:
-    """Tell whether a reply is about another domain and has nothing to do with this one."""
+    """Return whether a reply is about another domain and unrelated to this one."""
     if domain.name not in _INDEX.table:
         return False
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
@@ -198,18 +199,18 @@ def strays(reply: str, domain: DomainWords) -> bool:
 
 
 def acts(reply: str) -> bool:
-    """Tell whether a reply says that something was done."""
+    """Return whether a reply says that something was done."""
     return bool(signal("acted").search(reply))
 
 
 @lru_cache(maxsize=8192)
 def concerning(reply: str, domain: DomainWords) -> str:
-    """Give a reply without the sentences that are about other matters."""
+    """Return a reply without the sentences about other matters."""
     own = [text for kind in domain.kinds for text in (kind.plan, kind.done)]
     parts = sentences(reply)
     return " ".join(p for p in parts if domain.name in (found := topics(p)) or not found or mentions_any(p, own))
 
 
 def offers(reply: str) -> bool:
-    """Tell whether a reply asks for leave to do something ("Shall I ...?")."""
+    """Return whether a reply asks for permission to do something ("Shall I ...?")."""
     return any(part.endswith("?") and signal("offers").search(part) for part in sentences(reply))

@@ -1,17 +1,17 @@
-"""The judges of a PersonaLens dialogue: four metrics by stated rules, each with the words that decided it.
+"""The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation.
 
-* personalization, 1 to 4: of the preferences that matter to the task, which the assistant names before the user does
-  (anticipated), which after (taken up), and which not at all. 4: half of them anticipated, two at least, and the moment
-  suited or nearly all of them; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
-  something anticipated or taken up; 1: nothing, or one thing of
-  many. It costs a point to be corrected, or to have passed over as much as was
-  taken up. The moment is suited when a reply names something of the situation or the person that the user has not.
-* task_completion, true or false: each matter that the user has brought up got a reply that does or proposes something,
-  and the user did not give up on any of them.
+* personalization, 1 to 4: counts the preferences relevant to the task that the assistant names before the user does
+  (anticipated), after (taken up), or not at all. 4: at least two and half of them anticipated, and the moment suited or
+  three quarters anticipated; 3: three in ten anticipated, or two taken up, none passed over and the moment suited; 2:
+  something anticipated or taken up; 1: nothing, or one of more than three. One point is deducted if the user corrects
+  the assistant, or if more preferences were passed over than used. The moment is suited if a reply names something of
+  the situation or the person that the user has not.
+* task_completion, true or false: each matter that the user has raised got a reply that does or proposes something, and
+  the user did not give up on any of them.
 * naturalness, 1 to 5: stock phrases, repeated sentences and stiff or overlong lines cost.
 * coherence, 1 to 5: repeated sentences, replies about another matter, and an open question at the end cost.
 
-As "generic" a judge looks at less: it counts, and pays no attention to who said a thing first.
+As "generic" a judge is cruder: it counts phrases and preferences only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .domains import DomainWords, acts, affinities, domain_named, offers, signal
 
 @understudy("personalens", "judge")
 def judgement(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with one JSON object: a verdict or a score, and an explanation that quotes what decided it."""
+    """Answer with one JSON object: a verdict or a score, and an explanation that quotes the evidence."""
     metric = request.prompt.rpartition("/judge-")[2]
     crude = request.model == "generic"
     target = request.inputs.get("target", "assistant")
@@ -49,7 +49,7 @@ def judgement(request: MarkedRequest, _draws: Draws) -> str:
 
 @dataclass
 class _Evidence:
-    """Which preferences came up, and by whom."""
+    """The preferences that came up, by who named them first."""
 
     anticipated: list[str] = field(default_factory=list)
     taken_up: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Evidence:
         return len(self.anticipated) + len(self.taken_up) + len(self.passed_over) + len(self.missed)
 
     def weigh(self, name: str, values: list[str], lines: Sequence[SpokenLine]) -> None:
-        """Put one preference where the conversation shows it."""
+        """Classify one preference by the conversation."""
         named = [at for at, line in enumerate(lines) if line.speaker == "user" and mentions_any(line.text, values)]
         by_user = named[0] if named else len(lines)
         replies = [at for at, line in enumerate(lines) if line.speaker == "assistant"]
@@ -78,7 +78,7 @@ class _Evidence:
 
 
 def _stated(reply: str) -> str:
-    """What a reply states or proposes: its questions after somebody's wishes left out."""
+    """Return what a reply states or proposes: questions about the user's wishes are left out."""
     return " ".join(part for part in sentences(reply) if not part.endswith("?") or re.match("How about|I'd", part))
 
 
@@ -129,7 +129,7 @@ def _personalization(request: MarkedRequest, crude: bool) -> tuple[int, str]:
 
 
 def _moment(request: MarkedRequest) -> str:
-    """What the assistant names of the situation or the person and the user has not."""
+    """Return what the assistant names of the situation or the person before the user does; empty if nothing."""
     told, heard = (" ".join(request.said_by(speaker)) for speaker in ("assistant", "user"))
     situation, about = request.fields("situation"), request.fields("demographics")
     known = [situation.get(key, "") for key in ("location", "day of the week")]
@@ -140,7 +140,7 @@ def _moment(request: MarkedRequest) -> str:
 
 
 def _by_matter(request: MarkedRequest) -> dict[str, list[SpokenLine]]:
-    """Divide the conversation by the matter that the user is speaking about."""
+    """Group the lines of the conversation by the matter that the user is speaking about."""
     found: dict[str, list[SpokenLine]] = {}
     name = ""
     for line in request.lines:

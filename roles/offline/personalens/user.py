@@ -2,16 +2,17 @@
 
 The rules:
 
-* The user opens with the matter alone. Of several matters the first one is named last, and they are taken in turn.
-* A user has a patience (0 to 2), drawn from what the person is like, which says how much matters to them.
-* Each reply is weighed: which preferences it honours, what it asks, whether it does or proposes something.
-* What is asked for is told, one or two preferences a line. Otherwise the next preference that matters and
-  that nobody has named is told. One that the reply passed over is told once more.
-* A reply about another matter is corrected, twice at most; one that does nothing at all is complained of once.
+* The user opens with the matter alone. Of several matters the first one is named last, and they are handled in turn.
+* A user has a patience (0 to 2), drawn by a hash of the person's parts, which decides how many preferences are
+  important.
+* Each reply is evaluated: which preferences it honours, what it asks, whether it does or proposes something.
+* The user states what is asked for, one or two preferences a line; otherwise the next important preference that nobody
+  has named. One that the reply ignored is stated once more.
+* A reply about another matter is corrected, at most twice; one that does nothing at all is complained of once.
 * Once something was done or proposed and nothing is left to say, the user accepts, and goes on or ends with TERMINATE.
-  If nothing was done by then, or the turns are used up, the user says that they will see to it themselves.
+  If nothing was done by then, or the turns are used up, the user says that they will handle it themselves.
 
-All of it is replayed over the replies of the conversation, so the user needs no memory.
+All of it is recomputed from the replies of the conversation, so the user needs no memory.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ END_MARK = "TERMINATE"
 
 @dataclass
 class _Step:
-    """How far one matter of the task has come."""
+    """The progress of one matter of the task."""
 
     domain: DomainWords
     wishes: list[Wish]
@@ -62,11 +63,11 @@ class _Step:
     accepted: bool = False
 
     def untold(self) -> list[Facet]:
-        """What matters and neither side has named."""
+        """Return the important facets that neither side has named."""
         return [f for f, _ in self.wishes[: self.important] if f not in self.told and f not in self.honoured]
 
     def passed_over(self) -> list[Facet]:
-        """What the user has told and no reply has taken up."""
+        """Return the facets that the user has stated and no reply has taken up."""
         return [facet for facet in self.told if facet not in self.honoured]
 
     def values(self, facet: Facet) -> list[str]:
@@ -75,10 +76,10 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Move:
-    """What the user does next: a reaction, preferences to tell, a step to go on to, or the end."""
+    """The user's next move: a reaction, preferences to state, a step to go on to, or the end."""
 
     step: _Step
-    reaction: str  # a bank of user.toml, or nothing
+    reaction: str  # a bank of user.toml, or empty
     tell: tuple[Facet, ...] = ()
     lead: str = "leads"
     following: _Step | None = None
@@ -103,7 +104,7 @@ class _Plan:
         self.at = 0
 
     def move_after(self, replies: list[str]) -> _Move:
-        """What follows the last reply; there must be one."""
+        """Return the move after the last reply; there must be one."""
         moves = [self._decide(reply, turn) for turn, reply in enumerate(replies, start=1)]
         return moves[-1]
 
@@ -125,7 +126,7 @@ class _Plan:
         return (self._stay(now, reply, fresh) if now.turns < now.limit else None) or self._go_on(now, reply)
 
     def _stay(self, now: _Step, reply: str, fresh: set[Facet]) -> _Move | None:
-        """Say more about the current matter; None if there is nothing left to say."""
+        """Return a move within the current matter; `None` if nothing is left to say."""
         questions = [part for part in sentences(reply) if part.endswith("?") and not offers(part)]
         questions = [part for part in questions if not signal("more").search(part)]
         asked = [facet for facet, _ in now.wishes if facet not in now.told and facet.is_asked_in(questions)]
@@ -152,7 +153,7 @@ class _Plan:
         return None
 
     def _go_on(self, now: _Step, reply: str) -> _Move:
-        """Leave the matter for the next one, or end."""
+        """Move on to the next matter, or end."""
         offered = offers(reply)
         good = now.handled and len(now.passed_over()) <= len(now.honoured)
         reaction = ("accept" if offered else "fits") if good else "partly" if now.handled else "gives_up"
@@ -218,12 +219,12 @@ def _told(step: _Step, facet: Facet, lead: str, draws: Draws) -> str:
 
 
 def _own(value: str) -> str:
-    """A value as the person says it: what is theirs is mine."""
+    """Return a value in the first person."""
     return re.sub(r"\b(?:her|his|their)\b", "my", value)
 
 
 def _register(request: MarkedRequest) -> str:
-    """How the person talks, by the English that they have and by age."""
+    """Return the person's register, by proficiency in English and age."""
     about = request.fields("demographics")
     if re.search(r"beginner|basic|intermediate|limited", about.get("english_proficiency", ""), re.IGNORECASE):
         return "simple"
@@ -232,12 +233,12 @@ def _register(request: MarkedRequest) -> str:
 
 
 def least_repeating(tries: list[str], own: list[str]) -> str:
-    """Choose the line that says least of what was said before, word for word."""
+    """Return the line that repeats the fewest sentences."""
     before = {part for line in own for part in sentences(line)}
     return min(tries, key=lambda text: (text in own, sum(part in before for part in sentences(text))))
 
 
 def told_by(lines: Iterable[str], domain: DomainWords) -> list[tuple[Facet, str]]:
-    """Read the preferences that lines of an understudy's user state, in their order."""
+    """Return the preferences stated in lines of the user's understudy, in order."""
     found = (domain.told(part) for line in lines for part in sentences(line))
     return [pair for pair in found if pair]

@@ -32,7 +32,7 @@ def test_numbers_stay_what_they_are(made_once: MadeOnce) -> None:
             await check()
             await (await branch.fork(f"{name}-again")).run()
             await check()
-            await branch.edit("turns", 1)
+            await branch.edit("messages[0].content", "Good morning.")
             await branch.step()
             await check()
         for number, checkpoint in known.items():
@@ -166,7 +166,7 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
         assert (await session.rewind(len(main) - 1)).number == 0
         await session.goto(3)
         stepped = await session.step()
-        edited = await session.edit("turns", 1)
+        edited = await session.edit("messages[0].content", "Good morning.")
         assert (await session.rewind()).number == stepped.number
         assert (await session.rewind()).number == 3
         again = await session.goto(edited.number)

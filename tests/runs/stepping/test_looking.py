@@ -23,7 +23,7 @@ def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_o
 
     async def both(session: Session) -> None:
         branch = await session.fork("mine")
-        await branch.edit("turns", 1)
+        await branch.edit("messages[0].content", "Good morning.")
         async with run.look(1) as looking:
             assert stood(await looking.stops()) == stood(await (await session.switch("main")).stops())
             assert [(each.number, each.parent) for each in await looking.history()] == [
