@@ -96,7 +96,7 @@ async def play(saver: Saver | None, dialogues: range, rounds: int, options: argp
             durability: Any = {} if saver is None else {"durability": options.durability}
             await graph.ainvoke(begin, config, **durability)
 
-    os.sync()  # so that nobody pays for what the one before has left to the disk
+    os.sync()  # so that no saver pays for the writes of the one before
     start = time.perf_counter()
     await asyncio.gather(*(worker() for _ in range(options.concurrency)))
     return time.perf_counter() - start

@@ -7,7 +7,7 @@ Three parts. *Served*: one run by the command alone, with one worker and with tw
 process of its own that answers after 0.3 s; calls per second are the server's own count over the middle of each run, so
 that starting Ray, which takes seconds once, is not in them. What each process took of the processors in that time says
 what there was to be had (as /proc tells it: on Linux only). *Costs*: what the run's own process spends on a scenario
-(dealing it, folding what came back), and the process that lends out the budget on a call, in seconds of processor time,
+(transferring it, merging its result), and the process that leases the budget on a call, in seconds of processor time,
 measured on the same machine. *Simulated*: with these costs, the full plan of 122,133 scenarios in virtual time on 1 to
 1,000 workers.
 """
@@ -240,7 +240,7 @@ def simulated(workers: int, seconds: float, at_once: int, service: float) -> tup
         workers: How many.
         seconds: Of a conversation, at a worker that has as many under way as it can.
         at_once: Conversations under way at a worker.
-        service: Seconds that the owner spends on a scenario: dealing it, folding it, and its part of the messages.
+        service: Seconds that the owner spends on a scenario: transfer, merge, and its part of the messages.
     """
     left, owner_free, owner_busy, busy = PLAN, 0.0, 0.0, 0.0
     under_way: list[float] = []
@@ -286,7 +286,7 @@ def main() -> None:
     at_once = 16
     seconds = max(found.calls * chosen.latency, at_once * found.play)
     rate_each = at_once / seconds
-    each = found.deal + found.fold + 2 * message / together(at_once, rate_each)  # a report, and what is dealt for it
+    each = found.deal + found.fold + 2 * message / together(at_once, rate_each)  # a report, and the transfer in return
     print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):
         hours, owner, places = simulated(workers, seconds, at_once, each)

@@ -17,9 +17,9 @@ class Advice:
     """Advice for resolving an error, where dialoom itself can do it.
 
     Attributes:
-        action: A word for it, such as `resume`, by which an interface finds its own way of saying it.
-        text: The same in words that are true from anywhere.
-        values: What it is to be done with, such as the run's `path`.
+        action: Its key, such as `resume`, by which an interface finds its own wording.
+        text: The advice in words that hold in every interface.
+        values: Its parameters, such as the run's `path`.
     """
 
     action: str
@@ -41,7 +41,7 @@ class DialoomError(Exception):
     """
 
     def __init__(self, message: str = "", *, setting: str | None = None, advice: Advice | None = None) -> None:
-        super().__init__(well_formed(message))  # it may quote what somebody else has written
+        super().__init__(well_formed(message))  # it may quote untrusted text
         self.setting = setting
         self.advice = advice
 
@@ -60,7 +60,7 @@ class Problem(NamedTuple):
     Attributes:
         place: Keys and indexes that lead to the value, joined by dots; empty for the whole.
         message: What would be right.
-        value: What stands there.
+        value: The value at that place.
     """
 
     place: str

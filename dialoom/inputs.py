@@ -59,13 +59,13 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
 
     Args:
         path: The file.
-        streams: Whether what the process was given open may be read too: `/dev/stdin`, or `<(command)` of a shell.
+        streams: True to allow inherited streams too: `/dev/stdin`, or `<(command)` of a shell.
 
     Raises:
         DataError: If there is no such file, it cannot be opened, or it is no regular file.
     """
     try:
-        # Opening a pipe must not wait for its writer.
+        # Opening a pipe must not block until it has a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise DataError(path, "there is no such file") from error
@@ -177,7 +177,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
     Args:
         text: The text.
         path: Where it is from.
-        line: On which line of it, if it is one line; otherwise the text's own lines are told.
+        line: The line's number, if the text is one line of it; otherwise errors give the text's own lines.
 
     Raises:
         DataError: If it is not JSON, is nested more than 100 deep, or holds a key twice in an object or an integer of

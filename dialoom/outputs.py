@@ -44,7 +44,7 @@ def text_output(
 
     Args:
         target: A path; a link stays a link, and what it leads to is replaced. Pipes and devices are written directly.
-        inputs: What the writing reads, which is not written over.
+        inputs: Files that are read meanwhile, which must not be overwritten.
         encoding: Of the file; of a pipe it is without a mark at its beginning.
         newline: As of `open`.
 
@@ -68,7 +68,7 @@ class Folder:
     """A new folder that is being filled. Names in it are made from ids, so that no path leads out of it.
 
     Attributes:
-        path: Where it stands until it is whole.
+        path: Its temporary path until it is complete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +80,7 @@ class Folder:
 
         Args:
             names: The names.
-            more: The file is there and is written on at its end.
+            more: Append to an existing file.
 
         Raises:
             OutputError: If it is there already.
@@ -254,7 +254,7 @@ def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iter
             yield file
             file.flush()
             os.fsync(file.fileno())
-            check_output(target, read)  # somebody may have made a run there meanwhile
+            check_output(target, read)  # a run may have been made there meanwhile
             partial.replace(place)
 
 
@@ -263,7 +263,7 @@ def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[
     """Yield a new file beside its place, to be moved there within the block; if it was not, it is removed.
 
     Args:
-        place: Where it is to be. What dead processes have left beside it is removed.
+        place: The final path. Files that dead processes have left beside it are removed.
         mode: As of `open`.
         how: As of `open`.
     """
@@ -286,7 +286,7 @@ def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if partial.exists():
             break
-        os.close(descriptor)  # somebody took it for left in the moment before it was locked
+        os.close(descriptor)  # another process removed it as a leftover just before it was locked
     try:
         yield partial, descriptor
     finally:
@@ -302,7 +302,7 @@ def _made(partial: Path, is_folder: bool) -> int:
         return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     while True:
         partial.mkdir(exist_ok=True)
-        with suppress(FileNotFoundError):  # taken for left
+        with suppress(FileNotFoundError):  # removed as a leftover
             return os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
@@ -316,7 +316,7 @@ def _remove_left(folder: Path) -> None:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-        except OSError:  # it is being written, or somebody else removes it
+        except OSError:  # it is being written, or another process removes it
             continue
         finally:
             os.close(descriptor)

@@ -24,7 +24,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
     one stops it at once. Nothing that was committed is lost.
 
     Args:
-        name: What it is called.
+        name: The returned function's name.
         operation: The awaitable form; it takes the keyword `control`.
     """
 
@@ -43,7 +43,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
             try:
                 return _awaited(work, control)
             except KeyboardInterrupt:
-                if not work.done():  # it came while the one before was being told
+                if not work.done():  # a second one, while the first was being handled
                     control.interrupt()
                 raise
 

@@ -26,8 +26,8 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
 
     Args:
         run: The run.
-        sample: How many at most, of those about which the recipe's judging asks anything; `None` for no bound.
-        where: Only those that this expression holds of.
+        sample: The most scenarios, of those that the recipe's judging applies to; `None` for no bound.
+        where: Only those that match this expression.
 
     Raises:
         RunError: If the number or the expression is wrong, or none is left.
@@ -56,7 +56,7 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
     """Return the judges of each set, from one judge or several for each role.
 
     Raises:
-        RunError: If two roles have other numbers of judges than one.
+        RunError: If roles with several judges have different numbers of them.
     """
     named = {**({} if model is None else {"": model}), **(models or {})}
     given = {role: _several(judges) for role, judges in named.items()}
@@ -103,7 +103,7 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
     """Return the bindings of further judges that a run keeps.
 
     Raises:
-        RunError: If two have one name, or one is in no file: whoever goes on with the run could not call it.
+        RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
     """
     if others and any(each.objects.keys() - first.objects.keys() for each in others):
         raise RunError(

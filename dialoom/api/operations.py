@@ -76,23 +76,23 @@ async def aplay(
             imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
             whoever goes on with the run in another process.
         path: The run's file; it must not exist.
-        model: Who plays every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
+        model: The model of every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
             a `Model` with options of its own.
-        models: Who plays which role. Several judges, in a list, judge one after the other: the first as the run's own,
+        models: Models by role. Several judges, in a list, judge one after the other: the first as the run's own,
             the others once all is played, each into a set of judgements of its own.
         temperature: Sampling temperature (0 to 2) of every role, or by role; `"none"` sends none, for models that
             refuse the parameter.
-        api_base: Where models are served, for every role or by role.
+        api_base: The URL of the models' server, for every role or by role.
         structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
             `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
         max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
-            limits (`WithRoles.reply_limits`). What a reasoning model thinks counts.
+            limits (`WithRoles.reply_limits`). A model's reasoning tokens count.
         params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
             every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
-            only a provider knows. Functions, graphs and understudies use none of them.
+            is specific to a provider. Functions, graphs and understudies ignore them.
         options: The recipe's own options, by name.
-        seed: Of every random draw.
+        seed: The seed of every random draw.
         sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
             facets (people, settings, ...); by default all are planned.
         on_user_fault: `flag`: a fault of the simulated user's is kept with the outcome. `retry N`: its line is asked
@@ -194,12 +194,12 @@ async def ajudge(
         path: The run's file.
         model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
             other, each into a set of its own; what they say together is the set `panel`. So it is in `models`.
-        name: What the set is called; by default the judges' models.
+        name: The set's name; by default the judges' models.
         repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
             agrees with itself.
         sample: Judge no more than so many scenarios, drawn with the run's seed among those about which a judge is asked
             anything (some recipes ask about failures alone). A larger number later adds to them.
-        where: Judge only scenarios that this expression holds of.
+        where: Judge only scenarios that match this expression.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed judgings again.
         **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
@@ -212,7 +212,7 @@ async def ajudge(
     """
     with reopened_to_judge(path, recipe, settings) as store:
         judge, ended = store.recipe, None
-        judging_graph(judge)  # whether it has one, before anything is bound
+        judging_graph(judge)  # fails early if the recipe has none
         only = drawn_to_judge(store, sample, where)
         bound = bound_judges(judge, model, settings)
         for judges, named in set_names(bound, name, repeat):
@@ -239,8 +239,8 @@ async def areview(
 
     Args:
         path: The run's file.
-        model: Who reviews; by default nobody.
-        name: What the set is called; by default `review by` the model.
+        model: The reviewer; by default none.
+        name: The set's name; by default `review by` the model.
         recipe: The recipe, if it was given as an object.
         retry_failed: Try failed reviews again.
         **settings: As for `judge`.
@@ -332,7 +332,7 @@ async def stream(
     Args:
         recipe: As for `play`; `None` to go on with the run at `path`.
         path: The run's file.
-        is_new: Whether the run is to be made; by default if there is a recipe. One that was given as an object is given
+        is_new: True to make the run; by default if there is a recipe. One that was given as an object is given
             again to go on.
         **settings: As for `play`; to go on, only `models` and how calls are made.
 
@@ -348,7 +348,7 @@ async def stream(
     def on_event(event: Event) -> None:
         if listener is not None:
             listener(event)
-        loop.call_soon_threadsafe(queue.put_nowait, event)  # planning speaks from another thread
+        loop.call_soon_threadsafe(queue.put_nowait, event)  # planning reports from another thread
 
     loop = asyncio.get_running_loop()
     told: Any = {**settings, "on_event": on_event, "control": control}

@@ -40,7 +40,7 @@ class RecordedRun:
 
     Raises:
         StoreError: If there is no such file, or it is no run.
-        RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
+        RunError: If its recipe cannot be loaded, as soon as it is needed; if another recipe made it.
         TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
     """
 
@@ -103,15 +103,15 @@ class RecordedRun:
             said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
                 each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
                 which is made when it is first needed; see `dialoom.runs.search_index`.
-            offset: How many of them are passed over.
-            limit: How many there are on a page.
-            on_progress: Is told what is being done, how much of it and of how much, while an expression is asked about
-                every scenario, or the index is made; what it raises ends that.
+            offset: Number of scenarios to skip.
+            limit: Number of scenarios on a page.
+            on_progress: Called with the task, the count done and the total while an expression is evaluated for
+                every scenario, or the index is built; an exception that it raises ends that.
 
         Raises:
-            RunError: If the expression cannot be told, or there is no word in `said`.
-            StoreError: If the query cannot be told, or there is no such set of judgements.
-            OutputError: If the index cannot be kept.
+            RunError: If the expression cannot be evaluated, or there is no word in `said`.
+            StoreError: If the query is invalid, or there is no such set of judgements.
+            OutputError: If the index cannot be written.
         """
         from dialoom.runs.scenario_pages import listed, unheard
 
@@ -153,10 +153,10 @@ class RecordedRun:
         """Yield the result of each finished scenario (done or failed), in plan order, read a page at a time.
 
         Args:
-            judging: The set of judgements that they are given with; by default the oldest.
-            where: Only those that this expression holds of: over the recipe's facets, counts and metrics by their
+            judging: The set of judgements to return with them; by default the oldest.
+            where: Only those that match this expression: over the recipe's facets, counts and metrics by their
                 names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
-                ended_by == 'user_terminated'`. No comparison with a score that was not had holds.
+                ended_by == 'user_terminated'`. No comparison with a missing score holds.
 
         Raises:
             StoreError: If there is no such set.
@@ -204,7 +204,7 @@ class RecordedRun:
 
         Args:
             call: The call's row in the ledger.
-            before: The row of the call that it is compared with.
+            before: The row of the call to compare with.
 
         Raises:
             RunError: If there is no such call.
@@ -222,12 +222,12 @@ class RecordedRun:
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             item: The judgement's id, as `conversation` has it.
-            annotator: Who says it.
-            label: A value of the metric's scale (`yes`, `4`); empty to take it back.
+            annotator: The person's name.
+            label: A value of the metric's scale (`yes`, `4`); empty to remove the label.
             path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
 
         Raises:
-            RunError: If there is no such judgement, or the label is none of its scale.
+            RunError: If there is no such judgement, or the label is not on its scale.
             DataError: If the file cannot be read.
             OutputError: If it cannot be written.
         """
@@ -250,8 +250,8 @@ class RecordedRun:
         played anew, its labels do not count until that conversation is the outcome again.
 
         Args:
-            annotator: Who.
-            scenario: Of which scenario; by default of all.
+            annotator: The person's name.
+            scenario: Only labels of this scenario; by default of all.
             path: The labels file; by default that of `label`.
 
         Raises:
@@ -275,7 +275,7 @@ class RecordedRun:
         """Return how much a person has labelled of each scenario's conversation, by the scenario's position.
 
         Args:
-            annotator: Who.
+            annotator: The person's name.
             metrics: The metrics that are to be labelled; by default all of the set.
             judging: The set of judgements; by default the oldest.
             path: The labels file; by default that of `label`.
@@ -298,7 +298,7 @@ class RecordedRun:
 
         Raises:
             RunError: If statsmodels is not installed.
-            DataError: If the file cannot be read, or holds what is no label of this run.
+            DataError: If the file cannot be read, or holds labels of another run.
             StoreError: If there is no such set.
         """
         from dialoom.runs.agreement import agreement, labels_beside, read_labels

@@ -35,19 +35,19 @@ class Run(RecordedRun):
     Args:
         path: The file.
         recipe: The recipe, if it was given as an object when the run was made.
-        models: Functions and graphs that were given as objects, by role: going on needs not be told of them again.
-        ended: How the work ended that this handle comes from.
+        models: Functions and graphs that were given as objects, by role, kept for resuming.
+        ended: The result of the work that returned this handle.
         trust: Use the code and the addresses that the file names, whoever made it. Without it, only what this user has
             given on this machine when the run was made, which is known from a private list.
 
     Attributes:
         path: The file.
-        ended: How the work ended that this handle comes from; `None` if it comes from none. `ended.stopped` says why,
+        ended: The result of the work that returned this handle; `None` without any. `ended.stopped` is the reason
             if it was stopped by its budget or by failures.
 
     Raises:
         StoreError: If there is no such file, or it is no run.
-        RunError: If its recipe is not to be had, as soon as the recipe is needed; if another recipe made it.
+        RunError: If its recipe cannot be loaded, as soon as it is needed; if another recipe made it.
         TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
     """
 
@@ -103,8 +103,8 @@ class Run(RecordedRun):
         Args:
             against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
             where: Only scenarios that this expression holds of; see `episodes`.
-            embedder: Look for texts that mean nearly the same as well, by `lexical` or `st:MODEL`.
-            alike: The cosine from which they do (0.9).
+            embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
+            alike: The least cosine similarity of such texts (0.9).
 
         Raises:
             RunError: If a file is missing or of another kind, a library is missing (extra `describe`), there is no such
@@ -137,7 +137,7 @@ class Run(RecordedRun):
         """Write finished scenarios in plan order; nothing is left half-written.
 
         Args:
-            format: `dialogues`, or one of the recipe's own.
+            format: `dialogues`, or one of the recipe's formats.
             path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole. Or
                 an open text file, such as `sys.stdout`, for JSON lines.
             judging: The set of judgements; by default the oldest.
@@ -148,14 +148,14 @@ class Run(RecordedRun):
             include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
             only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
             without: Kinds of faults whose dialogues are left out.
-            license: What the data's card states, by the hub's name of it; by default that it is unknown.
+            license: The license in the data's card, by the hub's identifier; by default `unknown`.
             card: Describe what was written, and put the figures into its card; see `describe`.
 
         Returns:
             How many rows (or files) were written, by part: `all`, or `train` and `test`.
 
         Raises:
-            RunError: If the format is not there or cannot do that.
+            RunError: If there is no such format, or it does not support an option.
             OutputError: If the path is a run or another SQLite file, or cannot be written.
             StoreError: If there is no such set.
         """
@@ -185,7 +185,7 @@ class Run(RecordedRun):
                 `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
                 for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
                 and the kinds of faults in what it said, rejected lines of simulated users among them.
-            judging: The set of judgements; by default the oldest. Not of use for `lines` and `calls`.
+            judging: The set of judgements; by default the oldest. Ignored for `lines` and `calls`.
             where: Only what belongs to scenarios that this expression holds of; see `episodes`.
 
         Raises:
@@ -233,7 +233,7 @@ class Run(RecordedRun):
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
-            branch: The branch to stand on.
+            branch: The branch to open.
             models: Functions and graphs that were given as objects, by role; those that this handle was made with are
                 known.
             **calls: How calls are made; see `CallSettings`.
@@ -272,7 +272,7 @@ class Run(RecordedRun):
                 except Exception as error:
                     if _is_of_dialoom(error):
                         raise
-                    own = error  # the caller's, who has not read the file there: it says nothing about that
+                    own = error  # raised by the caller's code, not by reading the file
         if own is not None:
             raise own
 
@@ -361,8 +361,8 @@ def describe(
             release's layout.
         against: As for `Run.describe`.
         where: Only scenarios of a run that this expression holds of.
-        embedder: Look for texts that mean nearly the same as well, by `lexical` or `st:MODEL`.
-        alike: The cosine from which they do (0.9).
+        embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
+        alike: The least cosine similarity of such texts (0.9).
         trust: As of `Run`.
 
     Raises:

@@ -55,8 +55,8 @@ class _Part:
         system: The system.
         label: The assistant's model.
         path: The run's file.
-        new: What the run is told, resolved.
-        settings: The same as the door takes it.
+        new: The run's settings, resolved.
+        settings: The same settings as `play` takes them.
     """
 
     system: SuiteSystem
@@ -107,7 +107,7 @@ async def ascorecard(
     _tell_stand_ins(parts, tell)
     await _planned(parts, folder, chosen, size, tell)
     calls = calls_of(settings)
-    calls["control"], calls["trust"] = control, True  # what a run here names was compared with what is given now
+    calls["control"], calls["trust"] = control, True  # the runs' settings were compared with those given now
     for number, part in enumerate(parts, start=1):
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
@@ -172,7 +172,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
             path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, told))
     assistants = parts[:: len(suite.systems)]
-    files = [part.path for part in assistants]  # names may differ in signs alone that no file name has
+    files = [part.path for part in assistants]  # names may differ only in characters that file names cannot have
     if twice := [part.label for part in assistants if files.count(part.path) > 1]:
         name = twice[0].removeprefix(OBJECT)
         advice = f"; give each a name of its own: dialoom.Model({name}, name=...)" if name != twice[0] else ""

@@ -39,22 +39,22 @@ class CallSettings(TypedDict, total=False):
         concurrency: Scenarios under way at once, and calls in flight for each model (16).
         budget: The most that the whole run may take, a `Budget` or its bounds by name; bounds that it does not name
             stay as they are.
-        prices: Of models whose price LiteLLM does not know.
+        prices: Prices of models that LiteLLM has no price of.
         rpm: Requests per minute, for every model or by model.
         tpm: Tokens per minute, likewise.
         timeout: Seconds that one try of a call may take, for every role or by role (600 for models); what is not
-            answered by then is tried again. 0 takes the bound away again.
+            answered by then is tried again. 0 removes the bound.
         context: Tokens that models read, request and reply together, by model; a request that cannot fit is not sent,
             and its scenario fails by the fault `context`. By default LiteLLM's table says it, where it knows the model.
         fail_on_error: Stop after so many failed scenarios, or `"5%"` of 20 or more.
-        patience: Seconds to wait for a provider that is away before the work stops, to be gone on with (600); 0 to let
+        patience: Seconds to wait for an unavailable provider before the work stops, resumable (600); 0 to let
             scenarios fail.
         cache: A file through which replies are shared with other runs of the same seed.
         otel: Send a span of each call to OpenTelemetry.
         replay_only: Make no call: every reply must be recorded.
         synchronous: What a commit survives: `normal` a crash, `full` a power cut too.
         trust: Use code and addresses that a run's file names though they were not given on this machine by this user.
-        on_event: Is told of each event, in the thread that plays.
+        on_event: Called with each event, in the thread that plays.
         control: Stops the work from another thread.
         workers: Play on so many processes of this machine, or of the cluster at `ray` (by default one for each of
             its processors). `concurrency`, budget and rates hold for all of them together. Needs `dialoom[ray]`.
@@ -121,11 +121,11 @@ def call_policy(
         settings: What is given now.
         kept: What the run's file keeps.
         objects: Functions and graphs that play.
-        roles: The roles that there are.
-        options: Names of the recipe's own options, for whoever gives one in the wrong place.
+        roles: The recipe's roles.
+        options: Names of the recipe's own options, for a hint if one is given in the wrong place.
 
     Raises:
-        RunError, BindingError, CacheError: Naming the setting that is wrong, or that there is not.
+        RunError, BindingError, CacheError: Naming the setting that is wrong or unknown.
     """
     for name in sorted(settings.keys() - CallSettings.__annotations__.keys()):
         raise RunError(f"{name}: there is no such argument; {_meant(name, options)}", setting=name)

@@ -63,7 +63,7 @@ async def asimulate(
         system: See there.
         max_turns: See there.
         end_marker: See there.
-        seed: Of every random draw.
+        seed: The seed of every random draw.
         **calls: How calls are made; see `CallSettings`.
 
     Returns:

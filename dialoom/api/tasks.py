@@ -65,7 +65,7 @@ async def new_run(
         recipe: As for `play`.
         path: The run's file.
         settings: As for `play`.
-        is_played: Whether it is played at once: then the keys must be there.
+        is_played: True if it is played at once, so that the providers' keys are required.
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
     if is_played:

@@ -73,7 +73,7 @@ def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: st
             spec = run.config.recipe
             found = names(run, load_recipe(spec)) if spec in recipe_names() else ()
             return _beginning(found, incomplete)
-    except Exception:  # what a shell asks for in passing is not the place to say what is wrong with a file
+    except Exception:  # completion must not report errors in files
         return []
 
 

@@ -127,7 +127,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `export` to the commands; its recipe is that of the run named in the arguments."""
     wanted = arguments[:1] == ["export"]
     recipe = _recipe(arguments[1:]) if wanted else None
-    # Whose run cannot be read gets to hear that, and not that a flag is unknown.
+    # If the run cannot be read, that is the error to report, not an unknown flag.
     settings = {"ignore_unknown_options": True, "allow_extra_args": True} if wanted and recipe is None else {}
     flags: Flags = dict(_COMMON)
     text = "Write a run's finished scenarios in plan order, for other programs."
@@ -146,14 +146,14 @@ def _recipe(arguments: list[str]) -> Recipe | None:
     from dialoom.runs.store import RunFile
     from dialoom.runs.trust import Trust
 
-    word = Trust("--trust" in arguments)  # the command itself will tell what is used on the file's word
+    word = Trust("--trust" in arguments)  # the command itself reports what it trusts
     for argument in arguments:
         if is_sqlite(Path(argument)):
             try:
                 with RunFile(Path(argument), trust=word) as run:
                     return run.recipe
             except DialoomError:
-                return None  # the command itself will say what is wrong with it
+                return None  # the command itself reports the error
     return None
 
 

@@ -35,7 +35,7 @@ def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -
 
     Args:
         spec: The recipe's name or file.
-        recipe: It.
+        recipe: The recipe.
         given: Its own options.
         common: The options of every run.
     """

@@ -32,8 +32,8 @@ class Standing:
     Attributes:
         finished: Scenarios that are done or failed.
         failed: Those that failed.
-        total: All that are to be worked on.
-        unparsed: Judgements of the set that is written whose replies could not be read.
+        total: Scenarios to work on.
+        unparsed: Judgements, of the set being written, whose replies could not be parsed.
         seconds: Since the work began.
         usage: Of all calls.
         limits: Of each model that was called.
@@ -102,8 +102,8 @@ class ProgressDisplay(Progress):
         """Draw the progress.
 
         Args:
-            finished: How many scenarios are.
-            figures: What stands beside the bar, the most important first; by default what stood there.
+            finished: Number of finished scenarios.
+            figures: The texts beside the bar, the most important first; by default unchanged.
         """
         more: dict[str, Any] = {} if figures is None else {"figures": fitted(figures, self._room())}
         super().update(self._task, completed=finished, **more)

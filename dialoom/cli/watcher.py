@@ -52,13 +52,13 @@ class Watcher:
     """A listener that displays events, used as a context around the work.
 
     Args:
-        control: Of the work.
+        control: The work's control.
         again: Gives the command that goes on with work that has ended.
         retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
 
     Attributes:
-        control: Of the work.
+        control: The work's control.
     """
 
     def __init__(

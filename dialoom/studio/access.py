@@ -59,7 +59,7 @@ class Keys:
     """The token that admits the next browser, and the value of the cookie of admitted browsers.
 
     Args:
-        on_used: Is given the next token as soon as one was used.
+        on_used: Called with the next token as soon as one was used.
     """
 
     def __init__(self, on_used: Callable[[str], None] = lambda _token: None) -> None:
@@ -84,12 +84,12 @@ class Doorkeeper:
     """A middleware before the whole application: its pages, its files and its web socket.
 
     Args:
-        application: Whom to let in to (ASGI).
-        keys: Who is let in.
-        port: Where it listens.
+        application: The application behind it (ASGI).
+        keys: The token and the cookie of admitted browsers.
+        port: The port it listens on.
         names: Under which names, besides those of this machine alone; an address in numbers is always one if
             `is_remote`.
-        is_remote: Whether other machines may come in.
+        is_remote: True if other machines may connect.
     """
 
     def __init__(

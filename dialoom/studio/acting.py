@@ -44,8 +44,8 @@ class Work:
     """An action that is being carried out.
 
     Attributes:
-        passed: How many stops it has come by.
-        notes: What nodes had to say.
+        passed: Number of stops passed.
+        notes: Notes reported by nodes.
     """
 
     run: Run

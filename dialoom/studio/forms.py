@@ -182,7 +182,7 @@ class Field:
         self._is_too_long = event.args is None
         if event.args is not None:
             self._value = str(event.args)
-            self.input.props["value"] = self._value  # without telling the browser, which has it
+            self.input.props["value"] = self._value  # without an update to the browser, which has the value
 
 
 def entered(field: Field, act: Any) -> None:
@@ -262,7 +262,7 @@ class Forms:
             with folded(f"What will be asked: {many(len(asked.request.messages), 'message')}", "call") as part:
                 pass
             on_opening(part, partial(_blocks, asked.request.messages))
-            is_to_change = bool(self._page.view.one("before"))  # one has come by `change it`
+            is_to_change = bool(self._page.view.one("before"))  # the page was opened by `change it`
             with folded("Say it in their place", "form", is_open=is_to_change):
                 recorded = self._seen.recorded.get(asked.name, "")
                 words = Field(f"What {asked.role} says", recorded, lines=_lines(recorded))
@@ -299,7 +299,7 @@ class Forms:
                 except (DialoomError, ValueError) as error:
                     why = str(error)
                 told.set_text(why)
-                if value.value == before:  # nobody has been quicker
+                if value.value == before:  # the user has not typed meanwhile
                     value.set(found)
 
             self._button("Set", lambda: acting.edit(path.value, value.value))

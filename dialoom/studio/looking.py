@@ -34,14 +34,14 @@ class Looked:
     """A place in a conversation, and its surroundings.
 
     Attributes:
-        closed: Why nothing can be done but looking; empty if it can.
-        stop: Where one stands; `None` before anything was played.
+        closed: The reason why the conversation is read-only; empty if it is not.
+        stop: The current stop; `None` before anything was played.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
-        asked: What the next step asks, or why that cannot be told.
-        parsed: What was understood of structured replies, by the calls' rows.
-        recorded: What was said in the next step when it was played, by `NextRequest.name`.
-        outcome: What the conversation comes to here.
+        asked: The requests of the next step, or why they are unknown.
+        parsed: Parsed structured replies, by the calls' rows.
+        recorded: Replies in the next step when it was played, by `NextRequest.name`.
+        outcome: The conversation's outcome here.
     """
 
     closed: str
@@ -67,7 +67,7 @@ async def looked(run: Run, scenario: str, place: Spot) -> Looked:
     """Read a place.
 
     Raises:
-        DialoomError: If there is no such place, or the run's recipe is not to be had.
+        DialoomError: If there is no such place, or the run's recipe cannot be loaded.
     """
     return await asyncio.to_thread(lambda: asyncio.run(_looked(run, scenario, place)))
 

@@ -35,10 +35,10 @@ def serve(
         port: On which port; by default 8790, or any free one if that is taken.
         allow_remote: Whether other machines may reach it, which a host beyond loopback means.
         trust: Use the code and the addresses that the files name.
-        on_address: Is given the address that lets in a browser, and a new one as soon as one was used.
+        on_address: Called with the address that admits a browser, and with a new one as soon as one was used.
 
     Raises:
-        RunError: If the library is not installed, or the host and port are not to be had.
+        RunError: If the library is not installed, or the host and port are not available.
         StoreError: If a file is no run.
     """
     if not allow_remote and not is_loopback(host):
@@ -59,7 +59,7 @@ def serve(
         application = Doorkeeper(build(studio), keys, number, _names(host, allow_remote), allow_remote)
         on_address(address_of(name, number, keys.token))
         gc.collect()
-        gc.freeze()  # what is imported stays: looking through all of it would hold up pages time and again
+        gc.freeze()  # imported objects stay: scanning them in each collection would delay pages
         settings = uvicorn.Config(application, log_level="warning", lifespan="on", timeout_graceful_shutdown=1)
         uvicorn.Server(settings).run(sockets=[bound])
 
@@ -68,7 +68,7 @@ def listening(host: str, port: int | None) -> socket.socket:
     """Return a listening socket.
 
     Raises:
-        RunError: If it is not to be had.
+        RunError: If the host and port are not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for number in (DEFAULT_PORT, 0) if port is None else (port,):

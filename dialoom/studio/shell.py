@@ -54,7 +54,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
             .props('type="button" aria-label="Light or dark" title="Light or dark"')
         )
         shade.on("click", js_handler="() => window.dialoomShade()")
-    with contextlib.suppress(DialoomError):  # the page says it
+    with contextlib.suppress(DialoomError):  # the page shows the error
         _tabs(page, view, pages)
     with ui.element("div").classes("page wide" if page.is_wide else "page").props('id="content"'):
         body = ui.element("div").classes("body")
@@ -134,5 +134,5 @@ def listen() -> None:
 
     The key l leads to the next conversation to label.
     """
-    # Not a script that is sent when the page is there: keys come before.
+    # Not a script that is sent once the page is loaded: keys may be pressed before.
     ui.add_head_html(f"<script>{_LISTEN}</script>")

@@ -26,7 +26,7 @@ class StudioRun:
     Attributes:
         name: In addresses and headings: its file's, with a number where several have the same.
         run: The handle on its file.
-        watch: How it gets on, read once for all who watch.
+        watch: Its progress, read once for all browsers.
     """
 
     name: str

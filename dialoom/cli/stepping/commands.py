@@ -45,8 +45,8 @@ class CommandInterpreter:
     """A session with its user's settings: breakpoints, and how much is displayed.
 
     Args:
-        session: Where one stands.
-        watch: Is given the answer of each stop that is passed on the way.
+        session: The current session.
+        watch: Called with the answer of each stop on the way.
         is_full: Whether stops show requests and the conversation whole.
         inputs: The files that the lines and the conversation come from, which `save` does not write over.
     """

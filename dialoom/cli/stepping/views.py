@@ -59,7 +59,7 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
 
     Args:
         stop: The stop.
-        parsed: What was understood of structured replies, by the calls' rows.
+        parsed: Parsed structured replies, by the calls' rows.
         is_full: Whether requests and the conversation are shown whole.
     """
     shown: list[RenderableType] = [_heading(stop)]

@@ -64,7 +64,7 @@ class StepPage:
         """Go to another position."""
         self.place = place
         self.compare = self.compare if compare is None else compare
-        with self._status:  # what was clicked may be gone by now, this stays
+        with self._status:  # the clicked element may be gone by now, this one stays
             ui.navigate.history.replace(self.address(place.number))
         await self._look()
 
