@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
-    """The same operation for callers that do not await: it returns when the work is over.
+    """Return the blocking form of an operation, which returns when the work is over.
 
     It works in a running event loop (a notebook) and in any thread, as an event loop of its own carries it out in a
     thread of its own. Ctrl-C stops the work at the next checkpoint of each conversation and is then raised; a second

@@ -74,7 +74,7 @@ async def aplay(
     Args:
         recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. A class of an
             imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
-            whoever goes on with the run in another process.
+            the caller who resumes the run in another process.
         path: The run's file; it must not exist.
         model: The model of every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
             A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
@@ -138,7 +138,7 @@ async def aplay(
 
 
 async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySettings]) -> Run:
-    """Make a new run and its plan, and play nothing yet; `resume` plays it, `Run.step` goes through a conversation.
+    """Make a new run and its plan without playing; `resume` plays it, `Run.step` steps through a conversation.
 
     The arguments, and what is raised, are those of `play`.
     """
@@ -155,7 +155,7 @@ async def aresume(
     retry_failed: bool = False,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Go on with a run where it stopped: what is finished stays as it is, what was begun goes on from its last step.
+    """Resume a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step.
 
     Args:
         path: The run's file.
@@ -232,7 +232,7 @@ async def areview(
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
 ) -> Run:
-    """Look for faults in a run's finished conversations: by the rules as they are now, and if there is one, a reviewer.
+    """Find faults in a run's finished conversations: by the current rules, and by a reviewer if one is given.
 
     The rules cost nothing, and their faults replace those that the run has. A reviewer's verdicts are a set of their
     own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.review.REVIEWED`).
@@ -271,14 +271,14 @@ async def aretry(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Try again what did not come out well, and nothing else: what is pending stays so (`resume` plays it).
+    """Retry failed scenarios or unparsed judgements only: pending scenarios stay pending (`resume` plays them).
 
     Args:
         path: The run's file.
         failed: Failed scenarios, from their last step; by default if neither `scenarios` nor `unparsed` is given.
         scenarios: Scenarios to be played anew, from their beginning and with replies of their own: ids, beginnings of
             ids, or places in the plan (from 1).
-        unparsed: Judgements whose replies could not be read: other replies are asked for.
+        unparsed: Judgements whose replies could not be parsed: new replies are requested.
         judging: Of which set; by default the run's own.
         recipe: The recipe, if it was given as an object.
         models: Functions and graphs that were given as objects, by role.

@@ -328,7 +328,7 @@ class RecordedRun:
 
         Args:
             judging: The set of judgements whose judges' faults are among them; by default the oldest.
-            where: Only those of scenarios that this expression holds of, such as `faults.user > 0`; see `episodes`.
+            where: Only those of scenarios that match this expression, such as `faults.user > 0`; see `episodes`.
 
         Raises:
             StoreError: If there is no such set.

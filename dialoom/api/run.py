@@ -81,7 +81,7 @@ class Run(RecordedRun):
         Args:
             judging: One set of judgements; by default all, compared.
             tables: Only these, by name; by default all.
-            where: Only scenarios that this expression holds of, such as `not changed`; see `episodes`.
+            where: Only scenarios that match this expression, such as `not changed`; see `episodes`.
 
         Raises:
             RunError: If a table is not there, or the expression is wrong.
@@ -102,7 +102,7 @@ class Run(RecordedRun):
 
         Args:
             against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
-            where: Only scenarios that this expression holds of; see `episodes`.
+            where: Only scenarios that match this expression; see `episodes`.
             embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
             alike: The least cosine similarity of such texts (0.9).
 
@@ -134,7 +134,7 @@ class Run(RecordedRun):
         without: Collection[str] = (),
         card: bool = False,
     ) -> dict[str, int]:
-        """Write finished scenarios in plan order; nothing is left half-written.
+        """Write finished scenarios in plan order; no incomplete file is left.
 
         Args:
             format: `dialogues`, or one of the recipe's formats.
@@ -144,7 +144,7 @@ class Run(RecordedRun):
             encoding: How rows are written.
             test_share: The share of people (or what the recipe splits by) whose rows become a test split.
             options: The format's own.
-            where: Only scenarios that this expression holds of; see `episodes`.
+            where: Only scenarios that match this expression; see `episodes`.
             include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
             only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
             without: Kinds of faults whose dialogues are left out.
@@ -186,7 +186,7 @@ class Run(RecordedRun):
                 for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
                 and the kinds of faults in what it said, rejected lines of simulated users among them.
             judging: The set of judgements; by default the oldest. Ignored for `lines` and `calls`.
-            where: Only what belongs to scenarios that this expression holds of; see `episodes`.
+            where: Only what belongs to scenarios that match this expression; see `episodes`.
 
         Raises:
             RunError: If pandas is not installed, or there is no such kind.
@@ -360,7 +360,7 @@ def describe(
         path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens
             release's layout.
         against: As for `Run.describe`.
-        where: Only scenarios of a run that this expression holds of.
+        where: Only scenarios of a run that match this expression.
         embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
         alike: The least cosine similarity of such texts (0.9).
         trust: As of `Run`.
@@ -389,7 +389,7 @@ def report(
         *runs: Runs of one recipe, one by one or as a list.
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
-        where: Only scenarios that this expression holds of; see `Run.episodes`.
+        where: Only scenarios that match this expression; see `Run.episodes`.
         trust: As of `Run`, for those that are given as paths.
         on_progress: Called with the number of scenarios read so far, each time one is read (every one is read several
             times); an exception that it raises ends the work.

@@ -121,7 +121,7 @@ def _common(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """What stands before a command."""
+    """Handle the options that precede a command."""
 
 
 def resume(
