@@ -18,7 +18,7 @@ RAY    ?= .venv-ray
 # The documentation is built from the sources alone, without what they import.
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
-COG    := -I docs docs/commands.md
+COG    := -I docs docs/commands.md docs/design/layout.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 .PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray regression check docs notebook commands install bench clean
@@ -101,7 +101,7 @@ docs: $(DOCS)/.installed-docs
 notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python docs/examples/execute.py docs/examples/first-steps.ipynb
 
-# The page of the commands, written anew from what the command line says of itself.
+# The generated pages: the commands, from their help, and the layout, from the docstrings of modules.
 commands: $(VENV)/.installed-dev
 	$(BIN)/python -m cogapp -r $(COG)
 

@@ -59,7 +59,7 @@ def agree(
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     is_trusted: TrustFlag = False,
 ) -> None:
-    """How far people agree with the judge: Cohen's and Fleiss' kappa with 95 % intervals.
+    """Compare people's labels with the judge's scores: Cohen's and Fleiss' kappa with 95 % intervals.
 
     First --sample N -o FILE makes a CSV file for people to fill in; then --labels FILE reads it.
     """

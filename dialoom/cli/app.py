@@ -130,7 +130,7 @@ def resume(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
     **given: Any,
 ) -> None:
-    """Go on with a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step."""
+    """Continue a run where it stopped: finished scenarios are kept, started ones continue from their last step."""
     from .playing import resume_run
 
     raise typer.Exit(resume_run(run, concurrency, retry_failed, given))
@@ -157,7 +157,7 @@ def retry(
     concurrency: Concurrency = 16,
     **given: Any,
 ) -> None:
-    """Try again what did not come out well: failed scenarios, unparsed judgements, or chosen scenarios anew."""
+    """Repeat failed scenarios, unparsed judgements, or chosen scenarios."""
     from .playing import retry_run
 
     raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, concurrency, given))
@@ -169,7 +169,7 @@ def status(
     config: Annotated[bool, typer.Option("--config", help="Print the run's configuration as YAML.")] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """How far a run is, and what it has taken so far."""
+    """Show a run's progress, calls, tokens and cost."""
     from .inspecting import print_config, print_status
 
     if config:
@@ -256,7 +256,7 @@ def judge(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
 ) -> None:
-    """Judge a run's dialogues once more; the judgements are kept apart from the run's own, and can be compared."""
+    """Judge a run's dialogues again; the judgements are kept apart from the run's own, and can be compared."""
     from .playing import judge_run
 
     judges = {
@@ -284,7 +284,7 @@ def review(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
     **given: Any,
 ) -> None:
-    """Look for faults in a run's dialogues by the rules as they are now, and with a model for what rules cannot see."""
+    """Look for faults in a run's dialogues by the present rules, and with a model for what rules cannot find."""
     from .playing import review_run
 
     reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
@@ -293,7 +293,7 @@ def review(
 
 
 def compact(run: Run) -> None:
-    """Give back the room of checkpoints that nothing refers to any more."""
+    """Free the space of unreferenced checkpoints."""
     from .reporting import compact_run
 
     compact_run(run)
@@ -334,7 +334,7 @@ def report(
     ] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """Scores with their intervals, and what the dialogues are like; several runs of one recipe side by side."""
+    """Print scores with their intervals, and statistics of the dialogues; several runs of one recipe side by side."""
     from .reporting import report_cost, report_run
 
     if cost:

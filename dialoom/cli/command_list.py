@@ -9,34 +9,34 @@ from typer.core import TyperGroup
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Get ready": {
-        "doctor": "Whether this machine, the keys and the models are ready.",
-        "new": "A folder with a recipe that works, to be changed into your own.",
-        "personas": "Pools of profiles and personalities, and the personas made of them.",
+        "doctor": "Check this machine, the keys and the models.",
+        "new": "Create a folder with a working recipe and its test.",
+        "personas": "Build pools of profiles and personalities, and combine them.",
     },
     "Play": {
         "run": "Make a run: plan it, play every scenario, keep every step.",
-        "resume": "Go on with a run where it stopped.",
-        "retry": "Try again what failed or was unparsed, or a scenario anew.",
-        "scorecard": "How personal an assistant is: all systems, on one page.",
+        "resume": "Continue a run where it stopped.",
+        "retry": "Repeat what failed or was unparsed, or one scenario.",
+        "scorecard": "Run all benchmarks for one assistant or several, on one page.",
     },
     "Look": {
-        "status": "How far a run is, and what it has taken so far.",
-        "show": "The list of scenarios, or one of them with its judgements.",
-        "studio": "All of that in a browser: watch, read, step, label, compare.",
-        "step": "One conversation step by step: look, edit, rewind, fork, compare.",
-        "replay": "Play a saved conversation again, offline, as a test.",
+        "status": "Show a run's progress, calls, tokens and cost.",
+        "show": "List a run's scenarios, or print one with its judgements.",
+        "studio": "Open runs in a browser: watch, read, step, label, compare.",
+        "step": "Step through a conversation: inspect, edit, rewind, fork.",
+        "replay": "Replay a saved conversation offline, as a test.",
     },
     "Judge": {
-        "judge": "Judge a run's dialogues once more, beside its own judgements.",
+        "judge": "Judge a run's dialogues again, with other models.",
         "review": "Look for faults in a run's dialogues, by rules and with a model.",
-        "agree": "How far people agree with the judge.",
-        "report": "Scores with their intervals; several runs side by side.",
+        "agree": "Compare people's labels with the judge's scores.",
+        "report": "Print scores with their intervals; several runs side by side.",
     },
     "Take away": {
-        "describe": "What is in a dataset: a run, a release, or a file of dialogues.",
+        "describe": "Describe a dataset: a run, a release, or a file of dialogues.",
         "export": "Write a run's scenarios for other programs.",
-        "push": "Hand an exported folder to a dataset hub.",
-        "compact": "Give back the room of checkpoints that nothing refers to.",
+        "push": "Upload an exported folder to a dataset hub.",
+        "compact": "Free the space of unreferenced checkpoints.",
     },
 }
 """The commands in the order of use, each with its purpose in one line."""

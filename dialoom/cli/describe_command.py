@@ -42,7 +42,7 @@ def describe(
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
 ) -> None:
-    """What is in a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
+    """Describe a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
     from dialoom.runs.describe import Alike, add_to_card, describe_path
 
     from .reporting import write_report

@@ -65,7 +65,7 @@ Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `personas` to the commands; the recipe of `build` is imported only if the arguments name it."""
     personas = typer.Typer(
-        help="Pools of profiles and personalities, and the personas that they are combined into.",
+        help="Build pools of profiles and personalities, and combine them into personas.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )

@@ -21,7 +21,7 @@ def push(
         str | None, typer.Option(metavar="URL", help="The hub. [default: HF_ENDPOINT, or Hugging Face's]")
     ] = None,
 ) -> None:
-    """Hand an exported folder to a dataset hub: its card and the files that it names, nothing else."""
+    """Upload an exported folder to a dataset hub: its card and the files that the card names, nothing else."""
     from dialoom.runs.export.pushing import pushed
     from dialoom.shown import counted
 

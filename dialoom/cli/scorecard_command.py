@@ -47,7 +47,7 @@ def scorecard(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
     **given: Any,
 ) -> None:
-    """How personal an assistant is: all systems of a suite, on one page. The same command goes on where it stopped."""
+    """Run all benchmarks of a suite for one assistant or several, on one page; the same command continues it."""
     from .scoring import compare_scorecards, make_scorecard, print_suite
 
     players = {"model": model, "temperature": temperature, "api_base": api_base}

@@ -55,7 +55,7 @@ class OfferedChoice(_Reply):
     assistant_acknowledgment: Text
 
     def after(self, query: str) -> ChoiceTalk:
-        """The whole talk."""
+        """Return the whole talk."""
         return ChoiceTalk(query=query, **self.model_dump())
 
 
