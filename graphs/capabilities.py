@@ -27,7 +27,8 @@ from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import Episode, Judgement, Line, Outcome
 from .reporting.chart import Chart
-from .reporting.pivot import Facet, Pivot, chart_of, tabulate, unit_facet
+from .reporting.facet import Facet, unit_facet
+from .reporting.pivot import Pivot, chart_of, tabulate
 from .reporting.table import Outline, Table, side_by_side
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -76,10 +77,19 @@ class Check:
         score, explanation = found if isinstance(found, tuple) and len(found) == 2 else (found, "")
         if score is None:
             return None
-        if not isinstance(score, bool | int | float):
-            why = f"a check returns a verdict, a number or None, got {type(score).__name__}"
+        if why := self._refusal(score):
             return Judgement(**about, status="error", explanation=why)
         return Judgement(**about, score=score, explanation=explanation)
+
+    def _refusal(self, score: Any) -> str:
+        """Return the reason why a value is no score of this check; empty if it is one."""
+        if not isinstance(score, bool | int | float):
+            return f"a check returns a verdict, a number or None, got {type(score).__name__}"
+        if not math.isfinite(score):
+            return f"a score must be finite, got {score}"
+        if self.scale is not None and not self.scale[0] <= score <= self.scale[1]:
+            return f"a score must be from {self.scale[0]} to {self.scale[1]}, got {score}"
+        return ""
 
 
 def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Judgement]:

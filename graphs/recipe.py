@@ -15,7 +15,9 @@ from .capabilities import WithJudging
 from .check import Check
 from .judge import Graph, Judge
 from .outcome import Episode, Outcome
-from .reporting.pivot import Facet, Pivot, default_tables, tabulate, unit_facet, units_of
+from .reporting.default_tables import default_tables
+from .reporting.facet import Facet, unit_facet, units_of
+from .reporting.pivot import Pivot, tabulate
 from .reporting.table import Table
 from .scenario import Scenario
 

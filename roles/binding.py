@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -17,10 +18,11 @@ from .parameters import MOST_TOKENS, checked_limit, checked_parameters
 from .players import OwnPlayer, check_player, name_of, named_player, takes_tools
 
 OFFLINE = "offline/"
+"""Prefix of the names of models that are played by understudies."""
+
 ATTENTIVE = "offline/attentive"
 PLACEHOLDER = "offline/placeholder"
-"""`PLACEHOLDER`: the model that plays any role with replies that are valid in form and carry no meaning."""
-"""`OFFLINE`: the prefix of the names of models that are played by understudies."""
+"""The model that plays any role with replies that are valid in form and carry no meaning."""
 
 OBJECT = "object:"
 """Prefix of the name of a model that was given as an object, which only the process that received it can resolve."""
@@ -304,6 +306,15 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
         name = f"{OBJECT}{plain}-{number}"
     objects[name] = player
     return name
+
+
+def is_named(player: ModelLike, model: str) -> bool:
+    """Return whether an object may be the one that a run file names `object:NAME`; `True` for all other models."""
+    given, name = (player.player, player.name) if isinstance(player, Model) else (player, None)
+    if isinstance(given, str) or not model.startswith(OBJECT):
+        return True
+    plain = re.escape(f"{OBJECT}{name or name_of(given)}")
+    return re.fullmatch(rf"{plain}(-\d+)?", model) is not None
 
 
 def _import_path(player: object) -> str | None:

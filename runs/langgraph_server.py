@@ -280,6 +280,3 @@ def _beginning(recipe: Recipe) -> Callable[..., Awaitable[dict[str, Any]]]:
         return {name: value for name, value in recipe.initial(stage.scenario).items() if not state.get(name)}
 
     return begin
-
-
-__all__ = ["Programme", "RequestError", "ServedContext", "serve"]

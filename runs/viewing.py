@@ -282,16 +282,3 @@ def beside(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
             if words:
                 pieces.append(Piece("".join(words), kind == "equal"))
     return found
-
-
-__all__ = [
-    "Conversation",
-    "MarkedMessage",
-    "Piece",
-    "RequestShown",
-    "SpokenMessage",
-    "beside",
-    "conversation",
-    "request_shown",
-    "snippet",
-]

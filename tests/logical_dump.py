@@ -31,7 +31,7 @@ READ_ELSEWHERE = {
 
 LEFT_OUT = {
     "run": {"id"},
-    "calls": {"id", "latency"},
+    "calls": {"id", "latency", "uid"},
     "attempts": {"call", "latency"},
     "texts": {"id", "hash"},
     "checkpoints": {"id", "ts", "checkpoint_id", "task"},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 from dialoom.graphs import Check, Judge
 from dialoom.graphs.simulation import END_MARKER, simulation
-from dialoom.roles.binding import ModelLike, Players
+from dialoom.roles.binding import OBJECT, ModelLike, Players, is_named
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
@@ -71,7 +71,8 @@ async def asimulate(
 
     Raises:
         RecipeError: If the rows or judges are wrong.
-        RunError: If the file holds another run.
+        RunError: If the file holds another run: other rows, another seed, or a function of another name. A function
+            that was changed and kept its name is not noticed.
     """
     recipe = simulation(
         people,
@@ -87,15 +88,29 @@ async def asimulate(
     models: dict[str, Players] = {role: player for role, player in given.items() if player is not None}
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
     if Path(path).exists():
-        with RunFile(Path(path)) as run:
-            kept = run.config.options.get("content")
-        if kept != recipe.content:
-            raise RunError(
-                f"path {path} holds another run: other rows, prompts, turns, judges or checks; give another path",
-                setting="path",
-            )
+        _check_same(Path(path), recipe.content, seed, players)
         return await aresume(path, recipe=recipe, models=players, **calls)
     return await aplay(recipe, path=path, models=models, options={"content": recipe.content}, seed=seed, **calls)
+
+
+def _check_same(path: Path, content: str, seed: int, players: Mapping[str, ModelLike]) -> None:
+    """Refuse a run file of other rows, another seed, or functions of other names than those of this call."""
+    with RunFile(path) as run:
+        config = run.config
+    if config.options.get("content") != content:
+        raise RunError(
+            f"path {path} holds another run: other rows, prompts, turns, judges or checks; give another path",
+            setting="path",
+        )
+    if config.seed != seed:
+        raise RunError(f"seed {seed}: {path} holds a run with seed {config.seed}; give another path", setting="seed")
+    for role, player in players.items():
+        if not is_named(player, config.models[role].model):
+            known = config.models[role].model.removeprefix(OBJECT)
+            raise RunError(
+                f"models: {path} holds a run whose {role} is {known!r}, another function; give another path",
+                setting="models",
+            )
 
 
 simulate = blocking("simulate", asimulate)

@@ -12,7 +12,7 @@ from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.recipe import Graph
-from dialoom.graphs.reporting.pivot import length_facet
+from dialoom.graphs.reporting.facet import length_facet
 from dialoom.graphs.review import Review
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, ModelLike, rebind

@@ -1,4 +1,4 @@
-"""What the writer, the checker and the solver answer; what breaks a rule of its form is asked for again."""
+"""Reply types of the writer, the checker and the solver, with the rules that reject a reply."""
 
 from __future__ import annotations
 

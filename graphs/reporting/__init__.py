@@ -1,7 +1,8 @@
 """Building blocks of reports: tables, charts, outlines, and means with intervals, independent of their rendering."""
 
 from .chart import Chart, FittedLine, Series
-from .pivot import Column, Facet, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
+from .facet import Facet
+from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
     FEWEST,
     LEVEL,

@@ -1,92 +1,24 @@
-"""Pivots: tables by facet and metric, declared as frozen values; and facets with a special meaning."""
+"""Pivots: tables by facet and metric, declared as frozen values."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
 from .chart import Chart, Series
+from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
 from .table import Cell, Counted, FacetColumn, Table
 
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A facet of scenarios whose values become rows; if its value is a list, each item becomes a row.
-
-    Attributes:
-        name: The facet.
-        title: The column's name; by default the facet's.
-        order: Its values in the order of the rows; others come last, sorted.
-        labels: The texts shown for its values.
-        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
-        unit: The plural name of its values, if intervals are computed over them, e.g. `people`.
-        tells_length: Whether it is a number that grows with the length of the conversation: workers then start with the
-            longest ones.
-    """
-
-    name: str
-    title: str = ""
-    order: Sequence[str] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
-    splits: bool = False
-    unit: str = ""
-    tells_length: bool = False
-
-    @property
-    def column(self) -> str:
-        """The column's name."""
-        return self.title or self.name
-
-    def values(self, episode: Episode) -> list[str]:
-        """Return a scenario's values of the facet, as text."""
-        value = episode.facets.get(self.name)
-        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
-
-    def rank(self, value: str) -> tuple[int, str]:
-        """Return the sort key of a value."""
-        return (self.order.index(value) if value in self.order else len(self.order), value)
-
-
-def split_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet by which an export may be split into train and test; `None` if there is none."""
-    return next((facet.name for facet in facets if facet.splits), None)
-
-
-def unit_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet over whose values intervals are computed: the one with a `unit`, else the one that `splits`.
-
-    Return `None` if intervals are computed over scenarios.
-    """
-    known = tuple(facets)
-    return next((facet.name for facet in known if facet.unit), split_facet(known))
-
-
-def units_of(facets: Iterable[Facet]) -> str:
-    """Return the plural name of the units over which intervals are computed, e.g. `people`."""
-    known = tuple(facets)
-    if unit_facet(known) is None:
-        return "scenarios"
-    return next((facet.unit for facet in known if facet.unit), "people")
-
-
-def length_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet that grows with the length of a conversation; `None` if there is none."""
-    return next((facet.name for facet in facets if facet.tells_length), None)
-
-
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
-
-MOST_VALUES = 12
-"""A facet with more values has no table of its own by default: its values identify scenarios rather than groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,92 +209,6 @@ def tabulate(
     return [table for each in filled if (table := each.table(units)).rows or keep_empty]
 
 
-def default_tables(
-    episodes: Iterable[Episode],
-    unit: str | None = None,
-    units: str = "scenarios",
-    unjudged: Collection[str] = (),
-    scales: Mapping[str, tuple[int, int]] | None = None,
-) -> list[Table]:
-    """Return every metric over all scenarios, by each facet with 2 to 12 values, and by turn.
-
-    Args:
-        episodes: The scenarios, read once.
-        unit: As for `tabulate`.
-        units: As for `tabulate`.
-        unjudged: Metrics of checks, which no judge scores.
-        scales: The lowest and the highest score by metric.
-    """
-    groups: dict[str, dict[str, _Group]] = {}
-    whole, too_many = _Group(unjudged), set[str]()
-    for episode in episodes:
-        person = None if unit is None else episode.facets.get(unit)
-        whole.add(episode, person)
-        for name in episode.facets.keys() - too_many:
-            of_facet = groups.setdefault(name, {})
-            for value in Facet(name).values(episode):
-                of_facet.setdefault(value, _Group(unjudged)).add(episode, person)
-            if len(of_facet) > MOST_VALUES:
-                too_many.add(name)
-                del groups[name]
-    if not whole.tallies and not whole.by_turn and not whole.missing:
-        return []
-    tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
-    tables += [
-        _default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units)
-        for name in sorted(groups)
-        if 1 < len(groups[name]) < whole.size
-    ]
-    for table in tables:
-        known = ((column, (scales or {}).get(column.partition(" ")[0])) for column in table.columns)
-        table.scales = {column: scale for column, scale in known if scale is not None}
-    return tables
-
-
-class _Group:
-    """All metrics of some scenarios."""
-
-    def __init__(self, unjudged: Collection[str]) -> None:
-        self._unjudged = unjudged
-        self.size = 0
-        self.missing = 0
-        self.tallies: dict[tuple[str, str], Tally] = {}
-        self.verdicts: dict[tuple[str, str], bool] = {}
-        self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(partial(Tally, judged=True))
-
-    def add(self, episode: Episode, person: Any) -> None:
-        self.size += 1
-        for each in episode.outcome.judgements:
-            key = (each.metric, each.target)
-            if each.score is None:
-                self.missing += 1
-            elif each.turn is None:
-                tally = self.tallies.setdefault(key, Tally(judged=each.metric not in self._unjudged))
-                tally.add(each.score, person)
-                self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
-            else:
-                self.by_turn[(*key, each.turn)].add(each.score, person)
-
-
-def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Group], whole: _Group, units: str) -> Table:
-    keys, turns = sorted(whole.tallies), sorted(whole.by_turn)
-    titles = [_title(*key, keys, whole.verdicts[key]) for key in keys]
-    titles += [f"{metric} {target} turn {turn}" for metric, target, turn in turns]
-    unread = ["unparsed"] if whole.missing else []
-    table = Table(name, title, [*([facet] if facet else []), "scenarios", *titles, *unread])
-    for value, group in sorted(groups.items()):
-        cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
-        cells += [group.by_turn[key].estimate() for key in turns]
-        table.rows.append([*([value] if facet else []), group.size, *cells, *([group.missing] if unread else [])])
-    for (metric, target), column in zip(keys, titles, strict=False):
-        if whole.tallies[metric, target].n < whole.size:
-            table.counted[column] = Counted(metric, target)
-    if unread:
-        table.notes.append("unparsed: judgements whose reply could not be parsed; they count in no mean.")
-    table.notes.append(intervals(units))
-    return table
-
-
 def chart_of(pivot: Pivot, table: Table) -> Chart | None:
     """Return a bar chart of a pivot's charted columns; `None` if there is nothing to draw."""
     if not pivot.charted or not table.rows:
@@ -519,8 +365,3 @@ def _scores(episode: Episode, metric: str, target: str) -> list[Value]:
         for each in episode.outcome.judgements
         if each.turn is None and each.metric == metric and each.target == target
     ]
-
-
-def _title(metric: str, target: str, known: Iterable[tuple[str, str]], is_verdict: bool) -> str:
-    is_shared = sum(name == metric for name, _ in known) > 1
-    return f"{metric}{f' {target}' if is_shared else ''}{' %' if is_verdict else ''}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Recipe, Table
-from dialoom.graphs.reporting.pivot import unit_facet, units_of
+from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, is_constant, paired_difference
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.reporting.pivot import unit_facet, units_of
+from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST
 from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile

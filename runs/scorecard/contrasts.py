@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dialoom.graphs import Table
 from dialoom.graphs.capabilities import WithRoles
-from dialoom.graphs.reporting.pivot import units_of
+from dialoom.graphs.reporting.facet import units_of
 from dialoom.graphs.reporting.statistics import FEWEST, holm
 from dialoom.runs.errors import RunError
 from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences

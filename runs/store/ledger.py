@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from pydantic import TypeAdapter
 
@@ -133,6 +134,7 @@ class SQLiteLedger:
             self._kinds.id_of(connection, kind),
             request.seed,
             self._passages.text_of(connection, messages),
+            uuid4().bytes if place.is_common else None,
         )
         if place.is_common:
             self._note_use(connection, key, place)
@@ -179,7 +181,7 @@ _FIND = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
 FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
-_INSERT = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
 
@@ -190,7 +192,7 @@ INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE 
 
 _OWN = (
     "id key scenario seed messages reply reasoning error finish_reason input_tokens output_tokens cached_tokens cost "
-    "attempts replays branch"
+    "attempts replays branch uid"
 ).split()
 _INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALUES ({', '.join('?' * (len(_OWN) + 2))})"
 

@@ -38,7 +38,7 @@ _CALLS = f"""
 CREATE VIEW calls AS
 SELECT kept_calls.id AS id, key, scenario, judging, node, step, ordinal, ask, sample, role, model, prompt, temperature,
     seed, messages, reply, reasoning, error, finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts,
-    latency / {PER_SECOND}.0 AS latency, replays, branch
+    latency / {PER_SECOND}.0 AS latency, replays, branch, uid
 FROM kept_calls LEFT JOIN kinds ON kinds.id = kept_calls.kind
 """
 
@@ -88,10 +88,11 @@ CREATE TABLE kept_calls (
     scenario INTEGER, kind INTEGER, seed INTEGER, messages TEXT,
     reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT,
     input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER,
-    replays INTEGER NOT NULL DEFAULT 0, branch TEXT
+    replays INTEGER NOT NULL DEFAULT 0, branch TEXT, uid BLOB
 )""",
     "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
     "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
+    "CREATE UNIQUE INDEX calls_common ON kept_calls (uid) WHERE uid IS NOT NULL",
     # The places where the replies of common calls are used, which belong to no scenario.
     "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",

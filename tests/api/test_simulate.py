@@ -83,6 +83,19 @@ def test_other_rows_are_not_continued_in_the_same_file(tmp_path: Path) -> None:
         simulated(tmp_path, people=PEOPLE[:1])
 
 
+def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_path: Path) -> None:
+    """The call is refused instead of returning the old scores."""
+
+    async def newer(_messages: list[Any]) -> str:
+        return "Something else."
+
+    simulated(tmp_path)
+    with pytest.raises(DialoomError, match=r"seed 5: .* holds a run with seed 0; give another path"):
+        simulated(tmp_path, seed=5)
+    with pytest.raises(DialoomError, match=r"holds a run whose assistant is '.*', another function"):
+        simulated(tmp_path, assistant=newer)
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -123,15 +123,28 @@ def test_a_check_that_raises_is_an_error_and_one_that_does_not_apply_is_nothing(
             Check("broken", broken),
             Check("silent", lambda _conversation: None),
             Check("text", lambda _conversation: "yes"),  # type: ignore[arg-type, return-value]
+            Check("endless", lambda _conversation: float("inf")),
+            Check("beyond", lambda _conversation: 7, scale=(1, 5)),
+            Check("said", lambda conversation: bool(conversation.text("assistant"))),
         ]
 
-    episode = next(
-        iter(dialoom.play(Checked, path=tmp_path / "run.db", models={"user": USER, "assistant": AGENT}).episodes())
-    )
+    run = dialoom.play(Checked, path=tmp_path / "run.db", models={"user": USER, "assistant": AGENT})
+    episode = next(iter(run.episodes()))
     assert [(each.metric, each.score, each.status, each.explanation) for each in episode.outcome.judgements] == [
         ("broken", None, "error", "ValueError: no such order"),
         ("text", None, "error", "a check returns a verdict, a number or None, got str"),
+        ("endless", None, "error", "a score must be finite, got inf"),
+        ("beyond", None, "error", "a score must be from 1 to 5, got 7"),
+        ("said", True, "ok", ""),
     ]
+    table = run.report()["scores"]
+    count = len(run)
+    assert table.columns[-1] == "errors" and [row[-1] for row in table.rows] == [4 * count]
+    assert (
+        "Errors: checks that raised an exception or returned no score; they count in no mean. Over all scenarios: "
+        f"beyond {count}, broken {count}, endless {count}, text {count}."
+    ) in table.notes
+    assert "unparsed" not in table.columns
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,21 @@ def test_a_call_that_is_refused_for_good_is_not_made_again(
     assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
+def test_failures_of_equal_duration_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repeated call is a row of its own, although nothing but its identity tells it from the first."""
+    near_cluster(monkeypatch)
+    monkeypatch.setattr("dialoom.runs.store.ledger.PER_SECOND", 0)  # a clock so coarse that all calls take as long
+
+    async def refusing(messages: Sequence[ChatMessage]) -> str:
+        if messages[0]["content"].startswith("p0") and len(messages) in (1, 2):
+            raise ValueError("no reply")
+        return await assistant(list(messages))
+
+    run = played(tmp_path / "run.db", refusing, workers=2, concurrency=2)
+    run = door.resume(run.path, models={"assistant": refusing}, retry_failed=True, workers=2)
+    assert [row["error"] is None for row in common(run)].count(False) == 2
+
+
 def test_they_are_made_and_booked_once(tmp_path: Path) -> None:
     """Whatever the concurrency, to the same bytes, with draws that follow from what is asked."""
     runs = [played(tmp_path / f"{number}.db", concurrency=number) for number in (1, 12)]

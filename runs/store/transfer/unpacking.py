@@ -93,12 +93,10 @@ class Unpacking:
         calls = self._parcel.of("calls")
         answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
         for row in calls:
+            if (row["key"] in answered and row["reply"] is not None) or self._has_common(row):
+                continue  # it came in another transfer
             if row["reply"] is not None:
-                if row["key"] in answered:
-                    continue  # it came in another transfer
                 answered.add(row["key"])
-            elif row["scenario"] is None and self._has_unanswered(row):
-                continue  # as above
             changed = {
                 "id": None,
                 "messages": self._messages(row["messages"]),
@@ -115,11 +113,20 @@ class Unpacking:
         query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
         return {row[0] for row in rows_of(self._connection, query, keys)}
 
-    def _has_unanswered(self, row: Row) -> bool:
-        """Return whether the file has this unanswered common call: every scenario that uses it transfers it."""
-        names = ("key", "scenario", "reply", "error", "attempts", "latency")
-        query = f"SELECT 1 FROM calls WHERE {' AND '.join(f'{name} IS ?' for name in names)}"
-        return self._connection.execute(query, [row[name] for name in names]).fetchone() is not None
+    def _has_common(self, row: Row) -> bool:
+        """Return whether the file has this common call, which every scenario that uses it transfers.
+
+        A copy that was transferred while the call was in progress is removed, so that the completed call replaces it.
+        """
+        if row["uid"] is None:
+            return False
+        query = "SELECT id, attempts IS NULL FROM kept_calls WHERE uid = ?"
+        known = self._connection.execute(query, (row["uid"],)).fetchone()
+        if known is not None and known[1]:
+            self._connection.execute("DELETE FROM attempts WHERE call = ?", (known[0],))
+            self._connection.execute("DELETE FROM kept_calls WHERE id = ?", (known[0],))
+            return False
+        return known is not None
 
     def _uses(self) -> None:
         if self._parcel.position is None:
