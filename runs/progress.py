@@ -196,8 +196,18 @@ class Ended:
 
 
 Event: TypeAlias = (
-    "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | ProviderAway | ProviderBack | "
-    "Stopping | Worked | Ended"
+    Noted
+    | Planned
+    | Retrying
+    | Began
+    | ScenarioDone
+    | ScenarioFailed
+    | NodeSaid
+    | ProviderAway
+    | ProviderBack
+    | Stopping
+    | Worked
+    | Ended
 )
 
 

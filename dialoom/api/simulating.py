@@ -8,14 +8,15 @@ from typing import Any, Unpack
 
 from dialoom.graphs import Check, Judge
 from dialoom.graphs.simulation import END_MARKER, simulation
-from dialoom.roles.binding import OBJECT, ModelLike, Players, is_named
+from dialoom.roles.binding import OBJECT, is_named
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.settings import ModelLike, PathLike, Players
 
 from .blocking import blocking
 from .operations import aplay, aresume
 from .run import Run
-from .settings import CallSettings, PathLike
+from .settings import CallSettings
 
 
 async def asimulate(

@@ -15,8 +15,8 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Taken
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event
-from dialoom.runs.store.connections import Synchronous
 from dialoom.runs.store.transfer import Parcel
+from dialoom.settings import Synchronous
 
 Action = Literal["play", "judge", "rejudge"]
 

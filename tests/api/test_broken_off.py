@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dialoom.api import play
-from dialoom.roles.binding import Model
+from dialoom.settings import Model
 from tests.conftest import Command
 from tests.server import Answer, completion, ended, serving
 

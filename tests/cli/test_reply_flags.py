@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dialoom.cli.parameters import joined, parameters
+from dialoom.cli.settings import settings_of
+from dialoom.settings import PlayerSettings
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import completion, serving
@@ -128,17 +129,20 @@ def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
 
 
 def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
-    """A file's mappings and a flag's text say the same."""
+    """A file's mappings and a flag's text say the same, and both are merged role by role."""
+
+    def parameters(flags: Any, file: Any = None) -> Any:
+        return settings_of(PlayerSettings, {"param": flags}, {"param": file})["params"]
+
     assert parameters(["a.stop=END", "top_p=.5", "a.seed=2", "b.logit_bias={5: 1}"]) == {
         "a": {"stop": "END", "seed": 2},
         "": {"top_p": 0.5},
         "b": {"logit_bias": {5: 1}},
     }
-    assert parameters({"a": {"stop": "END"}, "a.seed": 2, "top_p": 0.5}) == parameters(
-        ["a.stop=END", "a.seed=2", "top_p=0.5"]
-    )
-    assert joined({"a": {"x": 1, "y": 1}}, {"a": {"x": 2}, "": {"z": 3}}) == {"a": {"x": 2, "y": 1}, "": {"z": 3}}
-    assert joined({}, {}) is None
+    grouped = parameters([], {"a": {"stop": "END"}, "a.seed": 2, "top_p": 0.5})
+    assert grouped == parameters(["a.stop=END", "a.seed=2", "top_p=0.5"])
+    merged = parameters(["a.seed=2", "stop=A"], {"a": {"seed": 1, "top_k": 1}})
+    assert merged == {"a": {"seed": 2, "top_k": 1}, "": {"stop": "A"}}
 
 
 def test_progress_tells_which_call_has_been_under_way_for_longest(

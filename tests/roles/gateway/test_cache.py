@@ -14,9 +14,9 @@ import pytest
 from dialoom.errors import DialoomError
 from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Verdict, score_type
 from dialoom.roles.gateway import Completion, Request
-from dialoom.roles.gateway.budget import Budget
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import Limits
+from dialoom.settings import Budget
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.processes import Started
 from tests.server import ChatServer, completion, serving

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from dialoom.api import step
-from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.stepping import Session, Stop
+from dialoom.settings import Budget
 from tests.conftest import ROOT, Command, MadeOnce, quick_players
 from tests.invented import write_release
 
