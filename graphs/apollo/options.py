@@ -14,7 +14,7 @@ from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.source import ApolloSource, quarter_of_characters, read_source
 from dialoom.personas.apollo.source.history import TokenCounter
-from dialoom.roles.tokens import COUNTER, tokens
+from dialoom.roles.parameters import COUNTER, tokens
 
 from .loop import TURN_LIMIT
 

@@ -17,7 +17,7 @@ from dialoom.graphs.prefeval.conversation import folded, own_places, preceding
 from dialoom.graphs.prefeval.options import PrefEvalOptions
 from dialoom.graphs.prefeval.planning import items
 from dialoom.personas import DataError
-from dialoom.roles.tokens import tokens
+from dialoom.roles.parameters import tokens
 from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
 
 
