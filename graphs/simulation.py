@@ -17,7 +17,7 @@ from .dialogue import DialogueRecipe, Turns
 from .gate.talk import Facts
 from .judge import Judge
 from .recipe import RecipeError, RecipeOptions
-from .reporting.facet import Facet
+from .reporting.table import Facet
 from .scenario import Scenario
 
 END_MARKER = "DONE"

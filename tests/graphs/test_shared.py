@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from dialoom.graphs import Line, Scenario, Shared
-from dialoom.graphs.shared import ByHash, SharedValues
+from dialoom.graphs.scenario import ByHash, SharedValues
 
 TURNS = tuple(Line(role="user", content=f"turn {number}") for number in range(100))
 

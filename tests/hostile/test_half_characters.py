@@ -13,8 +13,8 @@ import pytest
 
 import dialoom
 from dialoom.graphs import Outcome
-from dialoom.personas.mending import HALVES, Mendings
-from dialoom.personas.pools.files import values_of
+from dialoom.personas.pools import values_of
+from dialoom.personas.profile import HALVES, Mendings
 from dialoom.personas.release import PersonaLensRelease
 from dialoom.text import well_formed
 from tests.hostile.replies import play, saying

@@ -24,8 +24,7 @@ from dialoom.personas.apollo.source import (
     Speech,
     read_source,
 )
-from dialoom.personas.apollo.source.asking import leak, missing_slot, query_text
-from dialoom.personas.apollo.source.keeping import pair_refusal, unrelated_refusal
+from dialoom.personas.apollo.source.asking import leak, missing_slot, pair_refusal, query_text, unrelated_refusal
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
 from dialoom.personas.apollo.source.scripted import MOST_USERS, UsersError, drawn_users, pair_labels
 from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, spoken

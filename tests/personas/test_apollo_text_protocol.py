@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dialoom.personas.apollo.text_protocol import call_text, read_turn, responses_text
+from dialoom.personas.apollo.scores import call_text, read_turn, responses_text
 
 CALL = {"name": "get_weather", "arguments": {"city": "Rome", "date": "2026-01-02"}}
 

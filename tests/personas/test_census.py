@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialoom.personas import PersonaLensRelease, samples
-from dialoom.personas.census import Census
+from dialoom.personas.release import Census
 from tests.conftest import REAL, needs_real_data
 
 ORACLES = REAL.parent.parent / "protocols" / "personalens-statistics.md"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas import DataError, PersonaLensRelease, samples
-from dialoom.personas.mending import domain_name, resolve_affinity
+from dialoom.personas.profile import domain_name, resolve_affinity
 from tests.conftest import REAL, needs_real_data
 from tests.invented import ALARM, DEMOGRAPHICS, profile, write_release
 

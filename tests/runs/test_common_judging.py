@@ -13,7 +13,7 @@ from benchmarks.long_requests import Recalling, assistant
 from dialoom import Run
 from dialoom.graphs import Judgement, Outcome, Scene, Stage, WithJudging, node
 from dialoom.graphs.conversation import joined, lines
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
 from dialoom.prompts import ChatMessage
 
 TABLE = {"pairs": 3, "methods": 4, "turns": 2}

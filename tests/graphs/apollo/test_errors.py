@@ -10,8 +10,8 @@ import pytest
 
 import dialoom
 from dialoom.graphs.apollo.loop import kappa, label_of
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloPair
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, played
 

@@ -10,7 +10,7 @@ import pyarrow.parquet
 
 import dialoom
 from dialoom.graphs.apollo import RECIPE
-from dialoom.personas.apollo.text_protocol import call_text
+from dialoom.personas.apollo.scores import call_text
 from tests.graphs.apollo.invented import source, write
 from tests.graphs.apollo.players import Agent, gold_lines, played
 

@@ -14,8 +14,7 @@ from benchmarks.apollo_size import plan, tables_of, text_of
 from dialoom.graphs import RecipeError
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.scenario import SAMPLE, ApolloOptions, ApolloScenario
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.shared import ByHash, SharedValues
+from dialoom.graphs.scenario import ByHash, Scenario, SharedValues
 from dialoom.personas.apollo.source import history
 from tests.graphs.apollo.invented import source, write
 

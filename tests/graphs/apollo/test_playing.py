@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dialoom.graphs import Episode
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloSource, first_message, history
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, episodes, gold_lines, played, scores
 

@@ -14,7 +14,7 @@ import dialoom as door
 from dialoom.graphs.personalens_people import RECIPE
 from dialoom.graphs.personalens_people.scenario import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
-from dialoom.personas.mending import NON_ASCII
+from dialoom.personas.profile import NON_ASCII
 from dialoom.personas.similarity import packed, unit
 from tests.conftest import Command
 from tests.graphs.personalens_people.players import (
