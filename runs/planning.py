@@ -23,6 +23,7 @@ from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 
 from .config import RunConfig
+from .engine import in_thread
 from .errors import RunError, StoppedError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
@@ -31,7 +32,6 @@ from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named
-from .work_supply import in_thread
 
 Values = tuple[str, ...]
 """A scenario's values of the facets that the sample is balanced by."""

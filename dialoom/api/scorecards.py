@@ -36,7 +36,7 @@ from dialoom.runs.scorecard import (
     read_suite,
     write_record,
 )
-from dialoom.runs.scorecard.contrasts import check_contrasts
+from dialoom.runs.scorecard.card import check_contrasts
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
 

@@ -20,7 +20,7 @@ from dialoom.roles.binding import Bindings, ModelLike, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.control import Control
-from dialoom.runs.engine import Engine
+from dialoom.runs.engine import Engine, Listed, in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.fitting import ensure_fits
 from dialoom.runs.gateway_setup import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -31,8 +31,7 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
-from dialoom.runs.work_supply import Listed, in_thread
-from dialoom.runs.workers.recovery import take_leftovers
+from dialoom.runs.workers.messages import take_leftovers
 
 from .judges import together
 from .resolving import resolve

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from dialoom.graphs.aloe.nodes import without_directions
-from dialoom.graphs.aloe.scenario import SPOKEN, PersonaOptions, PersonaScenario
+from dialoom.graphs.aloe.recipe import without_directions
+from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
 from dialoom.graphs.capabilities import WithComparison
 from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
 from dialoom.graphs.judge import Case, Judge, add_judges

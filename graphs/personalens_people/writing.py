@@ -25,8 +25,7 @@ from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.profile import DomainSchema
 from dialoom.personas.similarity import packed
 
-from .replies import Contradictions, ForeignPassages, WrittenTask
-from .scenario import PersonScenario
+from .scenario import Contradictions, ForeignPassages, PersonScenario, WrittenTask
 
 ACROSS = "several domains"
 """The key of tasks over several domains."""

@@ -17,8 +17,7 @@ from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.preferences import Draft, PairRating
 from dialoom.personas.similarity import VectorIndex, content_words
 
-from .replies import OfferedChoice, PersonaNumber, PersonaTalk
-from .scenario import PairsScenario
+from .scenario import OfferedChoice, PairsScenario, PersonaNumber, PersonaTalk
 
 Found = dict[str, dict[str, Any]]
 """A stage's results for some drafts: fields of `Draft`, by the draft's index in `written`."""

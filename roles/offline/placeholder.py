@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .draws import Draws
-from .request import MarkedRequest
+from .request import Draws, MarkedRequest
 from .words import Words
 
 _WORDS = Words(Path(__file__).parent / "data" / "placeholder.toml")

@@ -21,8 +21,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .rows import RowCount, Rows, formats
-from .split import TEST
+from .rows import TEST, RowCount, Rows, formats
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "

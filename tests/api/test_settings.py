@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs.personalens.options import PersonaLensOptions
+from dialoom.graphs.personalens.recipe import PersonaLensOptions
 
 from .players import told
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from dialoom.graphs import RecipeError, RecipeOptions
-from dialoom.graphs.apollo.options import ApolloOptions
+from dialoom.graphs.apollo.scenario import ApolloOptions
 from dialoom.graphs.option_types import chosen
-from dialoom.graphs.personalens.options import PersonaLensOptions
-from dialoom.graphs.prefeval.options import PrefEvalOptions
+from dialoom.graphs.personalens.recipe import PersonaLensOptions
+from dialoom.graphs.prefeval.scenario import PrefEvalOptions
 from dialoom.graphs.prefeval_pairs.scenario import PairsOptions
 
 

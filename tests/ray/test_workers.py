@@ -23,7 +23,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import StoreError
 from dialoom.runs.workers import cluster as cluster_module
-from dialoom.runs.workers.recovery import folder_of
+from dialoom.runs.workers.messages import folder_of
 from tests.conftest import ROOT
 from tests.server import Answer, ChatServer, Response, completion, serving
 

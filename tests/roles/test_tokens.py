@@ -7,7 +7,7 @@ import os
 import pytest
 
 from dialoom.personas.preferences import DEFAULT_POOL, read_chats
-from dialoom.roles.tokens import COUNTER, tokens
+from dialoom.roles.parameters import COUNTER, tokens
 
 
 def test_counts_are_litellms_own_of_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dialoom.cli.tables import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.reporting.chart import Kind
 from dialoom.runs.report import draw, markdown, text_of, write
-from dialoom.runs.report.page import page
+from dialoom.runs.report.report import page
 
 
 def chart(*labels: str) -> Chart:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialoom import Report, Run, open_run
-from dialoom.studio.reports import AbandonedError, Computation, Reports
+from dialoom.studio.watching import AbandonedError, Computation, Reports
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import play
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dialoom.graphs import Outcome
 from dialoom.graphs.aloe import RECIPE
-from dialoom.graphs.aloe.scenario import AloeScenario
+from dialoom.graphs.aloe.tree import AloeScenario
 from dialoom.graphs.gate import Gate
 
 LONG = "The beans came up in the night, all twenty of them."

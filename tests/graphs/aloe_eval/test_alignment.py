@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome
-from dialoom.graphs.aloe_eval.alignment import Alignment, Scores
-from dialoom.graphs.aloe_eval.report import charts, compared
+from dialoom.graphs.aloe_eval.report import Alignment, Scores, charts, compared
 
 TABLE_1 = {
     "Qwen2 base": "2.87 2.94 2.88 3.10 3.65 4.13 4.50 4.65 4.63 4.70 | 3.81 0.254 0.138 0.917",
@@ -53,7 +52,7 @@ off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.01
 def few_resamples() -> Iterator[None]:
     """For what is not about the intervals' width: a twentieth of the work."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dialoom.graphs.aloe_eval.alignment.RESAMPLES", 100)
+        patch.setattr("dialoom.graphs.aloe_eval.report.RESAMPLES", 100)
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs.apollo.errors import kappa, label_of
+from dialoom.graphs.apollo.loop import kappa, label_of
 from dialoom.personas.apollo.source import ApolloPair
 from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source

@@ -15,8 +15,7 @@ import pytest
 
 from dialoom.graphs import Episode
 from dialoom.graphs.apollo import RECIPE
-from dialoom.graphs.apollo.report import gains
-from dialoom.graphs.apollo.results import ApolloResults, HistorySize, Sample, accuracy, f1
+from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
 from dialoom.graphs.reporting.statistics import Estimate, paired_difference, share_of
 from tests.graphs.apollo.test_report import rows, sample, tables
 

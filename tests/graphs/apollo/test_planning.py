@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from benchmarks.apollo_size import plan, tables_of, text_of
 from dialoom.graphs import RecipeError
-from dialoom.graphs.apollo import RECIPE, ApolloScenario
-from dialoom.graphs.apollo.options import SAMPLE, ApolloOptions
+from dialoom.graphs.apollo import RECIPE
+from dialoom.graphs.apollo.scenario import SAMPLE, ApolloOptions, ApolloScenario
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import ByHash, SharedValues
 from dialoom.personas.apollo.source import history

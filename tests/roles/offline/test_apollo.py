@@ -17,7 +17,7 @@ from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSour
 from dialoom.personas.apollo.source.scripted import scripted_source
 from dialoom.personas.apollo.text_protocol import read_turn, responses_text
 from dialoom.prompts import PromptLibrary, Utterance
-from dialoom.roles.offline.apollo.requests import asked_flow
+from dialoom.roles.offline.apollo import asked_flow
 
 from .asking import answer
 

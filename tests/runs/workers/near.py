@@ -16,8 +16,7 @@ from dialoom.runs.store.transfer import Parcel
 from dialoom.runs.workers import crew
 from dialoom.runs.workers.cluster import WorkerDiedError
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.messages import Begun, Delivery, Left, Order
-from dialoom.runs.workers.recovery import left_by
+from dialoom.runs.workers.messages import Begun, Delivery, Left, Order, left_by
 from dialoom.runs.workers.worker import Worker
 
 Deadly = Callable[[Delivery | None, set[int]], bool]

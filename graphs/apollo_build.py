@@ -1,4 +1,4 @@
-"""The `apollo-build` recipe: a scenario is a user; its outcome's details are the user's sessions and pairs."""
+"""APOLLO's data from templates: a scenario is a user; its outcome's details are the user's sessions and pairs."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any, ClassVar, TypedDict
 
 from pydantic import Field
 
-from dialoom.graphs.apollo.loop import gold_refusal
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate
-from dialoom.graphs.generation import Loop, generation_graph
-from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError, RecipeOptions
-from dialoom.graphs.reporting.table import Cell, Table
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
 from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.apollo.source.wording import topic_diversity
+
+from .apollo.loop import gold_refusal
+from .capabilities import Exporter, WithExports, WithGate
+from .generation import Loop, generation_graph
+from .outcome import Episode, Outcome
+from .recipe import Graph, Recipe, RecipeError, RecipeOptions
+from .reporting.table import Cell, Table
+from .scenario import Scenario
+from .stage import Scene, Update
 
 
 class BuildOptions(RecipeOptions):
