@@ -213,7 +213,7 @@ class WithGate(Capability):
         ...     languages = ("en",)
         ...
         ...     def facts(self, scenario):
-        ...         return Facts(languages=self.languages, task=scenario.goal, end_marker="DONE")
+        ...         return Facts(languages=self.languages, task=scenario.goal, end_markers=("DONE",))
 
     Attributes:
         languages: The languages of the conversations, as ISO 639 codes; dataset cards list them, too.

@@ -245,7 +245,7 @@ async def planned(
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
             players = [named for models in config.casts for named in players_named(models)]
-            named = [*recipe_named(config.recipe), *players, *files_named(options)]
+            named = [*recipe_named(config.recipe, recipe=recipe), *players, *files_named(options)]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.give(named)
             try:

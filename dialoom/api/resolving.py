@@ -9,6 +9,7 @@ from typing import Unpack
 
 from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, ModelLike, bind
 from dialoom.roles.cast import stand_ins
 from dialoom.runs.config import DEFAULT_MODEL, FLAG, RunConfig
@@ -79,7 +80,7 @@ def resolve(
             f"on_user_fault {on_user_fault!r}: there are flag and retry N, such as 'retry 2'", setting="on_user_fault"
         )
     named = [each for by_role in (bindings.by_role, *judges) for each in players_named(by_role)]
-    code = code_hashes([*recipe_named(spec), *named])
+    code = code_hashes([*recipe_named(spec, recipe=found), *named])
     config = RunConfig(
         recipe=spec,
         options=plain,
@@ -88,6 +89,7 @@ def resolve(
         seed=seed,
         sample=sample,
         on_user_fault=on_user_fault,
+        study=found.study.plain() if isinstance(found, Simulation) else None,
         code=code,
     )
     policy = call_policy(calls_of(settings), RunLimits(), bindings.objects, found.roles, option_names(found))

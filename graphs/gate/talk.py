@@ -95,7 +95,7 @@ class Facts:
         languages: The languages, as ISO 639 codes; if there is none, it is derived from the words.
         task: The user's task, in words.
         kept_back: Texts that the user must not reveal in the opening, such as their preferences.
-        end_marker: The word by which the user ends the conversation, which no message should contain.
+        end_markers: The words by which the user ends the conversation, which no message should contain.
         user_ends: The value of `Outcome.ended_by` for an ending by the user.
         limit: The value of `Outcome.ended_by` for an ending by the limit.
     """
@@ -104,7 +104,7 @@ class Facts:
     languages: tuple[str, ...] = ()
     task: str = ""
     kept_back: tuple[str, ...] = ()
-    end_marker: str | None = None
+    end_markers: tuple[str, ...] = ()
     user_ends: str | None = None
     limit: str | None = None
 

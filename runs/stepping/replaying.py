@@ -65,7 +65,8 @@ class _Replay:
     def __init__(self, case: Case, trust: Trust) -> None:
         self._case = case
         trust.check("the case", case.mark, recipe_named(case.recipe), {})
-        self._recipe: Recipe = load_recipe(case.recipe)
+        self._recipe: Recipe = load_recipe(case.recipe, study=case.study)
+        trust.check("the case", case.mark, recipe_named(case.recipe, recipe=self._recipe), {})
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
             options = self._recipe.options_type.model_validate(case.options)

@@ -20,7 +20,7 @@ from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
-from dialoom.runs.recipes import is_file_spec
+from dialoom.runs.recipes import is_file_spec, is_study
 from dialoom.runs.scenario_pages import every
 from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunFile
@@ -58,7 +58,7 @@ def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[s
     script, is_json = common.pop("script"), common.pop("json")
     lines = _lines(script)
     if common["out"] is None:
-        common["out"] = Path("step.db" if is_file_spec(spec) else f"step-{spec}.db")
+        common["out"] = Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     out = common["out"]
     if out.exists():
         raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")

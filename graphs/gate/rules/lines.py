@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.gate.vocabulary import (
@@ -127,7 +127,7 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
             yield line.fault("prompt_leak", mark[0])
         elif (tag := _tag(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", tag)
-        elif (tag := _made_up_tag(line, talk.facts.end_marker)) is not None:
+        elif (tag := _made_up_tag(line, talk.facts.end_markers)) is not None:
             yield line.fault("prompt_leak", tag, 0.8)
         elif (words := _instruction(line, talk.prompts)) is not None:
             yield line.fault("prompt_leak", words, 0.9)
@@ -135,11 +135,11 @@ def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
 
 def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
     """Yield end markers left in a message; the marker of a proper ending is removed."""
-    if (marker := talk.facts.end_marker) is None:
-        return
-    pattern = re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])")
+    patterns = {
+        marker: re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])") for marker in talk.facts.end_markers
+    }
     for line in talk.looked_at():
-        if pattern.search(line.prose):
+        if (marker := next((each for each in patterns if patterns[each].search(line.prose)), None)) is not None:
             yield line.fault("end_marker", marker)
 
 
@@ -168,10 +168,10 @@ def _tag(line: Said, prompts: PromptWords) -> str | None:
     return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
 
 
-def _made_up_tag(line: Said, end_marker: str | None) -> str | None:
+def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
     """Return a tag that no prompt uses, if it begins a line or is a closing tag."""
     found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
-    tag = next((each for each in found if (each[1] or each[2]) != end_marker), None)
+    tag = next((each for each in found if (each[1] or each[2]) not in end_markers), None)
     return None if tag is None else tag[0].strip()
 
 

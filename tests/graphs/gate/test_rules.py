@@ -159,7 +159,9 @@ def test_huge_lines_are_read_in_time(piece: str) -> None:
     """A megabyte of anything; what grows with its square would not come back."""
     huge = (piece * (2**20 // len(piece)))[: 2**20]
     lines = [Line(role=role, content=huge) for role in ("user", "assistant") * 2]
-    facts = Facts(languages=("en",), task="A table.", kept_back=("red",), end_marker="END", user_ends="u", limit="l")
+    facts = Facts(
+        languages=("en",), task="A table.", kept_back=("red",), end_markers=("END",), user_ends="u", limit="l"
+    )
     talk = Talk.of(lines, facts, "l")
     found = [fault for rule in RULES for fault in rule(talk)]
     assert all(len(fault.words) <= 200 for fault in found)
