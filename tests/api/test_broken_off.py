@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.api import play
-from dialoom.roles.binding import Model
+from dialoom import Model, play
 from tests.conftest import Command
 from tests.server import Answer, completion, ended, serving
 

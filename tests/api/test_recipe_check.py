@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Recipe, Scenario
+from dialoom import Recipe, Scenario
 
 from .counting import counting, speaker
 

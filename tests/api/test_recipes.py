@@ -13,7 +13,8 @@ import dialoom
 from dialoom.cli.errors import worded
 from dialoom.graphs.personalens import RECIPE
 from dialoom.roles.players import load_file
-from dialoom.runs.recipes import find_recipe, recipe_names
+from dialoom.runs import recipe_names
+from dialoom.runs.recipes import find_recipe
 from tests.conftest import ROOT
 
 from .counting import counting, speaker

@@ -13,7 +13,7 @@ import pytest
 
 import dialoom
 from dialoom import open_run
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from tests.conftest import Command
 
 

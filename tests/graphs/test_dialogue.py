@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
-from dialoom.graphs import Check, Judge, Turns
+from dialoom import Check, DialoomError, Judge, Turns
 from dialoom.graphs.dialogue import without_marker
 from tests.graphs.support import Support, judge, played_by
 

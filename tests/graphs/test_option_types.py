@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs import RecipeError, RecipeOptions
+from dialoom import RecipeOptions
+from dialoom.graphs import RecipeError
 from dialoom.graphs.apollo.scenario import ApolloOptions
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.personalens.recipe import PersonaLensOptions

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dialoom.graphs import Line, Scenario, Shared
+from dialoom import Line, Scenario
+from dialoom.graphs import Shared
 from dialoom.graphs.shared import ByHash, SharedValues
 
 TURNS = tuple(Line(role="user", content=f"turn {number}") for number in range(100))

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs import DialogueFault, Line, Scenario, Scene, Stage, stream
+from dialoom import Line, Scenario
+from dialoom.graphs import DialogueFault, Scene, Stage, stream
 from dialoom.graphs.gate import Gate
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate, Tally
 from dialoom.graphs.personalens.report import tables
 from dialoom.graphs.reporting import holm, mean_of_shares, paired_difference, share_of
 

@@ -8,7 +8,7 @@ import pytest
 
 import dialoom as door
 from dialoom.prompts import Prompt, PromptError
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 
 HOSTILE = [
     ('"a" * 10**8 == user', "'*' is for numbers, not for str"),

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.gateway import Completion
+from dialoom.roles import Completion, score_type
 from dialoom.roles.gateway.completions import MOST_LETTERS
 from dialoom.roles.gateway.failures import classified
 from dialoom.roles.gateway.retries import LONGEST
-from dialoom.roles.replies import parse_reply, score_type
+from dialoom.roles.replies import parse_reply
 from tests.hostile.replies import play, saying
 from tests.server import Response, completion, ended, serving
 

@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.roles.errors import ProviderError, TransientProviderError
-from dialoom.roles.gateway import Completion
+from dialoom.roles import Completion, ProviderError, TransientProviderError
 from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.retries import LONGEST

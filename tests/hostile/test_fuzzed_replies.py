@@ -7,8 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.roles import Verdict, score_type
-from dialoom.roles.gateway import Completion
+from dialoom.roles import Completion, Verdict, score_type
 from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.replies import parse_reply
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Outcome
-from dialoom.personas.mending import HALVES, Mendings
+from dialoom import Outcome
+from dialoom.personas import Mendings, PersonaLensRelease
+from dialoom.personas.mending import HALVES
 from dialoom.personas.pools.files import values_of
-from dialoom.personas.release import PersonaLensRelease
 from dialoom.text import well_formed
 from tests.hostile.replies import play, saying
 from tests.invented import write_release

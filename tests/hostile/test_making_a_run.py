@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.errors import RunError
-from dialoom.runs.store import StoreError
+from dialoom.runs import RunError, StoreError
 from tests.conftest import Command
 from tests.hostile.replies import play, saying
 from tests.processes import Started

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.store import StoreError, connections
+from dialoom.runs import StoreError
+from dialoom.runs.store import connections
 from tests.hostile.replies import play
 
 

@@ -17,7 +17,7 @@ from rich.progress import Progress, TextColumn
 import dialoom as door
 from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
-from dialoom.runs.report.writing import markdown, write
+from dialoom.runs.report import markdown, write
 from dialoom.shown import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command
 from tests.invented import ALARM, profile, write_release

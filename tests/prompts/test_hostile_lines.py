@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs import WithPrompts
 from dialoom.prompts import Prompt, Utterance
 from dialoom.roles.gateway.tool_wire import wire_messages
 from dialoom.runs import load_recipe, recipe_names

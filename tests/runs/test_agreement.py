@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
 
-from dialoom.graphs import Judgement, Line, Outcome
+from dialoom import Judgement, Line, Outcome
 from dialoom.graphs.check import conversation_to
 from dialoom.personas import DataError
 from dialoom.runs import RunError

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypedDict
 
 import dialoom
 from benchmarks.long_requests import Recalling, assistant
-from dialoom import Run
-from dialoom.graphs import Judgement, Outcome, Scene, Stage, WithJudging, node
+from dialoom import Judgement, Outcome, Run
+from dialoom.graphs import Scene, Stage, WithJudging, node
 from dialoom.graphs.conversation import joined, lines
 from dialoom.graphs.recipe import Graph
 from dialoom.prompts import ChatMessage

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
+from dialoom import Event, ScenarioDone, ScenarioFailed
 from tests.invented import write_release
 
 

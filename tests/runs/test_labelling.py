@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dialoom import Run
+from dialoom import Run, Session
 from dialoom import open_run as opened
+from dialoom.runs import RunError, RunFile
 from dialoom.runs.agreement import GivenLabel, LabelFile, agreement, labels_beside, read_labels
-from dialoom.runs.errors import RunError
-from dialoom.runs.stepping import Session
-from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import dialogue, play, stepping
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dialoom as door
-from dialoom.errors import DialoomError
+from dialoom import DialoomError
 from dialoom.runs.export.pushing import pushed
 from tests.conftest import Command
 

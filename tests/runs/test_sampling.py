@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from tests.conftest import Command
 
 OPTIONS = {"setting": ["base", "I", "all"]}

@@ -12,7 +12,7 @@ import pytest
 
 import dialoom
 from dialoom import plan
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from tests.conftest import Command, lines_of
 
 

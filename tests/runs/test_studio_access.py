@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from dialoom.studio.access import Doorkeeper, Keys
 from dialoom.studio.server import address_of, serve
 from tests.conftest import Command

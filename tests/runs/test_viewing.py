@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from dialoom.runs.viewing import Piece, beside, marked
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, play

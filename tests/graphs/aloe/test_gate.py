@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialoom.graphs import Outcome
+from dialoom import Outcome
 from dialoom.graphs.aloe import RECIPE
 from dialoom.graphs.aloe.tree import AloeScenario
 from dialoom.graphs.gate import Gate

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate
 from dialoom.graphs.aloe_eval.report import Alignment, Scores, charts, compared
 
 TABLE_1 = {

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs import Episode
+from dialoom import Episode
+from dialoom.graphs import Estimate
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.report import ApolloResults, HistorySize, Sample, accuracy, f1, gains
-from dialoom.graphs.reporting.statistics import Estimate, paired_difference, share_of
+from dialoom.graphs.reporting import paired_difference, share_of
 from tests.graphs.apollo.test_report import rows, sample, tables
 
 N = 2192

@@ -11,10 +11,10 @@ import pytest
 from pydantic import ValidationError
 
 from benchmarks.apollo_size import plan, tables_of, text_of
+from dialoom import Scenario
 from dialoom.graphs import RecipeError
 from dialoom.graphs.apollo import RECIPE
 from dialoom.graphs.apollo.scenario import SAMPLE, ApolloOptions, ApolloScenario
-from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.shared import ByHash, SharedValues
 from dialoom.personas.apollo.source import history
 from tests.graphs.apollo.invented import source, write

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs import Episode
+from dialoom import Episode
 from dialoom.personas.apollo.source import ApolloSource, first_message, history
 from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source

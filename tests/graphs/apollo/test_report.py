@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.graphs import Episode, Estimate, Judgement, Outcome, Table
+from dialoom import Episode, Judgement, Outcome
+from dialoom.graphs import Estimate, Table
 from dialoom.graphs.apollo import RECIPE
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import Agent, gold_lines, played

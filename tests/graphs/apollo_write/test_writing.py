@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import dialoom as door
+from dialoom.personas.apollo.source import PastCall
 from dialoom.personas.apollo.source.drafts import read_drafts
-from dialoom.personas.apollo.source.source import PastCall
 from tests.conftest import Command, MadeOnce
 from tests.graphs.apollo_write.players import Players, details, part, played, source
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dialoom.graphs import Line
+from dialoom import Line
 from dialoom.graphs.gate import RULES, Facts, Talk, coverage, coverage_table, is_reduced
 from tests.conftest import ROOT
 

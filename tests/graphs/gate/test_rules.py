@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from dialoom.graphs import Line
+from dialoom import Line
 from dialoom.graphs.fault import KINDS
-from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
+from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk, copied_forms
 from dialoom.graphs.gate.rules import TEXT_RULES
-from dialoom.graphs.gate.rules.leaks import copied_forms
 from dialoom.prompts import Prompt
 from tests.conftest import ROOT
 

@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 
 from dialoom.graphs.prefeval import RECIPE
+from dialoom.runs import RunFile
 from dialoom.runs.agreement import agreement, read_labels, write_sample
-from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.test_playing import Assistant, Judge, played
 
 

@@ -8,9 +8,10 @@ from itertools import product
 
 import pytest
 
-from dialoom.graphs import Chart, Episode, Estimate, Table
+from dialoom import Episode
+from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.prefeval.report import charts, compared
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.reporting import Cell
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
 
 SIZES = [56, 58, 46, 56, 52, 62, 51, 57, 52, 53, 54, 56, 35, 31, 54, 36, 43]

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from dialoom.graphs import Judgement
+from dialoom import Judgement
 from dialoom.graphs.prefeval.checkers import CHECKERS, error_of, error_type
 
 

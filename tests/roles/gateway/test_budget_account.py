@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialoom import Budget, Price
 from dialoom.cli.settings import call_settings
-from dialoom.roles import BudgetError
-from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.budget import Account, Budget, Taken
-from dialoom.roles.gateway.prices import Price, Prices
-from dialoom.runs.errors import RunError
+from dialoom.roles import BudgetError, Completion
+from dialoom.roles.gateway.budget import Account, Taken
+from dialoom.roles.gateway.prices import Prices
+from dialoom.runs import RunError
 
 takings = st.builds(Taken, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 bounds = st.builds(

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from dialoom.errors import DialoomError
-from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Verdict, score_type
-from dialoom.roles.gateway import Completion, Request
-from dialoom.roles.gateway.budget import Budget
+from dialoom import Budget, DialoomError
+from dialoom.roles import CacheError, CallPlace, Completion, Gateway, NotRecordedError, Verdict, score_type
+from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request

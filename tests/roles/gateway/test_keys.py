@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from dialoom import load_env_file
 from dialoom.inputs import DataError
 from dialoom.roles import BindingError
-from dialoom.roles.gateway.provider_keys import load_env_file
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
+from dialoom import DialoomError
 from dialoom.personas import samples
 from tests.conftest import Command
 

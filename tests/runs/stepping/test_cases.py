@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialoom.errors import DialoomError
+from dialoom import DialoomError, Session
 from dialoom.outputs import OutputError
-from dialoom.runs.errors import RunError
-from dialoom.runs.stepping import ReplayResult, Session, case_of, read_case, replay, write_case
+from dialoom.runs import RunError
+from dialoom.runs.stepping import ReplayResult, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, dialogue, play, stepping
 

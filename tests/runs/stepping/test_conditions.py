@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dialoom.graphs.conversation import said
-from dialoom.runs.stepping.view import Condition, ConditionError, Position
+from dialoom.runs.stepping import Condition, ConditionError
+from dialoom.runs.stepping.view import Position
 
 STATE: Mapping[str, Any] = {
     "messages": [said("user", "Is the heron back?", 0), said("assistant", "It is by the weir.", 1)],

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import dialoom
+from dialoom import Session
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, PathError, Session, SteppingError, diff
+from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, PathError, SteppingError, diff
 from dialoom.runs.stepping.values import look
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from dialoom.graphs.conversation import said
-from dialoom.runs.stepping.values import PathError, extended, look, parsed, plain, replaced
+from dialoom.runs.stepping import PathError
+from dialoom.runs.stepping.values import extended, look, parsed, plain, replaced
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoom.runs.stepping import Session, SteppingError, case_of, replay
+from dialoom import Session
+from dialoom.runs.stepping import SteppingError, case_of, replay
 from tests.conftest import Command
 from tests.runs.stepping.played import asked, counted, stepping, stood
 

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import pytest
 from langgraph.graph import START, StateGraph
 
-from dialoom.runs.store import StoreError
+from dialoom.runs import StoreError
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
