@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Line, Outcome
+from dialoom import Line, Outcome
 from dialoom.graphs.aloe import RECIPE as ALOE
 from dialoom.graphs.aloe.tree import AloeScenario
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk

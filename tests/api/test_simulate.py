@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
+from dialoom import DialoomError
 from tests.graphs.support import gave_number, judge, played_by
 
 PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]

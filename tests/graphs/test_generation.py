@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Episode, Outcome, Recipe, Scenario, Scene, Table, WithPrompts
+from dialoom import Episode, Outcome, Recipe, Scenario
+from dialoom.graphs import Scene, Table, WithPrompts
 from dialoom.graphs.generation import (
     GenerationState,
     Loop,

@@ -14,8 +14,7 @@ import yaml
 import dialoom as door
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.personas.apollo import World, flows
-from dialoom.personas.apollo.flows import FlowError
-from dialoom.personas.apollo.flows.expressions import Flow
+from dialoom.personas.apollo.flows import Flow, FlowError
 from dialoom.personas.apollo.source import ApolloSource, read_source, scripted
 from dialoom.personas.apollo.source.scripted import UserPart
 from dialoom.runs.export.pushing import pushed

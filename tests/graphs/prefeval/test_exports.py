@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
-from dialoom.graphs import Estimate, Line, Shared
+from dialoom import DialoomError, Line
+from dialoom.graphs import Estimate, Shared
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.graphs.prefeval.exports import LEFT_OUT, release_rows

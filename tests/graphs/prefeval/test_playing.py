@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.graphs import Episode, Judgement
+from dialoom import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.graphs.prefeval.recipe import chosen

@@ -15,10 +15,9 @@ import pytest
 
 import dialoom as door
 from benchmarks.long_requests import assistant
-from dialoom import Run
+from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
-from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs import RunStore, StoreError
 from dialoom.runs.store.transfer import Parcel
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
