@@ -246,9 +246,21 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         DataError: As `read_text`, or if it is not TOML.
     """
-    text = read_text(path, MOST_YAML_BYTES)
+    return parse_toml(read_text(path, MOST_YAML_BYTES), path)
+
+
+def parse_toml(text: str, path: str | Path) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Args:
+        text: The text.
+        path: Where it is from.
+
+    Raises:
+        DataError: If it is not TOML, is nested more than 100 deep, or holds an integer of more than 300 digits.
+    """
     try:
-        values = tomllib.loads(text)
+        values = tomllib.loads(text.replace("\r\n", "\n"))
         _check_depth(values)
     except tomllib.TOMLDecodeError as error:
         raise DataError(path, f"not TOML: {error}") from error

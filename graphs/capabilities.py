@@ -22,14 +22,11 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.prompts import Prompt, PromptLibrary
 
 from .check import Check, conversation_to
-from .fault import DialogueFault
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
-from .outcome import Episode, Judgement, Line, Outcome
-from .reporting.chart import Chart
-from .reporting.facet import Facet, unit_facet
+from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .reporting.pivot import Pivot, chart_of, tabulate
-from .reporting.table import Outline, Table, side_by_side
+from .reporting.table import Chart, Facet, Outline, Table, side_by_side, unit_facet
 
 
 class Capability:
@@ -216,7 +213,7 @@ class WithGate(Capability):
         ...     languages = ("en",)
         ...
         ...     def facts(self, scenario):
-        ...         return Facts(languages=self.languages, task=scenario.goal, end_marker="DONE")
+        ...         return Facts(languages=self.languages, task=scenario.goal, end_markers=("DONE",))
 
     Attributes:
         languages: The languages of the conversations, as ISO 639 codes; dataset cards list them, too.

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, ClassVar, TypedDict
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.prompts import Prompt
+from dialoom.prompts import Prompt, Utterance
 from dialoom.roles import UnparsedReplyError
 
 from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
-from .fault import USER
 from .gate.talk import Facts
-from .judge import add_judges
-from .outcome import Judgement, Outcome
-from .recipe import Graph, Recipe, RecipeError
+from .judge import Graph, add_judges
+from .outcome import USER, Judgement, Outcome
+from .recipe import Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
@@ -50,6 +49,27 @@ class DialogueState(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """A role that speaks outside the order: once after each message that calls for it.
+
+    Attributes:
+        role: The role.
+        after: The role after whose messages it speaks; empty for none.
+        keyword: A word after which it speaks, in anybody's message; empty for none.
+    """
+
+    role: str
+    after: str = ""
+    keyword: str = ""
+
+    def is_called(self, message: BaseMessage) -> bool:
+        """Return whether a message calls for the role."""
+        if message.name == self.role:
+            return False
+        return message.name == self.after or (bool(self.keyword) and has_word(str(message.content), self.keyword))
+
+
+@dataclass(frozen=True, slots=True)
 class Turns:
     """The order of the speakers, and the conditions on which the conversation ends.
 
@@ -64,6 +84,8 @@ class Turns:
         limit_reason: The reason recorded when `max_turns` is reached.
         end_reason: The reason recorded when the end marker is written.
         last_word: The role that still answers a message with the end marker; empty for none.
+        other_markers: Further words by which `ended_by` ends the conversation, each with the reason recorded.
+        extras: Roles that speak outside the order.
     """
 
     order: tuple[str, ...] = ("user", "assistant")
@@ -75,6 +97,8 @@ class Turns:
     limit_reason: str = MAX_TURNS
     end_reason: str = END_MARKER
     last_word: str = ""
+    other_markers: Mapping[str, str] = field(default_factory=dict)
+    extras: tuple[Extra, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.order:
@@ -88,20 +112,52 @@ class Turns:
 
     @property
     def ender(self) -> str:
-        """The role that may end the conversation by the marker."""
+        """The role that may end the conversation by a marker."""
         return self.ended_by or self.order[0]
 
-    def reason(self, scenario: Any, role: str, messages: list[BaseMessage], is_marked: bool) -> str:
+    @property
+    def markers(self) -> Mapping[str, str]:
+        """The words that end the conversation, each with the reason recorded."""
+        return {**({self.end_marker: self.end_reason} if self.end_marker else {}), **self.other_markers}
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """All roles that speak."""
+        return (*self.order, *(extra.role for extra in self.extras))
+
+    def following(self, messages: Sequence[BaseMessage]) -> str:
+        """Return the role that speaks after the last message.
+
+        First those of `extras` that a message since the last one of the order has called, each once; then the next in
+        the order.
+        """
+        place = max(place for place, message in enumerate(messages) if message.name in self.order)
+        since = messages[place:]
+        spoken = {message.name for message in since}
+        for extra in self.extras:
+            if extra.role not in spoken and any(map(extra.is_called, since)):
+                return extra.role
+        return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
+
+    def split(self, text: str) -> tuple[str, str]:
+        """Return a message without end markers, and the first marker that it held, in the order of `markers`."""
+        found = ""
+        for marker in self.markers:
+            text, is_marked = without_marker(text, marker)
+            found = found or (marker if is_marked else "")
+        return text.strip(), found
+
+    def reason(self, scenario: Any, role: str, messages: list[BaseMessage], marker: str) -> str:
         """Return the reason for which the conversation is over after a message, or an empty text.
 
         Args:
             scenario: The scenario.
             role: The role that has just spoken.
             messages: The conversation, including that message.
-            is_marked: Whether the message held the end marker.
+            marker: The end marker that the message held; empty for none.
         """
-        if is_marked and role == self.ender:
-            return self.end_reason
+        if marker and role == self.ender:
+            return self.markers[marker]
         if self.until is not None and (reason := self.until(scenario, messages)):
             return reason
         is_last = role == self.order[-1] and sum(each.name == role for each in messages) >= self.limit(scenario)
@@ -144,7 +200,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
         """Return the roles that speak, and those that judge if the run judges."""
-        judging = {judge.role for judge in self.judges} - set(self.turns.order)
+        judging = {judge.role for judge in self.judges} - set(self.turns.roles)
         wanted = {judge.role for judge in self.judges_used(options)}
         return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
 
@@ -183,7 +239,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
-        for role in self.turns.order:
+        for role in self.turns.roles:
             prompt = library[self.prompt_of(None, role)]
             for name in prompt.front.inputs:
                 if name != "history" and name not in kind.model_fields:
@@ -198,14 +254,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
 
         builder = StateGraph(DialogueState, context_schema=Stage)
         order = self.turns.order
-        for role in order:
+        for role in self.turns.roles:
             builder.add_node(role, node(self.speaker(role)))
         after = add_judges(builder, self, self.judges_used(options)) or [END]
-        for role, following in zip(order, (*order[1:], order[0]), strict=True):
+        for role in self.turns.roles:
             last_word = self.turns.last_word if role == self.turns.ender else ""
-            path = _next(role, following, after, last_word, self.turns.end_reason)
+            following = (order[(order.index(role) + 1) % len(order)],) if not self.turns.extras else self.turns.roles
+            path = _next(role, self.turns, after, last_word)
             builder.add_conditional_edges(
-                role, path, list(dict.fromkeys([following, *filter(None, [last_word]), *after]))
+                role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *after]))
             )
         builder.add_edge(START, order[0])
         return builder
@@ -235,14 +292,18 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         marker = self.turns.end_marker
         return Facts(
             languages=self.languages,
-            end_marker=marker or None,
+            end_markers=tuple(self.turns.markers),
             user_ends=self.turns.end_reason if marker and self.turns.ender == USER else None,
             limit=self.turns.limit_reason,
         )
 
     def spoken(self, reply: str) -> str:
-        """Return a reply without the end marker."""
-        return without_marker(reply, self.turns.end_marker)[0]
+        """Return a reply without its end marker."""
+        return self.turns.split(reply)[0]
+
+    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:  # noqa: ARG002
+        """Return the conversation as a role's prompt is given it."""
+        return utterances(messages)
 
     def _opens(self, role: str) -> bool:
         return role == self.turns.order[0]
@@ -257,24 +318,33 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         async def speak(state: DialogueState, scene: Scene) -> Update:
             messages = state["messages"]
             prompt = self.prompt_of(scene.scenario, role)
-            inputs = {"opening": not messages, **self.inputs(scene.scenario, role), "history": utterances(messages)}
+            inputs = {
+                "opening": not messages,
+                **self.inputs(scene.scenario, role),
+                "history": self.heard(role, messages),
+            }
             wanted = {name: inputs[name] for name in scene.inputs_of(prompt)}
             if role == USER:
                 reply = await scene.ask_user(prompt, lines(messages), self.spoken, **wanted)
             else:
                 reply = str(await scene.ask(prompt, **wanted))
-            has_marker = role == self.turns.ender and without_marker(reply, self.turns.end_marker)[1]
-            is_marked = has_marker and bool(messages)
+            marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
+            ending = marker if messages else ""
             text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
-            if not text and not is_marked:
+            if not text and not ending:
                 raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
             new = [said(role, text, len(messages), scene.finish_reason)] if text else []
-            reason = self.turns.reason(scene.scenario, role, [*messages, *new], is_marked)
-            opening = {"marked_opening": True} if has_marker and not messages else {}
+            reason = self.turns.reason(scene.scenario, role, [*messages, *new], ending)
+            opening = {"marked_opening": True} if marker and not messages else {}
             return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
 
         speak.__name__ = role
         return speak
+
+
+def has_word(text: str, word: str) -> bool:
+    """Return whether a text holds a word as a whole, in the same case."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def without_marker(text: str, marker: str) -> tuple[str, bool]:
@@ -311,13 +381,11 @@ def _ending(part: str) -> str:
     return part[end:]
 
 
-def _next(
-    role: str, following: str, after: list[str], last_word: str, end_reason: str
-) -> Callable[[DialogueState], Awaitable[list[str]]]:
+def _next(role: str, turns: Turns, after: list[str], last_word: str) -> Callable[[DialogueState], Awaitable[list[str]]]:
     async def route(state: DialogueState) -> list[str]:
-        if last_word and state["ended_by"] == end_reason and state["messages"][-1].name != last_word:
+        if last_word and state["ended_by"] in turns.markers.values() and state["messages"][-1].name != last_word:
             return [last_word]
-        return after if state["ended_by"] else [following]
+        return after if state["ended_by"] else [turns.following(state["messages"])]
 
     route.__name__ = f"after_{role}"  # the step debugger shows who chose the next node
     return route

@@ -1,180 +1,298 @@
-"""Simulated users made from rows: a dialogue recipe whose people, tasks, judges and checks are given as values."""
+"""Simulated users: the recipe that a study makes, whether it comes from a file or from Python values."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
+from langchain_core.messages import BaseMessage
 from pydantic import Field
 
-from .check import Check
-from .dialogue import DialogueRecipe, Turns
+from dialoom.errors import DialoomError
+from dialoom.inputs import DataError
+from dialoom.prompts import Utterance
+from dialoom.sandbox import Sandbox
+
+from .check import Check, Conversation
+from .conversation import lines, utterances
+from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .recipe import RecipeError, RecipeOptions
-from .reporting.facet import Facet
+from .outcome import Outcome
+from .recipe import RecipeOptions
+from .reporting.table import Facet
 from .scenario import Scenario
+from .study import ASSISTANT, GIVES_UP, SATISFIED, USER, FileFunction, KeywordEnd, PythonEnd, Study, line_of, shown
+from .study_rows import PORTRAIT, Source, pairs, references
 
-END_MARKER = "DONE"
-"""The word by which the user of the shipped prompt ends a conversation."""
+_MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
+"""The words by which the simulated user ends a conversation, as the shipped rules tell it."""
+
+_LONGEST_FACET = 80
+"""The most characters of a facet: longer values are descriptions, by which nothing can be grouped."""
 
 
 class SimulatedTalk(Scenario):
     """One person with one task.
 
     Attributes:
-        person: The fields of the person's row.
-        task: The fields of the task's row; empty if people have no tasks.
+        name: The person's name, which no other person has.
+        person: The columns of the person's row.
+        task: The columns of the task's row; empty if people have no tasks.
     """
 
+    name: str
     person: dict[str, Any]
     task: dict[str, Any]
 
     def facets(self) -> dict[str, Any]:
-        """Return the person's name, and the fields of both rows that are text or numbers.
+        """Return the person's name, and the short columns of both rows.
 
-        A person is named by the field `id` or `name`, or else by a hash of the row. A field of the task that the person
-        also has is renamed to `task_FIELD`.
+        A column of the task that the person also has is renamed to `task_COLUMN`.
         """
+        person = {key: value for key, value in self.person.items() if str(value) != self.name and key != PORTRAIT}
         task = {f"task_{name}" if name in self.person else name: value for name, value in self.task.items()}
-        both = {**self.person, **task}
-        row = json.dumps(self.person, sort_keys=True, ensure_ascii=False)
-        key = next((name for name in ("id", "name") if self.person.get(name)), None)
-        person = str(both.pop(key)) if key else hashlib.sha256(row.encode()).hexdigest()[:8]
-        return {"person": person} | {
-            name: value for name, value in both.items() if isinstance(value, str | int | float)
+        short = {
+            name: value
+            for name, value in {**person, **task}.items()
+            if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONGEST_FACET)
         }
+        return {"person": self.name, **short}
+
+    def described(self) -> dict[str, Any]:
+        """Return the name and all columns, but for the portrait made from them."""
+        return {**self.facets(), **{name: value for name, value in self.task.items() if name not in self.person}}
+
+    def portrait(self) -> Mapping[str, Any]:
+        """Return the person's columns."""
+        return {name: value for name, value in self.person.items() if name != PORTRAIT}
 
 
 class SimulationOptions(RecipeOptions):
-    """A simulation's identity: resuming one with other rows, prompts or judges is refused.
+    """The options of a study.
 
     Attributes:
-        content: A hash of everything that the recipe was made from.
+        judge: Whether judges score the conversations.
     """
 
-    content: str = Field("", description="Hash of the rows, prompts, judges and checks.")
+    judge: bool = Field(True, description="Let judges score the conversations.")
 
 
 class Simulation(DialogueRecipe):
-    """Conversations of simulated users with an assistant."""
+    """Conversations of simulated users with an assistant.
 
-    name = "simulation"
+    Attributes:
+        study: What the recipe was made from.
+        sources: The people and the tasks.
+        named: The functions of files that it calls.
+        missing: Names of functions that were given as Python objects when the run was made, and not now.
+    """
+
+    name = "study"
     prompts: ClassVar[Mapping[str, str]] = {}
     options_type = SimulationOptions
     scenario_type = SimulatedTalk
     facets = (Facet("person", splits=True),)
-    talks_planned: ClassVar[tuple[SimulatedTalk, ...]] = ()
+    study: ClassVar[Study]
+    sources: ClassVar[tuple[Source, Source | None]]
+    named: ClassVar[tuple[FileFunction, ...]] = ()
+    missing: ClassVar[tuple[str, ...]] = ()
 
     def scenarios(
         self,
         options: SimulationOptions,  # noqa: ARG002
-        draw: Random,  # noqa: ARG002
+        draw: Random,
         note: Callable[[str], None],  # noqa: ARG002
     ) -> Iterator[SimulatedTalk]:
         """Yield the conversations in the order of the rows: all tasks of the first person, then those of the next."""
-        yield from self.talks_planned
+        for name, person, task in pairs(self.study, *self.sources, draw):
+            yield SimulatedTalk(name=name, person=person, task=task)
+
+    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
+        """Return the conversation; among more than two participants, others' messages begin with their names."""
+        said = utterances(messages)
+        if len(self.turns.roles) > 2:
+            for each in said:
+                if each["speaker"] != role:
+                    each["content"] = f"{each['speaker']}: {each['content']}"
+        return said
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
-        """Return the facts for the gate's rules: the task and the end marker."""
-        task = " ".join(str(value) for value in scenario.task.values())
+        """Return the facts for the gate's rules: the task and the end markers."""
         return Facts(
-            languages=self.languages, task=task, end_marker=self.turns.end_marker or None, user_ends="end_marker"
+            languages=self.languages,
+            task=" ".join(str(value) for value in scenario.task.values()),
+            end_markers=tuple(self.turns.markers),
+            user_ends=SATISFIED,
+            limit=MAX_TURNS,
         )
-
-    @property
-    def content(self) -> str:
-        """A hash of everything that the recipe was made from: the first 16 hex digits of SHA-256."""
-        plain = [
-            [talk.id for talk in self.talks_planned],
-            dict(self.prompts),
-            [self.turns.order, self.turns.max_turns, self.turns.end_marker],
-            [[judge.metric, judge.target, str(judge.rubric), judge.prompt, judge.scale] for judge in self.judges],
-            [[check.metric, check.target] for check in self.checks],
-        ]
-        return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def simulation(
-    people: Any,
-    tasks: Any = None,
+    study: Study,
+    folders: Iterable[str] = (),
     *,
-    judges: Sequence[Judge] = (),
-    checks: Sequence[Check | Callable[..., Any]] = (),
-    brief: str | None = None,
-    system: str = "",
-    max_turns: int = 10,
-    end_marker: str = END_MARKER,
+    people: Iterable[Any] | None = None,
+    tasks: Iterable[Any] | None = None,
+    judges: Sequence[Judge] | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
 ) -> Simulation:
-    """Return a recipe of simulated users.
+    """Return the recipe of a study.
 
     Args:
-        people: Rows: mappings, texts (taken as `description`), or a data frame. Every field reaches the user's prompt.
-        tasks: Rows in the same forms (a text is taken as `goal`); each person gets each task. Without tasks, each
-            person has one conversation.
-        judges: The judges; their rubrics may name `person` and `task`, e.g. `{{ task.goal }}`.
-        checks: Checks, or functions of a `Conversation`, whose metric is the function's name.
-        brief: The system prompt of the simulated user, a template over `person` and `task`; by default a shipped one.
-        system: The system prompt of the assistant; by default none.
-        max_turns: The most turns; a turn is one message of each side.
-        end_marker: The word by which the user ends the conversation; a brief of your own must mention it.
+        study: The study.
+        folders: The folders in which its Python files are looked up; by default its own.
+        people: Rows given as Python values, in place of the study's.
+        tasks: The tasks, likewise.
+        judges: Judges given as Python values, in place of the study's.
+        functions: Functions given as Python objects, by the names of their checks or ends.
 
     Raises:
-        RecipeError: If there are no rows, or a row is neither a mapping nor a text.
+        DataError: If a part is wrong, naming the study's file and line.
+        DialoomError: If the study has no file.
     """
-    persons = _rows(people, "people", "description")
-    if not persons:
-        raise RecipeError("people must hold at least one row, got none", setting="people")
-    errands = _rows(tasks, "tasks", "goal") if tasks is not None else [{}]
+    looked = tuple(folders) or (study.folder,)
+    named = {spec: FileFunction(spec, looked) for spec in study.functions}
+    given = dict(functions or {})
     attributes: dict[str, Any] = {
         "__doc__": Simulation.__doc__,
         "__module__": __name__,
-        "prompts": {"user": _brief() if brief is None else brief, "assistant": system},
-        "turns": Turns(("user", "assistant"), max_turns, end_marker),
-        "judges": tuple(judges),
-        "checks": tuple(_check(each, number) for number, each in enumerate(checks, start=1)),
-        "talks_planned": tuple(SimulatedTalk(person=person, task=task) for person in persons for task in errands),
+        "name": study.name,
+        "study": study,
+        "sources": _sources(study, people, tasks),
+        "prompts": _prompts(study),
+        "turns": _turns(study, {**named, **given}),
+        "judges": tuple(_judges(study)) if judges is None else tuple(judges),
+        "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
+        "named": tuple(named.values()),
+        "missing": () if judges is not None else tuple(name for name in study.given if name not in given),
     }
     made: Simulation = type("Simulation", (Simulation,), attributes)()
     return made
 
 
-def _rows(given: Any, setting: str, key: str) -> list[dict[str, Any]]:
-    """Return rows as dicts of plain values."""
-    if hasattr(given, "to_dict") and not isinstance(given, Mapping):
-        given = given.to_dict("records")
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        raise RecipeError(f"{setting} must be a list of rows, got {type(given).__name__}", setting=setting)
-    rows: list[dict[str, Any]] = []
-    for number, row in enumerate(given, start=1):
-        if isinstance(row, str):
-            rows.append({key: row})
-        elif isinstance(row, Mapping):
-            rows.append({str(name): value for name, value in row.items()})
-        else:
-            raise RecipeError(
-                f"{setting}: row {number} must be a mapping or a text, got {type(row).__name__}", setting=setting
-            )
-    places: dict[str, int] = {}
-    for number, each in enumerate(rows, start=1):
-        text = json.dumps(each, sort_keys=True, default=str)
-        if (first := places.setdefault(text, number)) != number:
-            raise RecipeError(f"{setting}: rows {first} and {number} are the same", setting=setting)
-    return rows
+def _sources(study: Study, people: Iterable[Any] | None, tasks: Iterable[Any] | None) -> tuple[Source, Source | None]:
+    named = references(study)
+    first = Source("people", study.people, study.folder, "description", people, named["person"])
+    if study.tasks is None:
+        return first, None
+    return first, Source("tasks", study.tasks, study.folder, "goal", tasks, named["task"])
 
 
-def _check(given: Check | Callable[..., Any], number: int) -> Check:
-    if isinstance(given, Check):
-        return given
-    name = getattr(given, "__name__", "")
-    return Check(name if name.isidentifier() else f"check-{number}", given)
+def _prompts(study: Study) -> dict[str, str]:
+    user = study.user.brief or _shipped("user")
+    if study.user.rules:
+        ends = [each for each in study.dialogue.ends if isinstance(each, str)]
+        user += "\n\n" + Sandbox(trim_blocks=True).from_string(_shipped("user-rules")).render(ends=ends)
+    found = {USER: user, ASSISTANT: study.assistant.system, **{each.name: each.brief for each in study.roles}}
+    if study.roles:
+        found = {role: f"{text}\n\n{_shipped('several')}".strip() for role, text in found.items()}
+    return found
+
+
+def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
+    dialogue = study.dialogue
+    known = {USER, ASSISTANT, *(each.name for each in study.roles)}
+    if len(known) < 2 + len(study.roles):
+        raise _wrong(
+            study, ("role",), "the names of [[role]] must differ from each other, from user and from assistant"
+        )
+    in_turn = [each.name for each in study.roles if isinstance(each.speaks, str)]
+    extras = []
+    for number, each in enumerate(study.roles):
+        if isinstance(each.speaks, str):
+            continue
+        if each.speaks.after and each.speaks.after not in known - {each.name}:
+            others = ", ".join(sorted(known - {each.name}))
+            message = f"[[role]] {each.name!r} speaks after {each.speaks.after!r}; there are {others}"
+            raise _wrong(study, ("role", number, "speaks"), message)
+        extras.append(Extra(each.name, each.speaks.after, each.speaks.keyword))
+    sides = (USER, ASSISTANT) if dialogue.opens == USER else (ASSISTANT, USER)
+    markers = {_MARKERS[each]: each for each in dialogue.ends if isinstance(each, str)}
+    return Turns(
+        (*sides, *in_turn),
+        dialogue.max_turns,
+        ended_by=USER,
+        until=_until(study, functions),
+        other_markers=markers,
+        extras=tuple(extras),
+    )
+
+
+def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callable[[Any, list[BaseMessage]], str] | None:
+    """Return the function that ends a conversation by keywords and Python functions."""
+    ends = [each for each in study.dialogue.ends if not isinstance(each, str)]
+    if not ends:
+        return None
+
+    def until(scenario: Any, messages: list[BaseMessage]) -> str:
+        talk = Conversation(scenario, Outcome(messages=lines(messages), ended_by=""))
+        return next(filter(None, (_reason(end, messages[-1], talk, functions) for end in ends)), "")
+
+    return until
+
+
+def _reason(
+    end: KeywordEnd | PythonEnd, last: BaseMessage, talk: Conversation, functions: Mapping[str, Callable[..., Any]]
+) -> str:
+    """Return the reason for which a conversation is over after its last message; empty if it goes on."""
+    if isinstance(end, KeywordEnd):
+        is_by = end.by in ("", last.name)
+        return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
+    found = functions[end.python](talk)
+    return found if isinstance(found, str) else end.python.rpartition(":")[2] if found else ""
+
+
+def _judges(study: Study) -> Iterator[Judge]:
+    for number, each in enumerate(study.judges):
+        levels = {int(key): text for key, text in each.rubric.items()} if isinstance(each.rubric, dict) else each.rubric
+        try:
+            yield Judge(**{**each.model_dump(), "rubric": levels})
+        except DialoomError as error:
+            message = str(error).replace("scale=(1, 5)", "scale = [1, 5]") if study.text else str(error)
+            raise _wrong(study, ("judge", number), message) from error
+
+
+def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]]) -> Check:
+    each = study.checks[number]
+    if each.pattern:
+        return Check(each.metric, _matches(re.compile(each.pattern), each.target), each.scale, each.target)
+    function = functions.get(each.python or each.metric, _not_given)
+    return Check(each.metric, function, each.scale, each.target)
+
+
+def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], bool]:
+    def is_found(conversation: Conversation) -> bool:
+        return pattern.search(conversation.text(target)) is not None
+
+    return is_found
+
+
+def _not_given(_conversation: Conversation) -> None:
+    raise ValueError("the function was given as a Python object, and is in no file")
+
+
+def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomError:
+    if not study.text:
+        return DialoomError(message)
+    return DataError(shown(Path(study.folder, study.file)), message, line_of(study.text, loc))
 
 
 @cache
-def _brief() -> str:
-    return (resources.files("dialoom.prompts") / "dialogue" / "user.txt").read_text(encoding="utf-8")
+def _shipped(name: str) -> str:
+    return (resources.files("dialoom.prompts") / "dialogue" / f"{name}.txt").read_text(encoding="utf-8").strip()
+
+
+def content_of(rows: Iterable[Any]) -> str:
+    """Return the first 16 hex digits of the SHA-256 of rows of JSON values."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(json.dumps(row, sort_keys=True, default=str).encode() + b"\n")
+    return digest.hexdigest()[:16]

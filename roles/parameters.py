@@ -1,17 +1,20 @@
-"""Sampling parameters besides the temperature: the supported names, and checks of their values.
-
-They are stored in a run file, which may come from anywhere. Therefore only names that are known to shape a reply are
-accepted: none that could redirect a call, or the key sent with it, to another server.
-"""
+"""Sampling parameters, and estimated numbers of tokens."""
 
 from __future__ import annotations
 
+import base64
+import importlib.util
 import json
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .errors import BindingError
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 _NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
 _MAPPING = ((dict,), "a mapping")
@@ -92,3 +95,29 @@ def _is_json(value: Any) -> bool:
 
 def _wrong(message: str) -> BindingError:
     return BindingError(f"params: {message}", setting="params")
+
+
+COUNTER = "cl100k_base"
+
+_TABLE = Path("litellm_core_utils", "tokenizers", "9b5ad71b2ce5302211f9c61530b329a4922fc6a4")
+_PIECES = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+    r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+)
+
+
+def tokens(text: str) -> int:
+    """Return the number of tokens in a text."""
+    return len(_encoding().encode_ordinary(text))
+
+
+@cache
+def _encoding() -> Encoding:
+    """Return the encoding, read from the table: tiktoken's loader looks for it in the network or the environment."""
+    import tiktoken  # deferred: slow to import and rarely needed
+
+    found = importlib.util.find_spec("litellm")
+    assert found is not None and found.submodule_search_locations
+    rows = (Path(found.submodule_search_locations[0]) / _TABLE).read_bytes().splitlines()
+    ranks = {base64.b64decode(token): int(rank) for token, rank in (row.split() for row in rows)}
+    return tiktoken.Encoding(COUNTER, pat_str=_PIECES, mergeable_ranks=ranks, special_tokens={})

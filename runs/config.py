@@ -19,7 +19,7 @@ class RunConfig(BaseModel):
     """The configuration that determines a run's results. Its concurrency does not, and is given with each call.
 
     Attributes:
-        recipe: A registered name, or `path/to/file.py:NAME`.
+        recipe: A registered name, `path/to/file.py:NAME`, or a study's file.
         options: The recipe's options, as plain values.
         models: The model of each role.
         panel: Further judges, which judge after all scenarios are played: for each, the models of the judging roles.
@@ -27,6 +27,7 @@ class RunConfig(BaseModel):
         on_user_fault: `flag`, or `retry N`: a simulated user's line in which the gate finds a fault is requested again
             up to N times before the other side sees it.
         sample: The number of scenarios drawn from all that the options yield; `None` for all.
+        study: The study that the recipe was made from, as plain values; `None` for other recipes.
         code: The SHA-256 of each file of code that the recipe and the models name, by its name there.
     """
 
@@ -38,6 +39,7 @@ class RunConfig(BaseModel):
     seed: int
     sample: int | None = None
     on_user_fault: UserFault = FLAG
+    study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
 
     @property

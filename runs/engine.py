@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
@@ -15,8 +16,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
-from dialoom.graphs.finishing import completed, finished
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.gateway.availability import ProviderGone, Tidings
 from dialoom.roles.gateway.secrets import redacted
@@ -29,7 +30,49 @@ from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, W
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
 from .trust import loads_named
-from .work_supply import Supply
+
+
+class Supply(Protocol):
+    """A source of work."""
+
+    async def take(self) -> Work | None:
+        """Return the next piece of work once there is one; `None` if there will be no more."""
+        ...
+
+
+class Listed:
+    """A source of listed work, which is read on demand."""
+
+    def __init__(self, work: Iterator[Work]) -> None:
+        self._work = work
+
+    async def take(self) -> Work | None:
+        """Return the next piece of work; `None` at the end."""
+        return next(self._work, None)
+
+
+Result = TypeVar("Result")
+
+
+async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
+    """Run work in a thread and return its result.
+
+    If the caller is cancelled, the work is told to stop and awaited, because it must not continue with files that are
+    closed meanwhile.
+
+    Args:
+        work: Called with a function that returns whether to stop.
+        is_stopped: Returns whether the work should stop for another reason.
+    """
+    is_dropped = threading.Event()
+    working = asyncio.ensure_future(asyncio.to_thread(work, lambda: is_dropped.is_set() or is_stopped()))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        is_dropped.set()
+        await asyncio.wait([working])
+        raise
+
 
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""

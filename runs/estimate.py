@@ -18,7 +18,7 @@ from dialoom.roles.gateway.prices import Prices
 
 from .config import DEFAULT_MODEL, RunConfig
 from .control import Control
-from .engine import Engine
+from .engine import Engine, Listed
 from .errors import RunError
 from .gateway_setup import CallPolicy, cast_of, open_gateway
 from .limits import RunLimits
@@ -26,7 +26,6 @@ from .planning import planned, prepare
 from .progress import Event, ScenarioFailed
 from .recipe_check import graph_of
 from .store import RunStore, Usage
-from .work_supply import Listed
 
 SAMPLE = 8
 """The maximum number of scenarios in the sample."""

@@ -18,7 +18,7 @@ from dialoom.roles import Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.cast import stand_ins
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.windows import ServedWindow, counted, served_window
-from dialoom.roles.tokens import COUNTER
+from dialoom.roles.parameters import COUNTER
 
 from .config import DEFAULT_MODEL
 from .errors import RunError

@@ -1,12 +1,13 @@
-"""The user's limits on a run, stored apart from its frozen configuration because they do not affect its content."""
+"""A run's limits, and its progress against them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeVar, cast
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar, cast
 
 from dialoom.errors import Advice
+from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.settings import Budget, LimitSettings, by_name
 
@@ -108,3 +109,39 @@ def _updated(kept: Mapping[str, Figure], given: Figure | Mapping[str, Figure | N
     """Return figures by name, updated with the given ones; 0 and `None` remove a figure."""
     figures: dict[str, Figure | None] = {**kept, **by_name(given)}
     return {name: figure for name, figure in figures.items() if figure}
+
+
+@dataclass(frozen=True, slots=True)
+class RunBounds:
+    """A run's status against its bounds.
+
+    Attributes:
+        limits: The latest limits.
+        taken: The spend that counts against the budget; `None` without a budget.
+        troubles: The failed attempts by model.
+        rejudgings: The number of scenarios whose judgements in a set are yet to be repeated, by set.
+    """
+
+    limits: RunLimits
+    taken: Taken | None
+    troubles: dict[str, Troubles]
+    rejudgings: dict[str, int]
+
+    @classmethod
+    def of(cls, run: RunFile) -> RunBounds:
+        """Read the status from a run's file, which does not include calls in flight."""
+        limits = RunLimits.of(run)
+        taken = run.taken(limits.stated_prices) if limits.budget.is_bounded else None
+        return cls(limits, taken, run.troubles(), run.rejudgings())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the status as JSON-compatible data."""
+        budget = self.limits.budget.model_dump(exclude_none=True)
+        return {
+            "limits": {**self.limits.model_dump(mode="json", exclude={"budget"}), **budget},
+            "counted": None if self.taken is None else asdict(self.taken),
+            "attempts": {
+                model: {"failed": each.attempts, "throttled": each.throttled} for model, each in self.troubles.items()
+            },
+            "rejudging": self.rejudgings,
+        }

@@ -16,7 +16,7 @@ from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
@@ -24,6 +24,7 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.settings import Synchronous
 
 from .config import RunConfig
+from .engine import in_thread
 from .errors import RunError, StoppedError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
@@ -31,7 +32,6 @@ from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named
-from .work_supply import in_thread
 
 Values = tuple[str, ...]
 """A scenario's values of the facets that the sample is balanced by."""
@@ -245,7 +245,7 @@ async def planned(
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
             players = [named for models in config.casts for named in players_named(models)]
-            named = [*recipe_named(config.recipe), *players, *files_named(options)]
+            named = [*recipe_named(config.recipe, recipe=recipe), *players, *files_named(options)]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.give(named)
             try:

@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
 
-from .budget_status import RunBounds
 from .config import RunConfig
 from .errors import Fault
-from .limits import FailOnError
+from .limits import FailOnError, RunBounds
 from .store import RunFile, Status, Usage
 from .store.connections import is_written_by_another
 from .store.status import FailureCause

@@ -1,4 +1,4 @@
-"""Lookup of recipes: by entry point (`dialoom.recipes`), by `path/to/file.py:NAME`, or as objects."""
+"""Lookup of recipes: by entry point (`dialoom.recipes`), `path/to/file.py:NAME` or study file, or as objects."""
 
 from __future__ import annotations
 
@@ -35,6 +35,16 @@ def is_file_spec(spec: str) -> bool:
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
+def is_study(spec: str) -> bool:
+    """Return whether a name is that of a study's file."""
+    return spec.endswith(".toml")
+
+
+def is_recipe(spec: str) -> bool:
+    """Return whether a name is that of a registered recipe, of one in a file, or of a study's file."""
+    return is_study(spec) or is_file_spec(spec) or spec in _entry_points()
+
+
 def is_relative_file(spec: str) -> bool:
     """Return whether a name is that of a recipe in a file with a relative path."""
     return is_file_spec(spec) and not Path(spec.rpartition(":")[0]).expanduser().is_absolute()
@@ -48,17 +58,23 @@ def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
     return next((f"{folder}/{spec}" for folder in folders if (folder / path).is_file()), None)
 
 
-def load_recipe(spec: str, run: Path | None = None, folders: Sequence[Path] = ()) -> Recipe:
-    """Return the recipe with a name or `path/to/file.py:NAME`.
+def load_recipe(
+    spec: str, run: Path | None = None, folders: Sequence[Path] = (), study: Mapping[str, Any] | None = None
+) -> Recipe:
+    """Return the recipe with a name, of `path/to/file.py:NAME`, or of a study's file.
 
     Args:
         spec: The name, as given or as stored in a run's file.
         run: The run's file, if it is a run's recipe.
         folders: The folders in which a relative path is looked up, in order; by default the working folder.
+        study: The study that a run's file keeps: its own file is not read again.
 
     Raises:
         RunError: If there is none, or it is no recipe.
+        DataError: If a study's file is wrong.
     """
+    if study is not None or is_study(spec):
+        return _of_study(spec, folders, study)
     from .errors import RunError
     from .recipe_check import checked_recipe
 
@@ -160,6 +176,18 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
         raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
 
 
+def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
+    from dialoom.graphs.simulation import simulation
+    from dialoom.graphs.study import Study, read_study
+
+    if study is not None:
+        return simulation(Study.model_validate(study), tuple(map(str, folders)))
+    recipe = simulation(read_study(Path(spec)))
+    for function in recipe.named:
+        function.load()
+    return recipe
+
+
 def _file_spec(recipe: Recipe) -> str | None:
     """Return `path/to/file.py:NAME` of a recipe that any process can import; `None` for a notebook's or a local one."""
     module = sys.modules.get(type(recipe).__module__)
@@ -200,7 +228,10 @@ def _registered(name: str) -> Any:
     points = _entry_points()
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
-        raise RunError(f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME", setting="recipe")
+        raise RunError(
+            f"unknown recipe {name!r}; there are {known}, or give path/to/file.py:NAME or STUDY.toml",
+            setting="recipe",
+        )
     return points[name].load()
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dialoom import apollo_reward
 from dialoom.apollo_reward import compute_score, reward, tool_definitions, tool_functions
 from dialoom.personas.apollo import TOOLS, World, execute
-from dialoom.personas.apollo.text_protocol import call_text, without_thoughts
+from dialoom.personas.apollo.scores import call_text, without_thoughts
 from dialoom.roles.gateway.completions import without_thinking
 
 Call = dict[str, Any]

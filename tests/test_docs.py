@@ -20,8 +20,8 @@ import pytest
 import yaml
 
 from dialoom import open_run
-from dialoom.graphs.capabilities import WithJudging, WithRoles
-from dialoom.runs.recipes import load_recipe
+from dialoom.graphs import WithJudging, WithRoles
+from dialoom.runs import load_recipe
 
 from .conftest import ROOT, Command, MadeOnce
 from .processes import Started

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Line, Outcome
+from dialoom import Line, Outcome
 from dialoom.graphs.aloe import RECIPE as ALOE
-from dialoom.graphs.aloe.scenario import AloeScenario
+from dialoom.graphs.aloe.tree import AloeScenario
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.prompts import PromptLibrary
 from dialoom.prompts.library import SHIPPED

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
 from dialoom.roles.cast import stand_ins
 from dialoom.runs.config import DEFAULT_MODEL, RunConfig
@@ -71,7 +72,8 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
         seed=given["seed"],
         sample=given["sample"],
         on_user_fault=given["on_user_fault"],
-        code=code_hashes([*recipe_named(spec), *named]),
+        code=code_hashes([*recipe_named(spec, recipe=found), *named]),
+        study=found.study.plain() if isinstance(found, Simulation) else None,
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())

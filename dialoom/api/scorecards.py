@@ -35,7 +35,7 @@ from dialoom.runs.scorecard import (
     read_suite,
     write_record,
 )
-from dialoom.runs.scorecard.contrasts import check_contrasts
+from dialoom.runs.scorecard.card import check_contrasts
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
 from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checked

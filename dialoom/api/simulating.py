@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
+from pydantic import ValidationError
+
+from dialoom.errors import first_problem
 from dialoom.graphs import Check, Judge
-from dialoom.graphs.simulation import END_MARKER, simulation
+from dialoom.graphs.simulation import Simulation, content_of, simulation
+from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
+from dialoom.graphs.study_rows import python_rows
+from dialoom.personas.rows import plain_row
 from dialoom.roles.binding import OBJECT, is_named
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
-from dialoom.settings import ModelLike, PathLike, Players
+from dialoom.settings import FLAG, ModelLike, PathLike, Players
 
 from .blocking import blocking
 from .operations import aplay, aresume
@@ -29,16 +37,22 @@ async def asimulate(
     judge: Players | None = None,
     judges: Sequence[Judge] = (),
     checks: Sequence[Check | Callable[..., Any]] = (),
-    brief: str | None = None,
+    brief: str = "",
+    rules: bool = True,
     system: str = "",
     max_turns: int = 10,
-    end_marker: str = END_MARKER,
+    opens: Literal["user", "assistant"] = "user",
+    ends: Sequence[str | Mapping[str, str] | Callable[..., Any]] = (SATISFIED, GIVES_UP),
+    roles: Sequence[Mapping[str, Any]] = (),
+    per_person: int | None = None,
     seed: int = 0,
+    on_user_fault: str = FLAG,
     **calls: Unpack[CallSettings],
 ) -> Run:
     """Let simulated users talk to an assistant, score the conversations, and keep every step.
 
-    Called again with the same arguments after an interruption, it continues the run.
+    It is a study (see `docs/studies.md`) made from Python values. Called again with the same arguments after an
+    interruption, it continues the run.
 
     Example:
         >>> run = dialoom.simulate(
@@ -51,54 +65,154 @@ async def asimulate(
         ... )
 
     Args:
-        people: As for `dialoom.graphs.simulation.simulation`, like `tasks`, `judges`, `checks`, `brief`, `system`,
-            `max_turns` and `end_marker`.
-        tasks: See there.
+        people: Rows: mappings, texts (taken as `description`), a pandas frame, a `datasets.Dataset`, or a file's path.
+        tasks: Rows in the same forms (a text is taken as `goal`). Without tasks, each person has one conversation.
         assistant: Who is tested: a LiteLLM name, an async function from chat messages to text, a graph, ...
         path: The run's file.
         user: Who plays the user; by default an offline model.
         judge: Who judges; by default an offline model. Several, in a list, judge one after the other.
-        judges: See there.
-        checks: See there.
-        brief: See there.
-        system: See there.
-        max_turns: See there.
-        end_marker: See there.
+        judges: The judges; their rubrics may name `person` and `task`, e.g. `{{ task.goal }}`.
+        checks: Checks, or functions of a `Conversation`. A function's name is its metric; that of a lambda is
+            `check-N`.
+        brief: The system prompt of the simulated user, a template over `person` and `task`; by default a shipped one.
+        rules: Whether dialoom's rules for simulated users follow the brief.
+        system: The system prompt of the assistant; by default none.
+        max_turns: The most turns; a turn is one message of each side.
+        opens: The role that speaks first.
+        ends: What ends a conversation before that: `user_satisfied`, `user_gives_up`, `{"keyword": WORD}`, or a
+            function of a `Conversation` that returns true, or the reason as a text.
+        roles: Further participants: `{"name": ..., "brief": ..., "speaks": ...}`.
+        per_person: Each person gets so many tasks, drawn with the seed; by default all.
         seed: The seed of every random draw.
+        on_user_fault: `flag`, or `retry N`; see `play`.
         **calls: How calls are made; see `CallSettings`.
 
     Returns:
         The run, as from `play`.
 
     Raises:
-        RecipeError: If the rows or judges are wrong.
+        DataError, RunError: If the rows, judges or checks are wrong.
         RunError: If the file holds another run: other rows, another seed, or a function of another name. A function
             that was changed and kept its name is not noticed.
     """
-    recipe = simulation(
-        people,
-        tasks,
-        judges=judges,
-        checks=checks,
-        brief=brief,
-        system=system,
-        max_turns=max_turns,
-        end_marker=end_marker,
-    )
+    dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends}
+    combination = {} if per_person is None else {"per_person": per_person}
+    parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": {"system": system}}
+    recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles})
+    _check_workers(recipe, checks, ends, calls)
     given = {"user": user, "assistant": assistant, "judge": judge if judges else None}
     models: dict[str, Players] = {role: player for role, player in given.items() if player is not None}
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
     if Path(path).exists():
-        _check_same(Path(path), recipe.content, seed, players)
+        _check_same(Path(path), recipe, seed, players)
         return await aresume(path, recipe=recipe, models=players, **calls)
-    return await aplay(recipe, path=path, models=models, options={"content": recipe.content}, seed=seed, **calls)
+    return await aplay(recipe, path=path, models=models, seed=seed, on_user_fault=on_user_fault, **calls)
 
 
-def _check_same(path: Path, content: str, seed: int, players: Mapping[str, ModelLike]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Rows that were given as Python values or as a file's path.
+
+    Attributes:
+        rows: The rows; `None` for a file's.
+        source: The keys of the study that say where they come from.
+        content: A hash of the rows.
+    """
+
+    rows: Iterable[Any] | None
+    source: Mapping[str, Any]
+    content: str
+
+    @classmethod
+    def of(cls, given: Any, table: str, text: str) -> _Given:
+        """Return the rows that `simulate` was given."""
+        if isinstance(given, os.PathLike):
+            return cls(None, {"file": os.fspath(given)}, "")
+        rows = python_rows(given, table)
+        plain = (plain_row(row, text, table, number) for number, row in enumerate(rows, start=1))
+        return cls(rows, {}, content_of(plain))
+
+
+def _recipe(
+    people: Any,
+    tasks: Any,
+    combination: Mapping[str, Any],
+    judges: Sequence[Judge],
+    checks: Sequence[Check | Callable[..., Any]],
+    parts: Mapping[str, Any],
+) -> Simulation:
+    """Return the recipe of the arguments of `simulate`."""
+    persons = _Given.of(people, "people", "description")
+    errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
+    made = [_check(each, number) for number, each in enumerate(checks, start=1)]
+    functions: dict[str, Callable[..., Any]] = {each.metric: each.function for each in made}
+    ends: list[Any] = []
+    for end in parts["dialogue"]["ends"]:
+        if callable(end):
+            functions[end.__name__] = end
+        ends.append({"python": end.__name__} if callable(end) else end)
+    has_code = [f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]
+    values = {
+        **parts,
+        "name": "simulation",
+        "people": persons.source,
+        "tasks": None if errands is None else {**errands.source, **combination},
+        "dialogue": {**parts["dialogue"], "ends": ends},
+        "judge": [_table(judge)[0] for judge in judges],
+        "check": [{"metric": each.metric, "scale": each.scale, "target": each.target} for each in made],
+        "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) else "",
+        "content": persons.content + ("" if errands is None else errands.content),
+        "given": [*functions, *has_code],
+    }
+    try:
+        study = Study.model_validate(values)
+    except ValidationError as error:
+        problem = first_problem(error)
+        name = problem.place.split(".")[1 if problem.place.startswith(("dialogue", "user", "assistant")) else 0]
+        raise RunError(
+            f"{name}: {problem.message.removeprefix('Value error, ')}, got {problem.value!r:.60}", setting=name
+        ) from error
+    given = None if errands is None else errands.rows
+    return simulation(study, people=persons.rows, tasks=given, judges=judges, functions=functions)
+
+
+def _table(judge: Judge) -> tuple[dict[str, Any], bool]:
+    """Return what a study's file could say of a judge, and whether the judge has code that it could not."""
+    plain = {each.name: getattr(judge, each.name) for each in fields(judge)}
+    known = {name: value for name, value in plain.items() if name in JudgeTable.model_fields}
+    if isinstance(judge.rubric, Mapping):
+        known["rubric"] = {str(level): text for level, text in judge.rubric.items()}
+    return known, any(callable(value) for value in plain.values())
+
+
+def _check(given: Check | Callable[..., Any], number: int) -> Check:
+    if isinstance(given, Check):
+        return given
+    name = getattr(given, "__name__", "")
+    return Check(name if name.isidentifier() else f"check-{number}", given)
+
+
+def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any], calls: CallSettings) -> None:
+    """Refuse lambdas among several processes: they cannot be sent to another one by name.
+
+    Raises:
+        RunError: If workers are wanted and a function has no name.
+    """
+    if calls.get("workers") is None and calls.get("ray") is None:
+        return
+    functions = [each.function if isinstance(each, Check) else each for each in (*checks, *ends)]
+    if any(getattr(each, "__name__", "") == "<lambda>" for each in functions):
+        raise RunError(
+            f"workers: a lambda cannot be sent to another process; define a function ({', '.join(recipe.study.given)})",
+            setting="workers",
+        )
+
+
+def _check_same(path: Path, recipe: Simulation, seed: int, players: Mapping[str, ModelLike]) -> None:
     """Refuse a run file of other rows, another seed, or functions of other names than those of this call."""
     with RunFile(path) as run:
         config = run.config
-    if config.options.get("content") != content:
+    if config.study != recipe.study.plain():
         raise RunError(
             f"path {path} holds another run: other rows, prompts, turns, judges or checks; give another path",
             setting="path",

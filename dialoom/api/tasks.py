@@ -11,15 +11,16 @@ from pathlib import Path
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
-from dialoom.graphs.recipe import Graph
-from dialoom.graphs.reporting.facet import length_facet
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.reporting.table import length_facet
 from dialoom.graphs.review import Review
+from dialoom.graphs.simulation import Simulation
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.control import Control
-from dialoom.runs.engine import Engine
+from dialoom.runs.engine import Engine, Listed, in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.fitting import ensure_fits
 from dialoom.runs.gateway_setup import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -29,9 +30,8 @@ from dialoom.runs.progress import Began, Ended, Event, Noted, Planned, Retrying,
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
-from dialoom.runs.trust import Trust, player_named, players_named
-from dialoom.runs.work_supply import Listed, in_thread
-from dialoom.runs.workers.recovery import take_leftovers
+from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
+from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
 
 from .judges import together
@@ -109,6 +109,7 @@ async def reopened(
             players = [named for cast in store.config.casts for named in players_named(cast)]
             store.permit([*([] if recipe else store.recipe_named()), *players])
             found = store.recipe
+            check_study(store)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
             policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
             take_leftovers(store)
@@ -178,6 +179,7 @@ def reopened_to_judge(path: PathLike, recipe: RecipeLike | None, calls: CallSett
     tell, _ = watched(calls)
     trust = trusted(calls, tell)
     with RunStore(Path(path), calls.get("synchronous", "normal"), given_recipe(recipe), trust) as store:
+        check_study(store)
         take_leftovers(store)
         yield store
 
@@ -330,6 +332,30 @@ def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
 def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
     """Return the trust in the code and addresses that a run's file names; those used on its word alone are reported."""
     return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
+
+
+def check_study(store: RunStore) -> None:
+    """Check that the functions of a run's study are those with which it was made; a run of another recipe passes.
+
+    Raises:
+        RunError: If a file has changed or is missing, or a function was given as a Python object, and not now.
+    """
+    recipe = store.recipe
+    if not isinstance(recipe, Simulation):
+        return
+    if recipe.missing:
+        raise RunError(
+            f"{store.path} was made with functions that were given as Python objects: {', '.join(recipe.missing)}; "
+            "call dialoom.simulate again with the same arguments",
+            setting="path",
+        )
+    for named in recipe_named(store.config.recipe, recipe=recipe):
+        if named.hash() != store.config.code.get(named.spec):
+            raise RunError(
+                f"{named.code} has changed or is missing since {store.path} was made with it; restore it, or make a "
+                "new run",
+                setting="path",
+            )
 
 
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:

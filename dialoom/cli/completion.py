@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+from dialoom.runs.recipes import is_file_spec, is_study, load_recipe, recipe_names
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
@@ -30,7 +30,7 @@ def words_so_far() -> list[str] | None:
     if _VARIABLE not in os.environ:
         return None
     words = _words()
-    return [] if words[:1] == ["export"] or any(map(is_file_spec, words)) else words
+    return [] if words[:1] == ["export"] or any(is_file_spec(word) or is_study(word) for word in words) else words
 
 
 def metrics(incomplete: str) -> list[str]:

@@ -16,12 +16,12 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
-from dialoom.graphs.fault import dialogue_faults
 from dialoom.graphs.gate import is_reduced, reduced_shares
+from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
-from dialoom.runs.budget_status import RunBounds
 from dialoom.runs.config import RunConfig
+from dialoom.runs.limits import RunBounds
 from dialoom.runs.scenario_pages import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.connections import is_written

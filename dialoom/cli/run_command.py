@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+from dialoom.runs.recipes import is_recipe, load_recipe, recipe_names
 
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
@@ -22,7 +22,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `run` to the commands; only the recipe that the arguments name is imported."""
     runs = typer.Typer(
         help="Make a run: plan it, play every scenario, keep every step. The recipe is one of those below, or one of "
-        "your own: path/to/file.py:NAME. 'dialoom run RECIPE --help' lists its options.",
+        "your own: path/to/file.py:NAME, or a study: STUDY.toml. 'dialoom run RECIPE --help' lists its options.",
         epilog=OF_PLAYING,
         cls=RecipeList,
         no_args_is_help=True,
@@ -33,7 +33,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
     if wanted is not None and wanted.endswith(".py"):
         say(f"dialoom: recipe {wanted!r} is a file; name the recipe in it: {wanted}:NAME", err=True)
         raise SystemExit(EXIT_USAGE)
-    if wanted is not None and (wanted in names or is_file_spec(wanted)):
+    if wanted is not None and is_recipe(wanted):
         _add(runs, wanted)
         names = [name for name in names if name != wanted]
     is_listed = wanted is None and arguments[:1] == ["run"] and words_so_far() is None
@@ -62,11 +62,11 @@ def _summary(name: str) -> str:
 
 
 def _add(runs: typer.Typer, spec: str) -> None:
-    from dialoom.runs.errors import RunError
+    from dialoom.errors import DialoomError
 
     try:
         recipe = load_recipe(spec)
-    except RunError as error:
+    except DialoomError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from error
     runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(spec, recipe))

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.budget_status import RunBounds
 from dialoom.runs.fault_calls import calls_at_fault
+from dialoom.runs.limits import RunBounds
 from dialoom.runs.store import RunFile
 from dialoom.settings import Price
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoom.runs.recipes import is_file_spec, load_recipe, recipe_names
+from dialoom.runs.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
@@ -79,9 +79,9 @@ def _recipe(arguments: list[str]) -> str | None:
     if "step" not in arguments[:1]:
         return None
     wanted = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
-    if wanted is None or Path(wanted).is_file():
+    if wanted is None or (Path(wanted).is_file() and not is_study(wanted)):
         return None
-    return wanted if wanted in recipe_names() or is_file_spec(wanted) else None
+    return wanted if is_recipe(wanted) else None
 
 
 def _run_command() -> Any:
@@ -103,11 +103,11 @@ def _run_command() -> Any:
 
 
 def _recipe_command(spec: str) -> Any:
-    from dialoom.runs.errors import RunError
+    from dialoom.errors import DialoomError
 
     try:
         recipe = load_recipe(spec)
-    except RunError as error:
+    except DialoomError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
     common = {name: flag for name, flag in run_flags().items() if name != "dry_run"}

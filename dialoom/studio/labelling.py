@@ -21,11 +21,10 @@ from dialoom.runs.store import JudgementSet
 from dialoom.runs.store.errors import StoreError
 from dialoom.runs.viewing import Conversation
 
-from .chosen import chosen_metrics, is_blind, kept, labelled_in, query_of
 from .page import View
 from .parts import begun_with, button, element, folded, link, on_opening, said, text
 from .shell import problem
-from .wording import many
+from .wording import chosen_metrics, is_blind, kept, labelled_in, many, query_of
 
 _CONVERSATION = "/runs/{run}/scenarios/{scenario}"
 _AS_WRITTEN = "() => emit(document.getElementById('labeller').value)"

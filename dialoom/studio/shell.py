@@ -11,8 +11,8 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 
-from .chosen import kept
 from .page import Page, View
+from .wording import kept
 
 _MOST_LETTERS = 2_000
 """Characters of an error that are shown; it may quote text that somebody has pasted."""

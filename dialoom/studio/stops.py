@@ -11,8 +11,8 @@ from typing import Any
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.prompts.messages import call_text
 from dialoom.runs.stepping import Difference, Stop
-from dialoom.runs.stepping.comparison import SpokenLine, spoken
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
+from dialoom.runs.stepping.tree import SpokenLine, spoken
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 from dialoom.runs.viewing import Piece, beside

@@ -12,8 +12,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
 
-from .reports import Reports
-from .watching import Watch
+from .watching import Reports, Watch
 
 _LOOKED_AT = 25
 """Scenarios from the beginning, and as many from all over the plan, that are read to find the facets that differ."""

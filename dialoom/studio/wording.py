@@ -1,6 +1,16 @@
-"""Formatting of figures: an unknown figure is shown as unknown, never as a number."""
+"""Figures as text, and addresses: the scenarios that a query selects, and the query behind a figure."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dialoom.graphs import Table
+from dialoom.graphs.reporting import Counted, FacetColumn
+from dialoom.runs.errors import RunError
+from dialoom.runs.report import FAULTS
+from dialoom.runs.store import Choices, ScenarioQuery
+
+from .page import Query, View
 
 UNKNOWN = "unknown"
 ABSENT = "–"
@@ -45,3 +55,159 @@ def span(seconds: float) -> str:
 def many(number: int, one: str, several: str | None = None) -> str:
     """Format a count with its noun: `1 scenario`, `2 scenarios`."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+FACET, LEAST, MOST = "facet.", "min.", "max."
+LABELLED, UNLABELLED = "labelled", "not yet"
+_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said", "labels"})
+_OF_A_LIST = _NARROWING | {"sort", "order"}
+
+
+def query_of(view: View, here: int | None = None) -> ScenarioQuery:
+    """Return the query of the address, without `where` and `said`.
+
+    Args:
+        view: The page's.
+        here: The scenario that one looks at: it stays among those that are not labelled while it is labelled.
+
+    Raises:
+        RunError: If a bound is no number.
+    """
+    wanted = view.one("labels") if view.one("as") else ""
+    labelled = labelled_in(view) if wanted in (LABELLED, UNLABELLED) else frozenset()
+    return ScenarioQuery(
+        state=view.one("state"),
+        ended_by=view.one("ended_by"),
+        facets=named(view, FACET),
+        at_least={name: _number(name, value) for name, value in named(view, LEAST).items()},
+        at_most={name: _number(name, value) for name, value in named(view, MOST).items()},
+        fault=view.one("fault"),
+        among=labelled if wanted == LABELLED else None,
+        without=labelled - {here} if wanted == UNLABELLED else frozenset(),
+        sort=view.one("sort"),
+        is_descending=view.one("order") == "desc",
+        judging=view.one("judging") or None,
+    )
+
+
+def chosen_metrics(view: View) -> tuple[str, ...]:
+    """Return the metrics that are labelled; empty for all."""
+    return tuple(filter(None, view.one("metrics").split(",")))
+
+
+def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
+    """Return the positions of the scenarios of which the annotator has labelled all chosen metrics."""
+    found = view.run.run.labelled(
+        annotator or view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None
+    )
+    return frozenset(position for position, each in found.items() if each.is_complete)
+
+
+def is_blind(view: View) -> bool:
+    """Return whether the judge's scores are hidden: by default whenever an annotator labels."""
+    return view.one("blind") != "0" if view.one("as") else view.one("blind") == "1"
+
+
+def named(view: View, prefix: str) -> dict[str, str]:
+    """Return the values whose names have a prefix, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
+    }
+
+
+def list_of(view: View) -> Query:
+    """Return the part of the address that selects the list; empty for all scenarios in plan order."""
+    return {
+        name: view.one(name)
+        for name in view.query
+        if (name in _OF_A_LIST or name.startswith((FACET, LEAST, MOST))) and view.one(name)
+    }
+
+
+def is_narrowed(view: View) -> bool:
+    """Return whether the address selects some of the scenarios, not all in any order."""
+    return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
+
+
+def kept(view: View) -> dict[str, str]:
+    """Return the parameters kept on the way to another conversation: the list, and the view of conversations."""
+    own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
+    return {**{name: view.one(name) for name in list_of(view)}, **own}
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise RunError(f"{name} {value!r:.40} is no number") from None
+
+
+_PENDING = "pending"
+_PLAYED = f"state != '{_PENDING}'"
+
+
+def counted(
+    table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
+) -> Mapping[str, str] | None:
+    """Return the query of a figure's conversations; `None` if the report does not tell which these are.
+
+    Args:
+        table: The report's.
+        row: One of its rows.
+        column: Where the figure stands in it.
+        choices: What the scenarios of the row's run can be chosen by.
+        label: What the row begins with if it is of one of several runs.
+        where: What holds of all that the report is of.
+    """
+    query = _by_facets(table, row, column, choices, label)
+    if query is None:
+        return None
+    own = table.where_of.get(column, "")
+    if not isinstance(own, str):
+        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), "")
+    alone = table.counted.get(column, Counted())
+    scored = f"{alone.metric}.{alone.target} is defined" if alone.metric else ""
+    told = {name: value for name, value in (("state", alone.state), ("ended_by", alone.ended_by)) if value}
+    is_of_played = _PENDING in choices.get("state", {})
+    return {**query, **told, "where": _all_of(where, table.where, own, scored, _PLAYED if is_of_played else "")}
+
+
+def _all_of(*expressions: str) -> str:
+    """Join expressions by `and`; empty ones are left out."""
+    told = [each for each in dict.fromkeys(expressions) if each]
+    return told[0] if len(told) == 1 else " and ".join(f"({each})" for each in told)
+
+
+def _by_facets(
+    table: Table, row: Sequence[object], column: str, choices: Choices, label: str
+) -> Mapping[str, str] | None:
+    told = [(name, cell) for name, cell in zip(table.columns, row, strict=True) if isinstance(cell, str)]
+    words = dict(told[1:] if label else told)
+    if table.name == FAULTS:
+        who, kind = words["role"], words["fault"]
+        is_known = who in choices.get("fault_of", {}) and kind in choices.get("fault", {})
+        return {"fault": f"{who}/{kind}"} if is_known else None
+    of_column = table.chosen.get(column, {})
+    if of_column is None:
+        return None
+    wanted = {**of_column}
+    for name, cell in words.items():
+        facet = table.facets.get(name, FacetColumn(name))
+        if facet is not None:
+            wanted[facet.name] = facet.values.get(cell, cell)
+    return _query(wanted, choices)
+
+
+def _query(facets: Mapping[str, str], choices: Choices) -> Mapping[str, str] | None:
+    """Return values of facets as a query, without those that all scenarios have."""
+    query = {}
+    for name, value in facets.items():
+        known = choices.get(f"facet:{name}", {})
+        if value not in known:
+            return None
+        if len(known) == 1:
+            continue
+        if not value:
+            return None  # an address cannot ask for an empty text
+        query[FACET + name] = value
+    return query

@@ -3,7 +3,6 @@
 The system of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words and code.
 """
 
-from .recipe import RECIPE, Aloe
-from .scenario import AloeScenario
+from .recipe import RECIPE
 
-__all__ = ["RECIPE", "Aloe", "AloeScenario"]
+__all__ = ["RECIPE"]

@@ -4,6 +4,6 @@ The alignment levels of "Aligning LLMs with Individual Preferences via Interacti
 code.
 """
 
-from .recipe import RECIPE, AloeEval
+from .recipe import RECIPE
 
-__all__ = ["RECIPE", "AloeEval"]
+__all__ = ["RECIPE"]

@@ -1,18 +1,153 @@
-"""APOLLO samples: a pair, a history of some length before its query, and the agent's framework."""
+"""APOLLO samples and the options of a run: a pair, a history before its query, and the agent's framework."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.shared import Shared
+from dialoom import personas
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, chosen
+from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.graphs.scenario import Scenario, Shared
+from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.flows import FLOWS
-from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser
+from dialoom.personas.apollo.source import (
+    ApolloPair,
+    ApolloSession,
+    ApolloSource,
+    ApolloUser,
+    quarter_of_characters,
+    read_source,
+)
+from dialoom.personas.apollo.source.history import TokenCounter
+from dialoom.roles.parameters import COUNTER, tokens
 
-from .loop import call_line, plain
-from .options import Framework, Protocol
+from .loop import TURN_LIMIT, call_line, plain
+
+Framework = Literal["function-calling", "reminder", "reflexion", "memory", "rag"]
+Protocol = Literal["native", "text", "auto"]
+Tokenizer = Literal["characters", "cl100k_base"]
+Evolving = Literal["no", "yes", "both"]
+FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
+COUNTERS: dict[Tokenizer, TokenCounter] = {"characters": quarter_of_characters, COUNTER: tokens}  # type: ignore[dict-item]
+NAMES: dict[Tokenizer, str] = {"characters": "characters / 4", "cl100k_base": COUNTER}
+"""The names of the tokenizers in reports."""
+
+SAMPLE = Path(personas.__file__).parent / "samples" / "apollo"
+_LENGTH = re.compile(r"(\d+)(k?)")
+
+
+class ApolloOptions(RecipeOptions):
+    """The options of the recipe `apollo`; repeatable ones are axes of the table."""
+
+    source: AbsolutePath | None = Field(None, description="A source folder; without it, the shipped sample.")
+    users: str = Field("all", description="all, or ids of users separated by commas.")
+    test_users: str = Field(
+        "", description="Ids of users that nothing was trained on, separated by commas; tables set them apart."
+    )
+    length: Axis[str] = Field(
+        (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
+    )
+    history_sessions: Axis[FromOne] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
+    position: Axis[str] = Field(
+        (),
+        description="With history-sessions: where the session stands that matters, from 1, or all for each place; "
+        "drawn unless said. Repeatable.",
+    )
+    evolving: Evolving = Field(
+        "no", description="Whether earlier sessions tell preferences that no longer hold: no, yes, or both."
+    )
+    framework: FilledAxis[Framework] = Field(
+        ("function-calling",), description=f"How the agent is helped: {', '.join(FRAMEWORKS)}. Repeatable."
+    )
+    protocol: Protocol = Field(
+        "auto",
+        description="How the agent gets tools and calls them: native, by the provider's interface or as arguments of a "
+        "player of your own; text, described in the prompt; auto: native where the player is known to take tools.",
+    )
+    turn_limit: int = Field(TURN_LIMIT, ge=1, description="The most turns of the agent.")
+    reflections: int = Field(1, ge=1, description="How many more attempts reflexion has after one that failed.")
+    embedder: EmbedderName = Field("lexical", description=f"What rag compares sessions with: {EMBEDDERS}.")
+    tokenizer: Tokenizer = Field(
+        "characters", description="What counts tokens: characters (a quarter of them), or cl100k_base."
+    )
+    limit: int | None = Field(None, ge=1, description="Plan no more than this many samples.")
+
+    @field_validator("length")
+    @classmethod
+    def _lengths(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not _tokens(value):
+                raise ValueError(f"{value!r}: give tokens, such as 2k or 2000")
+        return values
+
+    @field_validator("position")
+    @classmethod
+    def _places(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if value != "all" and not (value.isdecimal() and int(value)):
+                raise ValueError(f"{value!r}: give a number from 1, or all")
+        return values
+
+    @model_validator(mode="after")
+    def _one_size(self) -> ApolloOptions:
+        if self.length and self.history_sessions:
+            raise ValueError("length and history_sessions both say how long a history is; give one of them")
+        if self.position and not self.history_sessions:
+            raise ValueError("position is a place among so many sessions; give history_sessions, too")
+        if self.position and self.evolving != "no":
+            raise ValueError("position is where the one session stands that matters; evolving has several")
+        return self
+
+    def loaded(self) -> ApolloSource:
+        """Return the source.
+
+        Raises:
+            DataError: If one of its files is missing or broken.
+        """
+        return read_source(self.source or SAMPLE)
+
+    def lengths(self) -> tuple[int, ...]:
+        """Return the lengths in tokens; none if the number of sessions is given."""
+        if self.history_sessions:
+            return ()
+        return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
+
+    def places(self, sessions: int) -> tuple[int | None, ...]:
+        """Return the positions of the relevant session among so many; `None` for a drawn position.
+
+        Raises:
+            RecipeError: If a position is beyond the number of sessions.
+        """
+        if not self.position:
+            return (None,)
+        if "all" in self.position:
+            return tuple(range(1, sessions + 1))
+        for place in self.position:
+            if int(place) > sessions:
+                raise RecipeError(
+                    f"position {place}: there are {sessions} sessions; give a place from 1 to that", setting="position"
+                )
+        return tuple(map(int, self.position))
+
+    def split_of(self, source: ApolloSource) -> dict[str, str]:
+        """Return each user's split, `train` or `test`; empty unless test users are named.
+
+        Raises:
+            RecipeError: If a user id is unknown.
+        """
+        tested = chosen("test_users", self.test_users, source.users) if self.test_users else []
+        return {user: "test" if user in tested else "train" for user in source.users} if tested else {}
+
+
+def _tokens(text: str) -> int:
+    """Parse a length in tokens; return 0 if it is invalid."""
+    found = _LENGTH.fullmatch(text.strip().lower())
+    return int(found[1]) * (1000 if found[2] else 1) if found else 0
+
 
 GoldCalls = tuple[dict[str, Any], ...]
 

@@ -1,6 +1,5 @@
 """APOLLO's data, written by models: users, preferences, sessions and queries, checked, and edited by people."""
 
-from .recipe import RECIPE, ApolloWrite
-from .scenario import WriteOptions, WriteScenario
+from .recipe import RECIPE
 
-__all__ = ["RECIPE", "ApolloWrite", "WriteOptions", "WriteScenario"]
+__all__ = ["RECIPE"]

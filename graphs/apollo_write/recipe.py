@@ -1,13 +1,16 @@
-"""The `apollo-write` recipe: a scenario is a user; its graph writes and checks the user's data."""
+"""The `apollo-write` recipe: a graph that writes and checks a user's data, and its exports and tables."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from dialoom.graphs.apollo_build import pairs_table, topics_table
+from dialoom.graphs.apollo_write import profiles, sessions
 from dialoom.graphs.capabilities import (
     Exporter,
     WithExports,
@@ -17,21 +20,32 @@ from dialoom.graphs.capabilities import (
     WithPrompts,
     WithRoles,
 )
-from dialoom.graphs.gate.talk import Talk
-from dialoom.graphs.generation import Loop, generation_graph, unwritten
+from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.generation import Loop, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Recipe, RecipeError
 from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.personas.apollo import World
-from dialoom.personas.apollo.source.drafts import DRAFTS, DraftsMeta, UserDrafts, read_drafts
+from dialoom.personas.apollo.source import ApolloMeta, Speech
+from dialoom.personas.apollo.source.drafts import (
+    DRAFTS,
+    ApolloDraft,
+    DraftsMeta,
+    PreferencesDraft,
+    QueryDraft,
+    SessionDraft,
+    UserDraft,
+    UserDrafts,
+    read_drafts,
+)
 from dialoom.personas.apollo.source.scripted import drawn_resident, user_id
+from dialoom.personas.apollo.source.sessions import interests_shown
+from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.preferences import read_tellers
 
-from . import exports, profiles, queries, sessions
-from .drafts import WriteState, draft_of, rows_of
-from .pairs import planned_sessions
-from .replies import REPLY_TYPES
-from .scenario import PLAN, UNTIL, WriteOptions, WriteScenario
+from .drafts import PlannedPair, Rows, WriteState, draft_of, planned_pairs, planned_sessions, rows_of
+from .scenario import PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
 
 
 class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
@@ -40,7 +54,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
     name = "apollo-write"
     summary = "Users, sessions and queries for APOLLO, written and checked by models, mended by people."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "checker": 0.0, queries.SOLVER: 0.8}
+    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "checker": 0.0, sessions.SOLVER: 0.8}
     prompts = (
         "apollo_write/profile",
         "apollo_write/profile-check",
@@ -60,7 +74,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
 
     def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
         """Return all roles; the solver only if leaks are verified."""
-        return {role: value for role, value in self.roles.items() if options.verify_leaks or role != queries.SOLVER}
+        return {role: value for role, value in self.roles.items() if options.verify_leaks or role != sessions.SOLVER}
 
     def scenarios(
         self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
@@ -109,10 +123,10 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
             Loop(profiles.introduce, profiles.look_at_user),
             Loop(profiles.offer, profiles.prefer, profiles.look_at_preferences),
             Loop(sessions.talk, sessions.call, sessions.look_at_sessions, inner=pieces),
-            Loop(queries.ask, queries.look_at_queries),
+            Loop(sessions.ask, sessions.look_at_queries),
         ][: UNTIL.index(options.until) + 1]
         if options.until == "complete" and options.verify_leaks:
-            loops.append(Loop(queries.verify))
+            loops.append(Loop(sessions.verify))
         return generation_graph(WriteState, *loops)
 
     def initial(self, scenario: WriteScenario) -> dict[str, Any]:
@@ -123,7 +137,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
     def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the drafts with their notes; and of those that passed, the pairs' forms and kinds, and the topics."""
         made: Any = {**self.initial(scenario), **state}
-        passing = [] if failed else list(exports.with_query(scenario, made))
+        passing = [] if failed else list(with_query(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         for id_, planned in planned_sessions(scenario, made).items():
             draft = draft_of(made, "sessions", id_)
@@ -150,7 +164,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
 
     def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
         """Return the texts that were not dropped, and the sessions."""
-        return exports.written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
+        return written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of sessions and queries."""
@@ -176,11 +190,11 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the attempts in which drafts passed, the rejections, and a table of the pairs."""
-        return exports.tables(episodes)
+        return tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Return the formats of the source folder and of the drafts."""
-        return exports.EXPORTERS
+        return EXPORTERS
 
     def folder_format(self, options: WriteOptions) -> str:
         """Return the format of the source, or of the drafts if the run ends earlier."""
@@ -222,3 +236,128 @@ def _outlined(row: Mapping[str, Any]) -> str:
 
 
 RECIPE = ApolloWrite()
+
+
+Named = tuple[tuple[str, ...], dict[str, Any]]
+"""A file's name, and one of its lines."""
+
+
+def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield every draft, dropped ones of each user and kind first; and the settings of the drafts."""
+    if scenario.is_first:
+        plan = scenario.model_dump(include={"flows", "pairs", "errands"})
+        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
+    if episode.state == "done":
+        for kind in DRAFTS:
+            rows = episode.outcome.details["drafts"][kind].values()
+            yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
+
+
+def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield a user with all sessions and pairs that passed every check; nothing for a user without pairs.
+
+    Raises:
+        RecipeError: If the run ends before queries are written.
+    """
+    if episode.state != "done":
+        return
+    if scenario.until != "complete":
+        raise RecipeError(
+            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
+        )
+    state = episode.outcome.details
+    pairs = list(with_query(scenario, state))
+    user = draft_of(state, "users", scenario.user)
+    if scenario.is_first:
+        yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
+    if not pairs:
+        return
+    told = {each.session_id for each, _ in pairs}
+    sessions = []
+    for id_, planned in planned_sessions(scenario, state).items():
+        draft = draft_of(state, "sessions", id_)
+        if draft is not None and draft.is_sound and (id_ in told or not isinstance(planned, PlannedPair)):
+            sessions.append(planned.session(draft))
+    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
+    yield (USERS,), person.model_dump()
+    yield from (((SESSIONS,), session.model_dump()) for session in sessions)
+    for each, query in pairs:
+        yield (PAIRS,), each.pair(scenario, query).model_dump()
+
+
+def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
+    """Yield the pairs whose session and query have passed, with the query's text."""
+    for each in planned_pairs(scenario, state):
+        session, query = draft_of(state, "sessions", each.session_id), draft_of(state, "queries", each.id)
+        if session is not None and session.is_sound and query is not None and query.is_sound:
+            yield each, query.query
+
+
+def _made_with(scenario: WriteScenario) -> dict[str, Any]:
+    return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
+
+
+def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
+    """Yield the texts of each draft that was not dropped, and each session; unchanged input drafts are omitted.
+
+    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
+
+    Args:
+        scenario: The user's scenario, with the input drafts.
+        drafts: The drafts by kind and id, as plain values.
+        facts: The facts for the gate.
+    """
+    given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
+    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
+    for draft in found:
+        if draft.problem or (draft.id, draft.own_id) in given:
+            continue
+        if isinstance(draft, SessionDraft):
+            yield Talk(
+                [
+                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+                    for place, turn in enumerate(draft.turns, start=1)
+                    if isinstance(turn, Speech)
+                ],
+                facts,
+                author="writer",
+            )
+        else:
+            yield Talk.of_texts("writer", _texts(draft), facts)
+
+
+def _texts(draft: ApolloDraft) -> dict[str, str]:
+    """Return the texts of a draft that are not spoken, by location."""
+    match draft:
+        case UserDraft():
+            return {f"{draft.id}, persona": draft.persona}
+        case PreferencesDraft():
+            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
+        case QueryDraft():
+            return {f"{draft.id}, query": draft.query}
+        case _:
+            return {}
+
+
+def tables(episodes: Iterable[Episode]) -> list[Table]:
+    """Return the attempts in which drafts passed, the rejections, and tables of the pairs and sessions that passed."""
+    tally, forms = NoteTally(), Counter[tuple[str, str]]()
+    topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+    for episode in episodes:
+        if episode.state == "done":
+            details = episode.outcome.details
+            tally.add(details["notes"])
+            forms.update((form, kind) for form, kind in details["pairs"])
+            for kind, found in details["topics"].items():
+                topics[kind] += found
+    return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
+
+
+EXPORTERS: Mapping[str, Exporter] = {
+    "apollo-source": Exporter(
+        "the source folder that the recipe apollo plays: users, sessions, pairs and meta", "lists", source_rows
+    ),
+    "drafts": Exporter(
+        "all drafts with what is wrong of them, to accept, mend and go on from (a folder)", "lists", draft_rows
+    ),
+}

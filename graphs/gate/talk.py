@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dialoom.graphs.fault import DialogueFault
-from dialoom.graphs.outcome import Line
+from dialoom.graphs.outcome import DialogueFault, Line
 
-from .prompt_words import NO_PROMPTS, PromptWords, runs_of
-from .vocabulary import UNDETERMINED, Vocabulary, language_of, vocabulary, words_of
+from .vocabulary import NO_PROMPTS, UNDETERMINED, PromptWords, Vocabulary, language_of, runs_of, vocabulary, words_of
 
 LONGEST = 20_000
 """The most letters of a line that are compared word by word: longer ones are never sound, and would stall a run."""
@@ -97,7 +95,7 @@ class Facts:
         languages: The languages, as ISO 639 codes; if there is none, it is derived from the words.
         task: The user's task, in words.
         kept_back: Texts that the user must not reveal in the opening, such as their preferences.
-        end_marker: The word by which the user ends the conversation, which no message should contain.
+        end_markers: The words by which the user ends the conversation, which no message should contain.
         user_ends: The value of `Outcome.ended_by` for an ending by the user.
         limit: The value of `Outcome.ended_by` for an ending by the limit.
     """
@@ -106,7 +104,7 @@ class Facts:
     languages: tuple[str, ...] = ()
     task: str = ""
     kept_back: tuple[str, ...] = ()
-    end_marker: str | None = None
+    end_markers: tuple[str, ...] = ()
     user_ends: str | None = None
     limit: str | None = None
 

@@ -1,8 +1,5 @@
 """PersonaLens: task-oriented dialogues of simulated users, judged for personalization (see `docs/personalens.md`)."""
 
-from .recipe import PersonaLens
-from .scenario import PersonaLensScenario
+from .recipe import RECIPE
 
-RECIPE = PersonaLens()
-
-__all__ = ["RECIPE", "PersonaLens", "PersonaLensScenario"]
+__all__ = ["RECIPE"]

@@ -1,37 +1,33 @@
-"""The `personalens-people` recipe: a scenario is a person; its graph writes and checks the person's data."""
+"""The `personalens-people` recipe: a graph that writes and checks a person's data, and its exports and tables."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import (
-    Exporter,
-    WithExports,
-    WithGate,
-    WithOutline,
-    WithProgress,
-)
+from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
-from dialoom.graphs.generation import Loop, generation_graph, unwritten
+from dialoom.graphs.generation import Loop, Note, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, RecipeError
+from dialoom.graphs.personalens_people import writing
+from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
 from dialoom.graphs.reporting.table import Outline, Span, Table
-from dialoom.graphs.shared import Shared
-from dialoom.personas import Demographics
+from dialoom.graphs.scenario import Shared
+from dialoom.personas import Demographics, Situation, Task
 from dialoom.personas.demographics import read_demographics
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
-from dialoom.personas.similarity import LEXICAL
+from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
 
-from . import exports, writing
-from .replies import REPLY_TYPES
-from .scenario import PeopleOptions, PersonScenario
-from .writing import PersonState, lines
+from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario
+from .writing import PersonState, liked, lines
 
 
 class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, WithExports):
@@ -112,7 +108,7 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
 
     def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
         """Yield the texts written about the person."""
-        if texts := exports.written_texts(outcome.details):
+        if texts := written_texts(outcome.details):
             yield Talk.of_texts("writer", texts, self.facts(scenario))
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
@@ -138,7 +134,7 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
                 [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
                 [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
             )
-            for task in exports.tasks_in(details)
+            for task in tasks_in(details)
         ]
         found = [
             Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
@@ -149,11 +145,11 @@ class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, Wi
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the table of people, and the results of each check."""
-        return exports.tables(episodes)
+        return tables(episodes)
 
     def exporters(self) -> Mapping[str, Exporter]:
         """Return the format of the folder that PersonaLens reads."""
-        return exports.EXPORTERS
+        return EXPORTERS
 
     def folder_format(self, options: PeopleOptions) -> str:  # noqa: ARG002
         """Return the format of the people."""
@@ -186,3 +182,166 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
     if problem:
         raise RecipeError(f"affinity_schema: {path}: {problem}", setting="affinity_schema")
     return domains
+
+
+RECIPE = PersonaLensPeople()
+
+
+_Person = tuple[PersonScenario, Mapping[str, Any]]
+
+
+class Twins:
+    """A filter of people who are too similar to an earlier one.
+
+    Args:
+        threshold: A person with a higher similarity than this to an earlier one is a twin.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._index = VectorIndex()
+
+    def has(self, details: Mapping[str, Any]) -> bool:
+        """Return whether a person, given the details of their outcome, is a twin; if not, add them."""
+        kept = details["vector"]
+        vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        nearest = self._index.nearest(vector)
+        if nearest is not None and nearest[1] > self._threshold:
+            return True
+        self._index.add(vector)
+        return False
+
+
+def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
+    """Yield the person, if complete."""
+    if is_complete(episode):
+        yield scenario, episode.outcome.details
+
+
+def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the schema, and then the files of all people except twins."""
+    twins: Twins | None = None
+    for scenario, details in people:
+        if twins is None:
+            twins = Twins(scenario.threshold)
+            yield ("res", "schema.json"), [domain.model_dump(mode="json") for domain in scenario.domains.value]
+        if not twins.has(details):
+            folder = ("data", "profile", scenario.user)
+            yield (*folder, "profile.json"), _profile(scenario, details)
+            for name, kind in (("tasks.json", "single"), ("tasks_md.json", "multi")):
+                tasks = [task.model_dump(mode="json", by_alias=True) for task in tasks_in(details) if task.kind == kind]
+                yield (*folder, name), {f"Task {number}": task for number, task in enumerate(tasks, start=1)}
+
+
+def is_complete(episode: Episode) -> bool:
+    """Return whether a person's data is complete."""
+    return episode.state == "done" and episode.outcome.ended_by == "complete"
+
+
+def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts that models wrote about a person, by location: preferences, summaries, and tasks."""
+    found: dict[str, str] = {}
+    for domain, preferences in details["preferences"].items():
+        for name, value in preferences.items():
+            found[f"{domain}, {name}"] = value if isinstance(value, str) else ", ".join(value)
+        found[f"{domain}, summary"] = details["summaries"][domain]
+    for task in details["tasks"]:
+        found |= {f"task {task['id']}, {part}": task[part] for part in ("description", "intent", "goal")}
+    return found
+
+
+def tasks_in(details: Mapping[str, Any]) -> list[Task]:
+    """Return the tasks of a person's outcome."""
+    return [
+        Task(
+            **{key: each[key] for key in ("id", "description", "intent", "goal")},
+            relevant_affinities=tuple(each["preferences"]),
+            domains=tuple(each["domains"]),
+            situation=Situation.model_validate(each["situation"]),
+        )
+        for each in details["tasks"]
+    ]
+
+
+def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile with every domain of the schema; a masked one is empty."""
+    names = [domain.domain for domain in scenario.domains.value]
+    preferences, summaries = details["preferences"], details["summaries"]
+    return {
+        "affinities": {name: preferences.get(name, {}) for name in names},
+        "demographics": scenario.demographics.model_dump(),
+        "interests": {name: int(name in preferences) for name in names},
+        "interactions": {name: summaries.get(name, "") for name in names},
+    }
+
+
+def tables(episodes: Iterable[Episode]) -> list[Table]:
+    """Return the table of people, and the results of each check."""
+    tally = NoteTally()
+    task_notes: dict[tuple[Any, ...], Note] = {}
+
+    def counted() -> Iterator[Episode]:
+        twins: Twins | None = None
+        for episode in episodes:
+            if episode.state != "done":
+                continue
+            details = episode.outcome.details
+            tally.add(details["notes"])
+            task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
+            twins = twins or Twins(details["threshold"])
+            kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
+            yield replace(episode, facets={"kept": kept})
+
+    made = tabulate([_PEOPLE], counted())
+    tally.add(task_notes.values())
+    return [*made, *tally.tables()]
+
+
+def _kept(episode: Episode) -> bool:
+    return bool(episode.facets["kept"] == "kept")
+
+
+def _tasks(title: str, is_single: bool) -> Column:
+    def found(episode: Episode) -> list[Any]:
+        tasks = episode.outcome.details["tasks"] if _kept(episode) else ()
+        return [True for task in tasks if (len(task["domains"]) == 1) == is_single]
+
+    return Column(title, found, "count")
+
+
+def _is_contradicted(episode: Episode) -> bool | None:
+    """Return whether a person's first preferences contradict each other; `None` without a judge's verdict."""
+    first = [note for note in episode.outcome.details["notes"] if note["round"] == 1 and note["kind"] == "preferences"]
+    found = {note["result"] for note in first if note["check"] in ("consistency", "")}
+    return None if not found or "unparsed" in found else bool(found & {"rejected", "dropped"})
+
+
+_PEOPLE = Pivot(
+    "people",
+    "People, and what belongs to them",
+    columns=[
+        count("people"),
+        count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
+        count("twins", lambda episode: episode.facets["kept"] == "twin"),
+        count("left", _kept),
+        mean("domains each", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False),
+        _tasks("single-domain", is_single=True),
+        _tasks("multi-domain", is_single=False),
+        share("contradicted %", _is_contradicted),
+    ],
+    only_scored=False,
+    notes=[
+        "Incomplete: nothing of theirs is whole, or no task is theirs. Twins: too similar to somebody before. "
+        "Single-domain, multi-domain: tasks of people, each of which makes a dialogue. Contradicted: the share of "
+        "people whose preferences, as first written, are ruled out by their demographics or each other."
+    ],
+)
+
+EXPORTERS: Mapping[str, Exporter] = {
+    "profiles": Exporter(
+        "people and their tasks as personalens reads them, in the layout of its release (a folder)",
+        "files",
+        made_people,
+        arranged=release_files,
+    ),
+}

@@ -1,8 +1,5 @@
 """PrefEval: a benchmark of following a preference after much unrelated talk (see `docs/prefeval.md`)."""
 
-from .recipe import PrefEval
-from .scenario import PrefEvalScenario
+from .recipe import RECIPE
 
-RECIPE = PrefEval()
-
-__all__ = ["RECIPE", "PrefEval", "PrefEvalScenario"]
+__all__ = ["RECIPE"]

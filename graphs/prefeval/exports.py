@@ -17,9 +17,7 @@ from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of,
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .checkers import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
-from .conversation import LINES_PER_TURN, told, utterances
-from .options import Method
-from .scenario import PrefEvalScenario
+from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, told, utterances
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
 """A file's path as folder names and its name, and one of its rows."""

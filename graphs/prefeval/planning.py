@@ -13,15 +13,13 @@ from typing import Any, NamedTuple
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Line
 from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import stream
 from dialoom.inputs import DataError
 from dialoom.personas.preferences import DEFAULT_POOL, PreferencePair, PreferencePairs, read_chats
-from dialoom.roles.tokens import COUNTER, tokens
+from dialoom.roles.parameters import COUNTER, tokens
 
-from .conversation import LINES_PER_TURN
-from .options import ARMS, Arm, PrefEvalOptions, Task
-from .scenario import PrefEvalScenario
+from .scenario import ARMS, LINES_PER_TURN, Arm, PrefEvalOptions, PrefEvalScenario, Task
 
 _USUAL_TURNS = 8
 

@@ -13,7 +13,7 @@ from dialoom.graphs.reporting import FEWEST, Estimate, Runs, mean_of_shares, sha
 from dialoom.personas.preferences import FORMS
 
 from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, error_of
-from .options import ARMS, METHODS, TASKS
+from .scenario import ARMS, METHODS, TASKS
 
 OWN_TURNS = 2
 """The turns of the preference and of the question, which PrefEval counts in a conversation's length."""

@@ -1,15 +1,92 @@
-"""PrefEval items: one pair in one form, with one method, after a number of unrelated turns."""
+"""PrefEval items: options, scenarios, and the conversation before an item's question."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
+from pydantic import Field, field_validator, model_validator
+
+from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, FromZero
 from dialoom.graphs.outcome import Line
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.shared import Shared
-from dialoom.personas.preferences import PreferencePair
+from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.scenario import Scenario, Shared
+from dialoom.personas import EMBEDDERS
+from dialoom.personas.preferences import FORMS, Form, PreferencePair, PreferencePairs, sample_pairs
+from dialoom.prompts import Utterance
 
-from .options import Arm, Method, Task
+Task = Literal["generation", "classification"]
+Method = Literal["zero-shot", "reminder", "cot", "rag", "self-critic"]
+Arm = Literal["", "alone", "agreeing", "conflicting"]
+TASKS: tuple[Task, ...] = get_args(Task)
+METHODS: tuple[Method, ...] = get_args(Method)
+ARMS: tuple[Arm, ...] = ("alone", "agreeing", "conflicting")
+
+
+class PrefEvalOptions(RecipeOptions):
+    """The options of the recipe `prefeval`; repeatable ones are axes of the table."""
+
+    pairs: AbsolutePath | None = Field(
+        None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
+    )
+    topics: str = Field("all", description="all, or topics separated by commas.")
+    form: FilledAxis[Form] = Field(
+        ("explicit",), description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
+    )
+    task: FilledAxis[Task] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
+    method: FilledAxis[Method] = Field(
+        ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
+    )
+    turns: Axis[FromZero] = Field(
+        (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
+    )
+    tokens: Axis[FromOne] = Field(
+        (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
+    )
+    position: Axis[float] = Field(
+        (),
+        description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
+        "unless said otherwise. Repeatable.",
+    )
+    extra: FilledAxis[FromZero] = Field(
+        (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
+    )
+    conflict: bool = Field(
+        False, description="Three arms: the preference alone, after one that agrees, after one that it contradicts."
+    )
+    distractors: AbsolutePath | None = Field(
+        None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
+    )
+    retrieved: FilledAxis[FromOne] = Field((5,), description="Messages that rag retrieves. Repeatable.")
+    embedder: EmbedderName = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
+    judge: bool = Field(True, description="Let the four checkers judge each answer.")
+    limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
+
+    @field_validator("position")
+    @classmethod
+    def _shares(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if not all(0 <= value <= 1 for value in values):
+            raise ValueError("give shares from 0 to 1")
+        return values
+
+    @model_validator(mode="after")
+    def _one_length(self) -> PrefEvalOptions:
+        if self.turns and self.tokens:
+            raise ValueError("turns and tokens both set the length; give one of them")
+        if self.conflict and any(self.extra):
+            raise ValueError("conflict has an extra preference of its own; leave extra out")
+        if self.conflict and 0 in self.position:
+            raise ValueError("conflict needs room before the preference; give positions above 0")
+        return self
+
+    def source(self) -> PreferencePairs:
+        """Return the source of the pairs."""
+        return sample_pairs() if self.pairs is None else PreferencePairs(self.pairs)
+
+    def positions(self) -> tuple[float, ...]:
+        """Return the preference's positions: by default the start, or the middle in the conflict setting."""
+        return self.position or ((0.5,) if self.conflict else (0.0,))
 
 
 class PrefEvalScenario(Scenario):
@@ -79,3 +156,92 @@ class PrefEvalScenario(Scenario):
             "question": self.pair.question,
             "explanation": self.pair.explanation,
         }
+
+
+LINES_PER_TURN = 2
+FOLDED = "distractors"
+"""The role of the line that stands for a stretch of unrelated turns."""
+
+Replies = Mapping[str, str]
+"""The model's own replies to explicit preferences, by the preference's sentence."""
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> list[Line]:
+    """Return the conversation before the question.
+
+    Args:
+        scenario: The item.
+        replies: The model's own replies to explicit preferences.
+        position: The share of the distractors that stands before the preference's block.
+    """
+    return [line for part in _parts(scenario, position) for line in _lines(scenario, part, replies)]
+
+
+def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) -> range:
+    """Return the range of lines in `preceding` that state the item's own preference."""
+    start = 0
+    for part in _parts(scenario, position):
+        end = start + len(_lines(scenario, part, replies))
+        if part is scenario.pair:
+            return range(start, end)
+        start = end
+    raise AssertionError("an item tells its own preference")
+
+
+def folded(
+    scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
+) -> Iterator[Line]:
+    """Yield the conversation with one line per stretch of unrelated turns, and own replies' finish reasons."""
+    for part in _parts(scenario, position):
+        if isinstance(part, range):
+            turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
+            yield Line(role=FOLDED, content=turns)
+        else:
+            yield from told(part, replies, broken_off)
+
+
+def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
+    """Return a preference in its form: its fixed talk, or the sentence and the model's own reply, if it exists yet."""
+    if pair.talk:
+        return [Line(role=line.speaker, content=line.content) for line in pair.talk]
+    said = [Line(role="user", content=pair.preference)]
+    if (reply := replies.get(pair.preference)) is not None:
+        said.append(Line(role="assistant", content=reply, finish_reason=broken_off.get(pair.preference)))
+    return said
+
+
+def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
+    """Return the sentences that the model itself replies to."""
+    return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
+
+
+def utterances(lines: list[Line]) -> list[Utterance]:
+    """Return the lines as prompts take them."""
+    return [{"speaker": line.role, "content": line.content} for line in lines]
+
+
+def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
+    """Yield preferences and stretches of unrelated turns in order; at equal positions, the own preference comes first.
+
+    Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
+    the start and comes first, so that the item's own is the later, valid one.
+    """
+    n, extras = scenario.turns, scenario.extras
+    own = (round(position * n), scenario.pair)
+    others = [(0 if scenario.arm else round(j * n / (len(extras) + 1)), each) for j, each in enumerate(extras, start=1)]
+    done = 0
+    placed = [*others, own] if scenario.arm else [own, *others]
+    for turn, pair in sorted(placed, key=lambda block: block[0]):
+        if turn > done:
+            yield range(done, turn)
+        yield pair
+        done = turn
+    if done < scenario.turns:
+        yield range(done, scenario.turns)
+
+
+def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Replies) -> list[Line]:
+    if isinstance(part, PreferencePair):
+        return told(part, replies)
+    return list(scenario.distractors.value[part.start * LINES_PER_TURN : part.stop * LINES_PER_TURN])

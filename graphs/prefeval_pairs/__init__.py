@@ -1,8 +1,5 @@
 """Generation of new pairs for PrefEval: from topics to files that it reads (see `docs/prefeval-pairs.md`)."""
 
-from .recipe import PrefEvalPairs
-from .scenario import PairsScenario
+from .recipe import RECIPE
 
-RECIPE = PrefEvalPairs()
-
-__all__ = ["RECIPE", "PairsScenario", "PrefEvalPairs"]
+__all__ = ["RECIPE"]

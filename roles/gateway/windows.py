@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from dialoom.prompts.messages import beyond_words
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
 from dialoom.roles.errors import ContextError
-from dialoom.roles.tokens import COUNTER, tokens
+from dialoom.roles.parameters import COUNTER, tokens
 
 from .calls import Request
 from .failures import too_long

@@ -16,9 +16,8 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ToolDefinition
 
-from .draws import Draws
 from .placeholder import placeholder_instance, placeholder_text
-from .request import MarkedRequest, Part, SpokenLine, read_request
+from .request import Draws, MarkedRequest, Part, SpokenLine, read_request
 from .understudy import NoUnderstudyError, SilentUnderstudyError, ToolTurn, UnderstudyError, cast, plays, understudy
 from .words import Words, heard, joined, noting_the_unsaid, tidy
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, cast
 
-from .draws import Draws
-from .request import MarkedRequest, values_of
+from .request import Draws, MarkedRequest, values_of
 from .understudy import understudy
 from .words import Words
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 import json
 import re
 
-from .draws import Draws
-from .matching import plain, quoted
-from .request import MarkedRequest
+from .request import Draws, MarkedRequest, plain, quoted
 from .understudy import understudy
 
 _DENIES = re.compile(r"\bi (?:do not|don't|never|hate|can't stand) (?:really |ever )?((?:[\w'-]+ ?){1,5})")

@@ -15,9 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .draws import Draws
-from .matching import sentences
-from .request import MarkedRequest, Part, values_of
+from .request import Draws, MarkedRequest, Part, sentences, values_of
 from .understudy import understudy
 from .words import Words, heard, joined, say
 

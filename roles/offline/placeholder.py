@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from .draws import Draws
-from .request import MarkedRequest
+from .request import Draws, MarkedRequest
 from .words import Words
 
 _WORDS = Words(Path(__file__).parent / "data" / "placeholder.toml")
@@ -41,8 +40,9 @@ def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
         return _WORDS.say("other.reply" if heard else "other.opening", draws, slots)
     if not own:
         return _WORDS.say("user.opening", draws, {"about": slots["about"] or "a question"})
-    if own >= _LAST_TURN and (found := _MARKER.search(request.system)):
-        return _WORDS.say("user.last", draws, {"marker": found[1]})
+    if own >= _LAST_TURN and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
+        marker = found[0] if len(found) == 1 else draws.pick(found)
+        return _WORDS.say("user.last", draws, {"marker": marker})
     return _WORDS.say("user.next", draws, slots)
 
 
@@ -113,7 +113,8 @@ def _about(request: MarkedRequest, turn: int) -> str:
 
 def _texts(request: MarkedRequest) -> list[str]:
     """Return the distinct lines of the prompt's marked parts, without the names of fields."""
-    parts = [part.body for part in request.shown if part.tag not in ("conversation", "instruction")]
+    shown = sorted(request.shown, key=lambda part: part.tag != "task")
+    parts = [part.body for part in shown if part.tag not in ("conversation", "instruction")]
     lines = [line.partition(": ")[2] or line for body in parts for line in body.splitlines()]
     return list(dict.fromkeys(_short(line) for line in lines if re.search(r"\w", line)))
 

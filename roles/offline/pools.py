@@ -11,8 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from .draws import Draws
-from .request import MarkedRequest
+from .request import Draws, MarkedRequest
 from .understudy import understudy
 from .words import Words, third_person
 

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from dialoom.personas.similarity import content_words
 
-from .draws import Draws
-from .matching import sentences
-from .request import MarkedRequest, SpokenLine
+from .request import Draws, MarkedRequest, SpokenLine, sentences
 from .understudy import understudy
 from .words import Words
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from dialoom.personas.similarity import content_words
 
-from .draws import Draws
-from .request import MarkedRequest, values_of
+from .request import Draws, MarkedRequest, values_of
 from .understudy import understudy
 from .words import Words, heard
 

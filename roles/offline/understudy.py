@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from .draws import Draws
-from .request import MarkedRequest
+from .request import Draws, MarkedRequest
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from .draws import Draws
+from .request import Draws
 
 _SEAMS = (
     (re.compile(r"\s+"), " "),

@@ -1,10 +1,9 @@
 """Agreement between people and judges: a sample for people to label, and the kappas of their labels."""
 
-from .items import Group, Item, Scale, Scales, items_of
+from .items import Group, Item, Sample, Scale, Scales, items_of, write_sample
 from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside
 from .labels import Labels, read_labels
 from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
-from .sample import Sample, write_sample
 
 __all__ = [
     "Agreement",

@@ -19,9 +19,8 @@ from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
 from dialoom.shown import cell_text, csv_cell
 
-from .items import Item, Scales, digest_of, items_of, scenario_of
+from .items import COLUMNS, Item, Scales, digest_of, item_row, items_of, scenario_of
 from .labels import DIGEST, ITEM, LABEL, cells_of
-from .sample import COLUMNS, item_row
 
 _writing = threading.Lock()
 _MOST_KEPT = 8

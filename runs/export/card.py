@@ -13,7 +13,7 @@ import yaml
 
 from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
 from dialoom.runs.shortcuts import shortcut_table
@@ -21,8 +21,7 @@ from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
-from .rows import RowCount, Rows, formats
-from .split import TEST
+from .rows import TEST, RowCount, Rows, formats
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "

@@ -1,7 +1,8 @@
-"""Export requests, checked against the recipe, and their rows in plan order."""
+"""Rows of exports, and their split into train, validation and test."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -9,17 +10,64 @@ from typing import Any, Literal, get_args
 from pydantic import ValidationError
 
 from dialoom.errors import first_problem
-from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario
+from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithExports
-from dialoom.graphs.fault import is_sound
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.outcome import is_sound
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import known_kinds, means_of, selected
 from dialoom.runs.shortcuts import PairSample
 from dialoom.runs.store import JudgementSet, RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
 
-from .split import TEST, Split, key_of
+TRAIN, TEST = "train", "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A split of a run's groups.
+
+    Attributes:
+        facet: The facet that defines a group.
+        test: The groups of the test split.
+    """
+
+    facet: str
+    test: frozenset[str]
+
+    @classmethod
+    def of(cls, run: RunFile, facet: str, share: float) -> Split:
+        """Split the groups of a run's whole plan; at least one group is on each side.
+
+        Raises:
+            RunError: If there is only one group.
+        """
+        groups = {key_of(facets, facet) for facets in run.planned_facets()}
+        if len(groups) < 2:
+            raise RunError(
+                f"test_share: all scenarios of {run.path} have the same {facet}, which stays together",
+                setting="test_share",
+            )
+        seed = run.config.seed
+        ordered = sorted(groups, key=lambda group: (stream(seed, group, "split").random(), group))
+        count = min(max(1, round(share * len(groups))), len(groups) - 1)
+        return cls(facet, frozenset(ordered[:count]))
+
+    def is_test(self, facets: Mapping[str, Any]) -> bool:
+        """Return whether a scenario belongs to the test split."""
+        return key_of(facets, self.facet) in self.test
+
+
+def key_of(facets: Mapping[str, Any], facet: str) -> str:
+    """Return the group of a scenario with these facets.
+
+    Raises:
+        RunError: If the facet is missing: the recipe's facet that `splits` is wrong then.
+    """
+    if facet not in facets:
+        raise RunError(f"the recipe splits by {facet!r}, but its scenarios have the facets {', '.join(facets)}")
+    return json.dumps(facets[facet], ensure_ascii=False, sort_keys=True)
+
 
 DIALOGUES = "dialogues"
 Soundness = Literal["sound", "faulty"]

@@ -1,11 +1,13 @@
-"""Writing of exports: one file with its card beside it, a folder of two splits, or a recipe's own files."""
+"""Writing exports as JSONL, CSV or Parquet."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TextIO, TypeAlias
 
@@ -13,11 +15,9 @@ from dialoom.outputs import binary_output, check_output, file_name, folder_outpu
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 
-from . import parquet
 from .card import Card
 from .pushing import CARD, card_beside
-from .rows import Encoding, ExportRequest, RowCount, Rows
-from .split import TEST, TRAIN
+from .rows import TEST, TRAIN, Encoding, ExportRequest, RowCount, Rows
 
 _ONLY = "all"
 
@@ -75,7 +75,7 @@ def write(
     if not isinstance(target, Path):
         return {_ONLY: _write_open(rows, target)}
     if request.encoding == "parquet":
-        parquet.check_installed()
+        check_installed()
     if rows.exporter is not None and rows.exporter.is_folder:
         if rows.exporter.kind == "lists":
             return {_ONLY: _write_lists(rows, target)}
@@ -141,18 +141,18 @@ def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> 
     return {part: count.rows for part, count in counts.items()}
 
 
-def _shape(rows: Rows, parts: tuple[str, ...]) -> parquet.Column | None:
+def _shape(rows: Rows, parts: tuple[str, ...]) -> Column | None:
     """Return the schema that the rows of all parts share, for Parquet; else `None`."""
     if rows.request.encoding != "parquet":
         return None
-    return parquet.columns_of(row for part in parts for row in rows.read(part, RowCount()))
+    return columns_of(row for part in parts for row in rows.read(part, RowCount()))
 
 
-def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: parquet.Column | None) -> None:
+def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: Column | None) -> None:
     items = rows.read(part, count)
     with opened() as file:
         if shape is not None and shape.kinds:
-            parquet.write_parquet(items, file, shape)
+            write_parquet(items, file, shape)
         elif shape is None:
             file.writelines(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
         if not count.rows:
@@ -234,3 +234,107 @@ def _has_lines(names: tuple[str, ...]) -> bool:
 def _check_names(names: Iterable[str]) -> None:
     if isinstance(names, str):
         raise RunError(f"{names!r}: a format of files gives the names of folders and file as a tuple of parts")
+
+
+_ROWS_PER_GROUP = 1000
+_SCALARS = {
+    bool: "verdict",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    list: "list",
+    tuple: "list",
+    dict: "object",
+}
+_NUMBERS = {"verdict", "whole number", "number"}
+
+
+class Column:
+    """The kinds of values, and the nested fields, seen in one field over all rows."""
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+        self.fields: dict[str, Column] = {}
+        self.element: Column | None = None
+
+    def see(self, value: Any) -> None:
+        """Take a value into account."""
+        if value is None:
+            return
+        self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if key not in self.fields:
+                    self.fields[key] = Column()
+                self.fields[key].see(inner)
+        elif isinstance(value, list | tuple):
+            self.element = self.element or Column()
+            for inner in value:
+                self.element.see(inner)
+
+    def type(self, arrow: Any, place: str = "a row") -> Any:
+        """Return the Arrow type that holds all values.
+
+        Raises:
+            RunError: If values of incompatible kinds occur in one field.
+        """
+        if self.kinds == {"object"}:
+            inner = [(name, column.type(arrow, f"{name!r} of {place}")) for name, column in self.fields.items()]
+            return arrow.struct(inner) if inner else arrow.null()
+        if self.kinds == {"list"} and self.element is not None:
+            return arrow.list_(self.element.type(arrow, f"an element of {place}"))
+        if self.kinds and self.kinds <= _NUMBERS:
+            alone = {"verdict": arrow.bool_, "whole number": arrow.int64}
+            return alone.get(min(self.kinds), arrow.float64)() if len(self.kinds) == 1 else arrow.float64()
+        if self.kinds == {"text"} or not self.kinds:
+            return arrow.string() if self.kinds else arrow.null()
+        raise RunError(
+            f"{place} is {' and '.join(sorted(self.kinds))} in different rows; "
+            "a Parquet column holds one kind, so take the encoding jsonl"
+        )
+
+    def fit(self, value: Any) -> Any:
+        """Convert a value to the column's type."""
+        if value is None or (isinstance(value, dict) and not self.fields):
+            return None
+        if isinstance(value, dict):
+            return {key: self.fields[key].fit(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            assert self.element is not None, "lists have been seen here"
+            return [self.element.fit(inner) for inner in value]
+        return float(value) if len(self.kinds) > 1 else value
+
+
+def check_installed() -> None:
+    """Check that pyarrow is installed, before any work is done.
+
+    Raises:
+        RunError: If it is not.
+    """
+    try:
+        importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise RunError("encoding parquet needs pyarrow: pip install 'dialoom[parquet]'", setting="encoding") from error
+
+
+def columns_of(rows: Iterable[Any]) -> Column:
+    """Return the schema that all rows share."""
+    column = Column()
+    for row in rows:
+        column.see(row)
+    return column
+
+
+def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
+    """Write rows that were used to build `shape`.
+
+    Raises:
+        RunError: If they are not objects, or not of one schema.
+    """
+    arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    if shape.kinds != {"object"} or not shape.fields:
+        raise RunError("a Parquet file needs rows that are objects with keys; take the encoding jsonl")
+    schema = arrow.schema(list(shape.type(arrow)))
+    with parquet.ParquetWriter(file, schema) as writer:
+        while group := [shape.fit(row) for row in islice(rows, _ROWS_PER_GROUP)]:
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))

@@ -1,8 +1,7 @@
 """Reports over one run or several: the recipe's tables and charts, and their output as Markdown, CSV, PNG and SVG."""
 
-from .building import build, charts, compare
+from .building import FAULTS, build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw
-from .faulty import FAULTS
 from .report import Report
 from .writing import NO_ROWS, markdown, text_of, texts_of, write
 

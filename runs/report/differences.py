@@ -1,15 +1,24 @@
-"""Differences between several runs on the same scenarios: paired, tested, and described in sentences."""
+"""Differences between the scores of runs, paired by scenario, and the correlation of score and length."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialoom.graphs import Judgement, Recipe, Table
-from dialoom.graphs.reporting.facet import unit_facet, units_of
-from dialoom.graphs.reporting.statistics import FEWEST, PairedDifference, holm, is_constant, paired_difference
+from dialoom.graphs import Judgement, Outcome, Recipe, Table
+from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.reporting.statistics import (
+    FEWEST,
+    PairedDifference,
+    holm,
+    is_constant,
+    paired_difference,
+    rank_correlation,
+)
+from dialoom.graphs.reporting.table import unit_facet, units_of
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical
 
@@ -182,3 +191,44 @@ def _power(n: int, recipe: Recipe) -> str:
     units = units_of(recipe.facets)
     further = "" if units == "scenarios" else f", of further {units} as well"
     return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."
+
+
+_NOTE = (
+    "Spearman's rank correlation between a score and how many words it is about: those of whoever was judged, in the "
+    "whole conversation or that turn. In brackets: 95 % intervals (Bonett and Wright's, as if all were independent). "
+    "One that leaves out 0 may be a judge's bias, or what is longer may be better: judges of other kinds tell which."
+)
+
+
+def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: str | None) -> list[Table]:
+    """Return a table with a row for each scaled metric of each set of judgements; no table if none can be computed.
+
+    Args:
+        reported: The runs, each with a set.
+        labels: Their labels.
+        where: Only scenarios matching this expression.
+    """
+    several = len(reported) > 1
+    table = Table("length", "Length against score", [*(["judgements"] if several else []), "metric", "correlation"])
+    table.facets = {"judgements": None, "metric": None}
+    for each, label in zip(reported, labels, strict=True):
+        pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for episode in selected(each.run, each.set_name, where):
+            for judgement in episode.outcome.judgements:
+                if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
+                    continue
+                for words in _words(episode.outcome, judgement):
+                    pairs[what_of(judgement)].append((words, float(judgement.score)))
+        rows = [(what, rank_correlation(found)) for what, found in pairs.items()]
+        table.rows += [[*([label] if several else []), what, found] for what, found in rows if found is not None]
+    table.notes.append(_NOTE)
+    return [table] if table.rows else []
+
+
+def _words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
+    """Yield the number of words that were judged, if the judged lines are known."""
+    lines = [line.content for line in outcome.messages if line.role == judgement.target]
+    if judgement.turn is not None:
+        lines = lines[judgement.turn - 1 : judgement.turn]
+    if lines:
+        yield math.fsum(len(line.split()) for line in lines)

@@ -1,7 +1,7 @@
 """Scorecards: the results of assistants in all systems of a suite, on one page."""
 
 from .card import Scorecard
-from .standing import MADE
+from .figures import MADE
 from .suite import AssistantRuns, CardRecord, Size, Suite, SuiteSystem, read_record, read_suite, write_record
 
 __all__ = [

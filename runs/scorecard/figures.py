@@ -1,17 +1,99 @@
-"""The headline figures of a system: cells of its report's tables, with these tables' notes."""
+"""The figures of each system of a scorecard, and the tables of soundness, agreement, cost, settings and versions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import platform
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-from dialoom.graphs import Chart, Estimate, Series, Table
+from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
+from dialoom.graphs.capabilities import WithRoles
+from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.outcome import USER
+from dialoom.graphs.reporting.statistics import share_of
 from dialoom.graphs.reporting.table import Cell
+from dialoom.runs.cost import seconds_of_calls
+from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
-from dialoom.runs.report.reported import notes_on
+from dialoom.runs.report.building import FaultsOf
+from dialoom.runs.report.judges import judges_tables
+from dialoom.runs.report.reported import ReportedRun, notes_on, plan_hash
+from dialoom.runs.store import RunFile, panel_of
+from dialoom.runs.trust import Trust
+from dialoom.version import __version__
 
-from .entries import PlayedSystem
-from .suite import Headline, Size
+from .suite import RECORD, CardRecord, Headline, Size, Suite, SuiteSystem, read_record
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSystem:
+    """A system and the runs of all assistants, with the judgements that count.
+
+    Attributes:
+        system: The system, as defined in the suite.
+        recipe: Its recipe.
+        reported: A run for each assistant, labelled by it, in the same order for all systems.
+    """
+
+    system: SuiteSystem
+    recipe: Recipe
+    reported: Sequence[ReportedRun]
+
+
+def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
+    """Return the records of folders, which must be of the same suite in the same size.
+
+    Raises:
+        RunError: If a folder holds no scorecard or is named twice, or they are not comparable.
+    """
+    records: list[CardRecord] = []
+    for folder in folders:
+        if (record := read_record(folder)) is None:
+            raise RunError(f"{folder} holds no scorecard")
+        records.append(record)
+    places = [folder.resolve() for folder in folders]
+    if twice := [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
+        raise RunError(f"{twice[0]} is named twice")
+    for folder, record in zip(folders, records, strict=True):
+        if record.told() != records[0].told():
+            raise RunError(
+                f"{folder} was played with {record.told()}, and {folders[0]} with {records[0].told()}: only figures "
+                "of one suite in one size can stand side by side"
+            )
+    return records
+
+
+def opened(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
+    """Open all runs of the folders until the stack is closed.
+
+    Raises:
+        RunError: As `kept_records`.
+        StoreError: If a run is missing or damaged.
+    """
+    records = kept_records(folders)
+    runs = [
+        (folder, assistant) for folder, record in zip(folders, records, strict=True) for assistant in record.assistants
+    ]
+    names = Counter(assistant.label for _, assistant in runs)
+    labels = [
+        assistant.label if names[assistant.label] == 1 else f"{assistant.label} ({folder})"
+        for folder, assistant in runs
+    ]
+    played = []
+    for system in records[0].suite.systems:
+        reported = []
+        for label, (folder, assistant) in zip(labels, runs, strict=True):
+            if (name := assistant.runs.get(system.label)) is None:
+                raise RunError(f"{folder / RECORD} names no run of {system.label} by {assistant.label}")
+            file = stack.enter_context(RunFile(folder / name, trust=trust))
+            panel = panel_of(file.judgement_sets())
+            reported.append(ReportedRun(label, file, panel or file.judgement_set(None)))
+        played.append(PlayedSystem(system, reported[0].run.recipe, reported))
+    return records[0].suite, records[0].size, played
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +219,131 @@ def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, flo
 def _scale_told(headline: Headline) -> str:
     low, high = headline.scale or (0, 1)
     return "0 to 100 %" if headline.name.endswith("%") else f"{low:g} to {high:g}"
+
+
+MADE = ("settings", "versions")
+"""The tables that give the provenance."""
+
+_PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
+
+
+def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
+    """Return the table of failed scenarios, unparsed judgements, and dialogues with faults by role."""
+    faults = ("a fault of the user's %", "a fault of the assistant's %")
+    table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
+    gated, languages = 0, Counter[str]()
+    for played, reported in _each(systems):
+        found = FaultsOf.read(reported, None)
+        evaluated = WithRoles.of(played.recipe).evaluated or ""
+        user = share_of(found.unsound[USER], found.gated) if USER in reported.models else None
+        unparsed = reported.run.unparsed(reported.set_name) if reported.set_name is not None else 0
+        status, own = reported.run.status(), share_of(found.unsound[evaluated], found.gated)
+        counts = [status.total - status.pending, status.failed, unparsed]
+        table.rows.append([played.system.label, reported.label, *counts, user, own])
+        gated += found.gated
+        languages.update(found.languages)
+    table.notes.append(
+        "Played: scenarios that are over, those that failed among them. Unparsed: judgements that could not be read, "
+        "which are in no mean. Faults: dialogues in which the gate found one, with Wilson's intervals. A dash: no "
+        "simulated user speaks there, or no dialogue passed the gate."
+    )
+    if gated:
+        table.notes.append(f"Passed the gate: {gated:,}. {reduced_shares(languages, gated)}")
+    return table
+
+
+def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
+    """Return the agreement of judges with each other and with themselves; no table if nothing was judged twice."""
+    table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
+    for played, reported in _each(systems):
+        for found in judges_tables(reported.run, None):
+            columns = list(found.columns)
+            for row in found.rows:
+                between = "judges" if found.name == "judges" else f"{row[0]} and itself"
+                cells = [row[columns.index(name)] for name in ("metric", *_AGREEMENT)]
+                table.rows.append([played.system.label, reported.label, between, *cells])
+            table.notes += [note for note in found.notes if note not in table.notes]
+    return [table] if table.rows else []
+
+
+_AGREEMENT = ("n", "alpha", "all equal %")
+
+
+def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
+    """Return the table of the costs of each run's calls."""
+    columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
+    table = Table("cost", "What it took", columns, decimals={"US dollars": 4, "seconds": 1})
+    for played, reported in _each(systems):
+        usage = reported.run.status().usage
+        tokens = (usage.input_tokens, usage.output_tokens)
+        seconds = seconds_of_calls(reported.run.path)
+        table.rows.append([played.system.label, reported.label, usage.calls, *tokens, usage.cost, seconds])
+    table.notes.append(
+        "Of all roles: the user and the judges as well. Seconds: how long the calls took, one after the other; many "
+        "are under way at once. A dash: a provider did not say, or a price is unknown."
+    )
+    return table
+
+
+def settings_table(systems: Sequence[PlayedSystem]) -> Table:
+    """Return the table of each run's settings; assistants with equal settings share a row."""
+    columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "told"]
+    table = Table("settings", "How it was made", columns)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for played, reported in _each(systems):
+        config, recipe = reported.run.config, played.recipe
+        others = [
+            f"{role} {each.model}" for role, each in reported.models.items() if role != WithRoles.of(recipe).evaluated
+        ]
+        usual = recipe.options_type().model_dump(mode="json")
+        told = {name: value for name, value in config.options.items() if value != usual.get(name)}
+        told |= {} if config.sample is None else {"sample": config.sample}
+        texts = (", ".join(others), "; ".join(f"{name} {_plainly(value)}" for name, value in told.items()))
+        total, plan = reported.run.status().total, plan_hash(reported.run)
+        key = (played.system.label, str(config.seed), f"{total:,}", plan, *texts)
+        rows.setdefault(key, []).append(reported.label)
+    table.rows = [[key[0], ", ".join(labels), *key[1:]] for key, labels in rows.items()]
+    table.notes.append(
+        "Hash: of what the scenarios hold; where it is equal, they are the same ones. Others: who played the other "
+        "roles. Told: options that are not the recipe's usual ones. Each run is a file of its own in the folder, with "
+        "all of its configuration, every call and every prompt."
+    )
+    return table
+
+
+def _plainly(value: object) -> str:
+    """Format an option's value."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Table:
+    """Return the table of versions, and of the hashes of code that belongs to no package."""
+    table = Table("versions", "Versions", ["what", "version"])
+    table.rows = [
+        ["suite", f"{suite.suite} {suite.version}, {size}"],
+        ["suite's settings", suite.hash],
+        ["dialoom", __version__],
+        ["Python", platform.python_version()],
+        *([name, found] for name in _PACKAGES if (found := _version(name)) is not None),
+    ]
+    code = {spec: found for _, reported in _each(systems) for spec, found in reported.run.config.code.items()}
+    table.rows += [[spec, f"sha256 {found[:16]}"] for spec, found in code.items()]
+    table.notes.append("Of dialoom and its packages: those that have made this page.")
+    return table
+
+
+def finished(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
+    """Return the numbers of pending and of failed scenarios."""
+    statuses = [reported.run.status() for _, reported in _each(systems)]
+    return sum(each.pending for each in statuses), sum(each.failed for each in statuses)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _each(systems: Sequence[PlayedSystem]) -> Iterator[tuple[PlayedSystem, ReportedRun]]:
+    return ((played, reported) for played in systems for reported in played.reported)

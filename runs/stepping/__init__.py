@@ -1,12 +1,12 @@
 """The step debugger: one conversation, one superstep at a time; inspect, edit, rewind, fork, compare, promote."""
 
 from .cases import Case, case_of, read_case, write_case
-from .comparison import Difference, diff
 from .gateway import NextRequest, SteppingError
-from .looking import Looking, NotBegunError
+from .navigation import Looking, NotBegunError
 from .replaying import ReplayResult, replay
 from .session import Session
 from .stop import Cost, Stop
+from .tree import Difference, diff
 from .values import PathError
 from .view import Condition, ConditionError
 

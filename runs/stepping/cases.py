@@ -64,6 +64,7 @@ class Case(BaseModel):
     """A branch from its beginning to where it was saved.
 
     Attributes:
+        study: The study that the recipe was made from; `None` for other recipes.
         thread: The scenario's thread, from which its seeds are derived.
         outcome: The outcome at that point.
         is_end: Whether that was the end of the conversation.
@@ -73,6 +74,7 @@ class Case(BaseModel):
     format: Literal["dialoom case, version 1"]
     recipe: str
     options: dict[str, Any]
+    study: dict[str, Any] | None = None
     seed: int
     thread: str
     scenario: dict[str, Any]
@@ -119,6 +121,7 @@ async def case_of(session: SessionView) -> Case:
         format=_FORMAT,
         recipe=config.recipe,
         options=config.options,
+        study=config.study,
         seed=config.seed,
         thread=context.work.thread,
         scenario=scenario.model_dump(mode="json"),

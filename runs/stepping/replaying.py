@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
 from dialoom.graphs.capabilities import WithGate, WithPrompts
-from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate
+from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request
@@ -65,7 +65,8 @@ class _Replay:
     def __init__(self, case: Case, trust: Trust) -> None:
         self._case = case
         trust.check("the case", case.mark, recipe_named(case.recipe), {})
-        self._recipe: Recipe = load_recipe(case.recipe)
+        self._recipe: Recipe = load_recipe(case.recipe, study=case.study)
+        trust.check("the case", case.mark, recipe_named(case.recipe, recipe=self._recipe), {})
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
             options = self._recipe.options_type.model_validate(case.options)

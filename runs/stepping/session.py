@@ -16,11 +16,11 @@ from dialoom.runs.store.branches import MAIN
 from dialoom.runs.trust import player_named
 from dialoom.text import well_formed_value
 
-from .branching import fork_branch, index_main
 from .context import START, PlayableContext, at, open_context, updates
 from .gateway import CallOverrides, NextRequest, SteppingError, said_reply
 from .navigation import Navigation
 from .stop import Stop
+from .tree import fork_branch, index_main
 from .values import replaced
 
 

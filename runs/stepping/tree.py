@@ -1,9 +1,20 @@
-"""The tree of checkpoints as lines of text, like Git's history graph, oldest first."""
+"""A scenario's branches: forking, comparing and drawing them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from dialoom.graphs import Judgement, Line, Outline
+from dialoom.runs.store.branches import Branch
+
+from .context import PlayableContext
+from .gateway import SteppingError
+from .stop import Cost
+from .view import SessionView
 
 _HERE = "here"
 
@@ -147,3 +158,149 @@ class _Lines:
             return place
         self._next.append(number)
         return len(self._next) - 1
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+async def fork_branch(context: PlayableContext, branch: Branch, head: str, name: str) -> Branch:
+    """Create a branch that begins at a checkpoint of another one.
+
+    Args:
+        context: The scenario.
+        branch: The branch that is forked.
+        head: The checkpoint's id.
+        name: The new branch's name.
+
+    Raises:
+        SteppingError: If the name is taken or invalid.
+    """
+    if not _NAME.fullmatch(name):
+        raise SteppingError(f"{name!r} is no name for a branch; letters, digits, '-' and '_' are")
+    if any(each.name == name for each in context.branches()):
+        raise SteppingError(f"there is a branch {name!r} already; switch to it, or give another name")
+    await index_main(context)
+    thread = f"{context.work.thread}~{name}"
+    saver = context.graph.checkpointer
+    assert saver is not None and not isinstance(saver, bool)
+    await saver.adelete_thread(thread)  # left over from a fork that was killed halfway
+    await saver.acopy_thread(branch.thread, thread)
+    await context.store.branches.keep_only(thread, [point.id for point in context.line(head)])
+    forked = replace(branch, name=name, thread=thread, head=head, origin=branch.name)
+    await context.store.branches.keep(context.work.position, forked)
+    return forked
+
+
+async def index_main(context: PlayableContext) -> None:
+    """Record which calls led to the engine's checkpoints, before a fork adds others."""
+    position = context.work.position
+    if (end := context.latest(context.work.thread)) is None:
+        return
+    line, known = context.line(end), context.store.branches.indexed(position)
+    led = {
+        line[length - 1].id: [(call.node, call.key, call.is_edited) for call in await context.calls(line[:length])]
+        for length in range(2, len(line) + 1)
+        if line[length - 1].id not in known
+    }
+    await context.store.branches.keep_calls(position, led)
+
+
+SpokenLine = tuple[str, str]
+"""The speaker of a line (or empty), and its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two lines side by side, one of each branch; `None` where a branch has none."""
+
+    left: SpokenLine | None
+    right: SpokenLine | None
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether both lines are equal."""
+        return self.left == self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The differences between two branches.
+
+    Attributes:
+        names: The branches' names.
+        stands: The number of the current checkpoint of each, and whether it is an end.
+        shared: Number of steps that they have in common.
+        lines: The conversations, line by line.
+        judgements: Each judged item with both judgements (`None` where a branch has none).
+        costs: The cost of each after the fork.
+        before: The cost of the shared steps.
+    """
+
+    names: tuple[str, str]
+    stands: tuple[tuple[int, bool], tuple[int, bool]]
+    shared: int
+    lines: Sequence[Pair]
+    judgements: Sequence[tuple[str, Judgement | None, Judgement | None]]
+    costs: tuple[Cost, Cost]
+    before: Cost
+
+
+async def diff(left: SessionView, right: SessionView) -> Difference:
+    """Compare the current checkpoints of two sessions or views over one run.
+
+    Args:
+        left: A branch.
+        right: Another one, or another place on the same.
+    """
+    ours, theirs = await left.stops(), await right.stops()
+    known = {stop.checkpoint for stop in theirs}
+    shared = [stop for stop in ours if stop.checkpoint in known]
+    parted = len(shared)
+    sums = [Cost.of([call for stop in stops for call in stop.calls]) for stops in (ours[parted:], theirs[parted:])]
+    stands = [(stops[-1].number, stops[-1].is_end) for stops in (ours, theirs)]
+    return Difference(
+        names=(left.branch, right.branch),
+        stands=(stands[0], stands[1]),
+        shared=sum(stop.kind == "step" and bool(stop.ran) and stop.ran != ("__start__",) for stop in shared),
+        lines=_beside(spoken(ours[-1].transcript), spoken(theirs[-1].transcript)),
+        judgements=_judged((await left.outcome()).judgements, (await right.outcome()).judgements),
+        costs=(sums[0], sums[1]),
+        before=Cost.of([call for stop in shared for call in stop.calls]),
+    )
+
+
+def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
+    """Return a transcript as lines; those of an outline are indented by two spaces per level."""
+    if not isinstance(transcript, Outline):
+        return [(line.role, line.spoken) for line in transcript]
+    found: list[SpokenLine] = []
+
+    def walk(outline: Outline, depth: int) -> None:
+        found.append(("", "  " * depth + "".join(span.text for span in outline.spans)))
+        for part in outline.parts:
+            walk(part, depth + 1)
+
+    walk(transcript, 0)
+    return found
+
+
+def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
+    """Pair lines by position if their speakers agree; else align equal lines."""
+    if all(one[0] == other[0] != "" for one, other in zip(left, right, strict=False)):
+        return [Pair(one, other) for one, other in zip_longest(left, right)]
+    pairs: list[Pair] = []
+    for _, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs += [Pair(one, other) for one, other in zip_longest(left[a:b], right[c:d])]
+    return pairs
+
+
+def _judged(
+    left: Sequence[Judgement], right: Sequence[Judgement]
+) -> list[tuple[str, Judgement | None, Judgement | None]]:
+    ours, theirs = ({_thing(judgement): judgement for judgement in each} for each in (left, right))
+    return [(thing, ours.get(thing), theirs.get(thing)) for thing in dict.fromkeys([*ours, *theirs])]
+
+
+def _thing(judgement: Judgement) -> str:
+    turn = "" if judgement.turn is None else f" turn {judgement.turn}"
+    return f"{judgement.metric} {judgement.target}{turn}"

@@ -1,4 +1,4 @@
-"""The ledger: every call is a row, written before it is sent and completed when it is answered."""
+"""The ledger of calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pydantic import TypeAdapter
@@ -18,13 +18,68 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.completions import kept_text, read_reply
 
 from .documents import canonical
-from .kinds import CallKind, CallKinds
 from .passages import TOOLS, Passages, Said, beyond_words_of, read_messages, reading
 from .references import ReadText
 from .schema import PER_SECOND
 from .texts import Texts
 from .texts import reading as reading_texts
 from .writer import Writer
+
+
+class CallKind(NamedTuple):
+    """The place of a call in its graph with its role, model and prompt; for the use of a common call, the place alone.
+
+    Attributes:
+        judging: The set of judgements, if it is not the run's own.
+        ask: 2 when an unparsable reply is requested again.
+        sample: The sample number; replies are not shared between samples.
+        prompt: The prompt's id.
+    """
+
+    judging: str | None
+    node: str | None
+    step: int | None
+    ordinal: int | None
+    ask: int
+    sample: int
+    role: str | None = None
+    model: str | None = None
+    prompt: str | None = None
+    temperature: float | None = None
+
+
+PLACE = CallKind._fields[:6]
+"""The fields that are set for the use of a common call."""
+
+_INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
+_FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
+
+
+class CallKinds:
+    """The table `kinds`, for the writer's jobs. Ids are cached, because a run has only some dozens of kinds."""
+
+    def __init__(self) -> None:
+        self._ids: dict[CallKind, int] = {}
+
+    def id_of(self, connection: sqlite3.Connection, kind: CallKind) -> int:
+        """Return the id of a kind, which is inserted if it is new."""
+        if (known := self._ids.get(kind)) is not None:
+            return known
+        row = connection.execute(_FIND_KIND, kind).fetchone()
+        id_ = connection.execute(_INSERT_KIND, kind).lastrowid if row is None else row[0]
+        assert id_ is not None
+        self._ids[kind] = id_
+        return int(id_)
+
+    def of(self, connection: sqlite3.Connection, row: Mapping[str, Any], place_only: bool = False) -> int:
+        """Return the id of the kind of a row of the views: `calls` or (by its place only) `common_uses`."""
+        names = PLACE if place_only else CallKind._fields
+        return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
+
+    def forget(self) -> None:
+        """Clear the cache, because some of it was rolled back."""
+        self._ids.clear()
+
 
 SAID = "said"
 """The model of a call whose reply was written by a person."""
@@ -92,7 +147,7 @@ class SQLiteLedger:
         await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
 
     def _replayed(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
-        row = connection.execute(_FIND, (_key(key),)).fetchone()
+        row = connection.execute(_FIND_CALL, (_key(key),)).fetchone()
         if row is None:
             return None
         if place.is_common:
@@ -138,7 +193,7 @@ class SQLiteLedger:
         )
         if place.is_common:
             self._note_use(connection, key, place)
-        id_ = connection.execute(_INSERT, row).lastrowid
+        id_ = connection.execute(_INSERT_CALL, row).lastrowid
         assert id_ is not None
         return id_
 
@@ -177,11 +232,11 @@ class SQLiteLedger:
 _NOWHERE = (None, None, None)
 """The place of a common call, which belongs to no scenario and so to no node, step and ordinal."""
 
-_FIND = """
+_FIND_CALL = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
 FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
 
-_INSERT = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
 

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.graphs.capabilities import WithGate, WithJudging
-from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
+from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Taken
@@ -130,7 +130,8 @@ class RunFile:
         """
         if self._recipe is None:
             self.permit(self.recipe_named())
-            self._recipe = load_recipe(self.config.recipe, self.path, self._recipe_folders)
+            config = self.config
+            self._recipe = load_recipe(config.recipe, self.path, self._recipe_folders, config.study)
         return self._recipe
 
     @property
@@ -141,11 +142,14 @@ class RunFile:
     @property
     def _recipe_folders(self) -> list[Path]:
         """The folders to look up a recipe's relative path in: where the run was made, beside the run, and here."""
-        made = self._find("folder")
+        made = (self.config.study or {}).get("folder") or self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 
     def recipe_named(self) -> list[Named]:
-        """Return the recipe's file, if the recipe is named by one that exists."""
+        """Return the code that the recipe consists of: its file if one exists, or the functions that a study names."""
+        if (study := self.config.study) is not None:
+            recipe = load_recipe(self.config.recipe, self.path, self._recipe_folders, study)
+            return recipe_named(self.config.recipe, recipe=recipe)
         found = self.located_recipe
         return [] if found is None else recipe_named(self.config.recipe, found)
 

@@ -28,12 +28,11 @@ from .connections import WriteLock, appear, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
-from .kinds import CallKinds
-from .ledger import Booking, SQLiteLedger
+from .leases import Retries
+from .ledger import Booking, CallKinds, SQLiteLedger
 from .passages import Passages
 from .plan import WorkQueue, insert_plan
 from .results import Results
-from .retries import Retries
 from .runfile import RunFile
 from .texts import Texts
 from .writer import Transactions, Writer

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.errors import Advice
-from dialoom.graphs import RecipeOptions
+from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
 from dialoom.roles import ModelBinding
@@ -52,13 +53,16 @@ def code_hashes(named: Iterable[Named]) -> dict[str, str]:
     return {each.spec: found for each in named if (found := each.hash()) is not None}
 
 
-def recipe_named(spec: str, found: str | None = None) -> list[Named]:
-    """Return the file of a recipe that is named by its path; an empty list for other recipes.
+def recipe_named(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Named]:
+    """Return the file of a recipe that is named by its path, or the functions that a study names; else an empty list.
 
     Args:
         spec: The recipe's name.
         found: The name with the path at which the file was found; by default relative to the working folder.
+        recipe: The recipe, if it is known; only a study can be.
     """
+    if isinstance(recipe, Simulation):
+        return [_file("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec) for each in recipe.named]
     return [_file("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
 

@@ -21,8 +21,7 @@ from dialoom.runs.store.transfer import Parcel
 from dialoom.settings import Budget
 
 from .commons import Commons
-from .messages import Begun, Delivery, Left, Order, end_with_parent
-from .recovery import left_by
+from .messages import Begun, Delivery, Left, Order, end_with_parent, left_by
 from .worker import Worker
 
 _STORE = 200 * 2**20

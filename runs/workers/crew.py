@@ -27,8 +27,7 @@ from dialoom.runs.store.transfer import Parcel
 
 from .cluster import Cluster, Hand, WorkerDiedError, WorkerLostError, cluster
 from .commons import Commons
-from .messages import Action, Begun, Delivery, Order
-from .recovery import folder_of, take_leftovers
+from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
 
 _DEATHS = 3
 """The number of workers' deaths after which a scenario is failed."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
+from dialoom import DialoomError
 from tests.graphs.support import gave_number, judge, played_by
 
 PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]
@@ -100,10 +100,10 @@ def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_pa
     ("changed", "message"),
     [
         ({"people": []}, "people must hold at least one row, got none"),
-        ({"people": "Ada"}, "people must be a list of rows, got str"),
-        ({"tasks": [7]}, "tasks: row 1 must be a mapping or a text, got int"),
-        ({"people": [PEOPLE[0], PEOPLE[0]]}, "people: rows 1 and 2 are the same"),
-        ({"max_turns": 0}, "max_turns must be at least 1, got 0"),
+        ({"people": "Ada"}, "people must be a list of rows, a data frame or a file's path, got str"),
+        ({"tasks": [7]}, "tasks:1: a row must be a mapping or a text, got int"),
+        ({"people": [PEOPLE[0], PEOPLE[0]]}, "people:2: the same row as in 1; remove it"),
+        ({"max_turns": 0}, "max_turns: Input should be greater than or equal to 1, got 0"),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from dialoom.graphs.apollo.options import SAMPLE
+from dialoom.graphs.apollo.scenario import SAMPLE
 from tests.conftest import ROOT
 from tests.processes import Started
 

@@ -1,18 +1,28 @@
-"""Help and completion: commands in the order of use, what exit codes mean, and what a shell can complete."""
+"""Help, completion, `dialoom doctor`, `--dry-run` and progress."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from dialoom.cli.app import build_app
 from dialoom.cli.command_list import SECTIONS
+from dialoom.cli.console import HarmlessConsole
+from dialoom.cli.progress import ProgressDisplay, Standing
+from dialoom.roles.gateway.limits import LimitState
+from dialoom.runs.store import Usage
 from tests.conftest import Command
+from tests.invented import write_release
+from tests.server import completion, error, serving
 
 LISTED = [name for section in SECTIONS.values() for name in section]
 
@@ -100,3 +110,236 @@ def test_completing_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+KEY = "sk-planted-0a1b2c3d4e5f6a7b8c9d"
+
+
+def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+    """The checks, as a program reads them."""
+    done = dialoom("doctor", *arguments, "--json", code=code, variables=variables)
+    assert KEY not in done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["ok"] is (code == 0)
+    checks: list[dict[str, Any]] = found["checks"]
+    return checks
+
+
+def states(checks: list[dict[str, Any]], about: str) -> Mapping[str, str]:
+    """What was found about one kind of thing, by name."""
+    return {check["name"]: check["state"] for check in checks if check["about"] == about}
+
+
+def test_without_a_model_nothing_is_sent(dialoom: Command) -> None:
+    """Python, the packages with their versions, the extras; the names of the keys that are there."""
+    with serving(lambda _body, _number: completion("Hello.")) as server:
+        checks = examined(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
+        assert server.requests == []
+    assert set(states(checks, "python").values()) == {"ok"}
+    assert {"dialoom", "litellm", "langgraph", "tenacity"} <= states(checks, "package").keys()
+    assert set(states(checks, "package").values()) == {"ok"}
+    assert "st" in states(checks, "extra")
+    assert "dev" not in states(checks, "extra"), "that is not for users"
+    assert not states(checks, "model")
+    (keys,) = [check for check in checks if check["about"] == "keys"]
+    assert "OPENAI_API_KEY" in keys["detail"]
+
+
+def test_people_read_lines(dialoom: Command) -> None:
+    """One a check, and a last one that says it all."""
+    said = dialoom("doctor", "--model", "offline/attentive").stdout
+    assert "ok       model offline/attentive" in said
+    assert "ok       structured output offline/attentive" in said
+    assert said.endswith("everything is in place\n")
+
+
+def test_a_model_is_asked_three_times(dialoom: Command) -> None:
+    """A greeting, a question that wants an object, and one that only a shape makes one of; what they took is told."""
+    answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
+    for third, state in (("A quiet street.", "missing"), ('{"verdict": true, "explanation": "a street"}', "ok")):
+        answers[3] = completion(third)
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url]
+            checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
+            assert len(server.requests) == 3
+        assert states(checks, "shape") == {"openai/house-model": state}
+        assert "JSON schema" in checks[-1]["detail"]
+    assert states(checks, "model") == states(checks, "structured output") == {"openai/house-model": "ok"}
+    asked = next(check for check in checks if check["about"] == "model")
+    assert asked["latency"] > 0
+    assert "10 + 5 tokens at an unknown price" in asked["detail"]
+
+
+def test_the_shape_is_asked_for_as_it_will_be_in_the_run(dialoom: Command) -> None:
+    """Some object will do where one was wanted; a schema that is not kept to fails; words alone ask for none."""
+    verdict = '{"verdict": true, "explanation": "it is set"}'
+    found = {}
+    answers = {1: completion("I am ready."), 2: completion(verdict), 3: completion('{"sight": "a street"}')}
+    for how in ("schema", "json", "prompt"):
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url, "--structured", how]
+            checks = examined(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
+            asked = [(body.get("response_format") or {}).get("type") for body in server.requests]
+        found[how] = (states(checks, "shape")["openai/house-model"], asked)
+    assert found == {
+        "schema": ("failed", [None, "json_schema", "json_schema"]),
+        "json": ("ok", [None, "json_object", "json_object"]),
+        "prompt": ("missing", [None, None]),
+    }
+    assert "--structured 'tight'" in dialoom("doctor", "--structured", "tight", code=2).stderr
+
+
+def test_a_model_that_cannot_give_an_object_is_no_judge(dialoom: Command) -> None:
+    """Its words are shown; the exit code says that something is wrong."""
+    with serving(lambda _body, _number: completion("I would rather chat.")) as server:
+        where = ["--model", "openai/house-model", "--api-base", server.url]
+        checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
+    assert states(checks, "model") == {"openai/house-model": "ok"}
+    assert states(checks, "structured output") == {"openai/house-model": "failed"}
+    assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
+
+
+def test_a_model_that_refuses_is_asked_nothing_further(dialoom: Command, tmp_path: Path) -> None:
+    """One call, its error, and no key in it, though the provider quotes it; the key comes from a file here."""
+    (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
+    with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
+        where = ["--model", "openai/house-model", "--api-base", server.url, "--env-file", "keys.env"]
+        checks = examined(dialoom, *where, code=1)
+        assert server.keys == [f"Bearer {KEY}"]
+    assert states(checks, "model") == {"openai/house-model": "failed"}
+    assert not states(checks, "structured output")
+
+
+def test_a_model_that_there_is_not_is_named(dialoom: Command) -> None:
+    """And the others are still looked at."""
+    checks = examined(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
+    assert states(checks, "model") == {"offline/clever": "failed", "offline/generic": "ok"}
+
+
+def files_in(folder: Path) -> set[Path]:
+    """Every file, however deep."""
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_an_estimate_calls_no_model_and_leaves_nothing(dialoom: Command, tmp_path: Path) -> None:
+    """Scenarios, calls, tokens and cost by role; the models themselves would raise if they were asked."""
+    write_release(tmp_path / "release", users=10)
+    (tmp_path / "never.py").write_text("async def reply(messages):\n    raise AssertionError('it was asked')\n")
+    (tmp_path / "temporary").mkdir()
+    before = files_in(tmp_path)
+    cast = ["--model", "openai/gpt-4o-mini", "--model", "judge=python:never:reply"]
+    plan = ["run", "personalens", "--profiles", "release", *cast]
+    temporary = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    done = dialoom(*plan, "--dry-run", "--max-calls", 7, "-o", "run.db", env=temporary)
+    assert files_in(tmp_path) == before, "neither the run nor the file that it was estimated in is left"
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert rows["20"][0] == "scenarios;"
+    assert rows["judge"][0] == "python:never:reply"
+    assert rows["judge"][1] == "120", "six judgements of each"
+    assert rows["judge"][-1] == "unknown"
+    assert float(rows["user"][-1].removeprefix("$")) > 0, "priced as the real model"
+    assert rows["all"][-1] == "unknown", "a sum with an unknown part is unknown"
+    assert "8 of the scenarios" in done.stdout
+    assert "--price python:never:reply=IN,OUT" in done.stdout
+    assert "--max-calls 7 would be used up" in done.stdout
+
+
+def test_an_estimate_of_the_offline_model_is_what_it_takes(dialoom: Command, tmp_path: Path) -> None:
+    """When all scenarios are in the sample, calls and tokens are the very ones."""
+    write_release(tmp_path / "release", users=2)
+    plan = ["run", "personalens", "--profiles", "release", "--model", "offline/attentive"]
+    estimated = dialoom(*plan, "--dry-run").stdout
+    dialoom(*plan, "-o", "run.db")
+    total = next(line for line in dialoom("status", "run.db").stdout.splitlines() if line.split()[:1] == ["all"])
+    calls, _, _, input_tokens, output_tokens, cost = total.split()[1:]
+    assert f"{calls} {input_tokens} {output_tokens} {cost}" in " ".join(estimated.split())
+
+
+def test_a_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command, tmp_path: Path) -> None:
+    """The table names it."""
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "asker.md").write_text(
+        "---\nid: asker\nversion: 1\nrole: asker\ninputs: []\nreply: verdict\n---\n=== user ===\nName a number.\n"
+    )
+    (tmp_path / "odd.py").write_text(
+        """
+from pathlib import Path
+from langgraph.graph import END, START, StateGraph
+from typing import TypedDict
+from dialoom.graphs import Outcome, Recipe, Scenario, Stage, WithPrompts, node
+
+class State(TypedDict):
+    said: str
+
+class Odd(Scenario):
+    number: int
+    @property
+    def label(self): return "odd"
+    def facets(self): return {}
+
+async def ask(state, scene):
+    return {"said": str(await scene.ask("asker"))}
+
+class OddRecipe(Recipe, WithPrompts):
+    name = "odd"
+    summary = "Odd."
+    roles = {"asker": 0.0}
+    prompts = ("asker",)
+    templates = Path(__file__).parent / "prompts"
+    scenario_type = Odd
+    def scenarios(self, options, draw, note):
+        yield Odd(number=1)
+    def graph(self, options):
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("ask", node(ask))
+        builder.add_edge(START, "ask")
+        builder.add_edge("ask", END)
+        return builder
+    def initial(self, scenario): return {"said": ""}
+    def outcome(self, scenario, state, failed=False):
+        return Outcome(messages=(), ended_by="error" if failed else "done")
+
+RECIPE = OddRecipe()
+"""
+    )
+    assert "offline/placeholder" in dialoom("run", "odd.py:RECIPE", "--dry-run").stdout
+
+
+USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
+LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
+STANDING = Standing(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
+
+
+def _drawn(width: int, *notices: str) -> list[str]:
+    """The lines of a terminal of that width."""
+    console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    display = ProgressDisplay("playing", STANDING.total, console, lambda: notices)
+    display.show(STANDING.finished, STANDING.figures())
+    with console.capture() as captured:
+        console.print(display.get_renderable())
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_rate_troubles_and_time_left_stay_on_every_terminal(width: int) -> None:
+    """One line; tokens, cost and calls in flight are there where there is room."""
+    (line,) = _drawn(width)
+    assert len(line) <= width
+    for part in ("120/4800", "2.0/s", "7 failed", "11 unparsed", "0:39:00 left"):
+        assert part in line
+    assert ("$1.50" in line, "1,234k tokens" in line) == (width >= 80, width >= 120)
+    assert ("openai/gpt-4o-mini 16/64 in flight" in line) == (width == 200)
+
+
+def test_what_the_work_waits_for_stands_below_the_line() -> None:
+    """Each in one line, cut where the terminal ends."""
+    lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
+    assert lines[1] == "  waiting for openai.com"
+    assert lines[2].startswith("  a call to openai/gpt-4o-mini has")
+    assert len(lines) == 3
+    assert len(lines[2]) == 50
+
+
+def test_no_time_left_is_told_before_anything_is_finished() -> None:
+    """A rate of nothing leads nowhere."""
+    assert "-:--:-- left" in Standing(0, 0, 10, 0, 5.0, Usage(), {}).figures()

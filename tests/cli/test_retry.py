@@ -1,15 +1,20 @@
-"""`dialoom retry`: what did not come out well is tried again, and nothing else is touched."""
+"""`dialoom retry` and `dialoom judge`."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Command, lines_of
-from tests.invented import write_release
+import dialoom as door
+from dialoom.cli.settings import play_settings
+from dialoom.graphs.reporting.statistics import rank_correlation
+from dialoom.runs.report.judges import alpha
+from tests.conftest import Command, MadeOnce, lines_of
+from tests.invented import ALARM, write_release
 
 
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
@@ -202,3 +207,173 @@ def test_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> N
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
     assert "recipe 'own' has no judging of its own" in refused.stderr
     assert "--scenario ID" in refused.stderr
+
+
+CAST = """
+import json
+
+async def user(messages):
+    return "Message %d. TERMINATE" % len(messages) if len(messages) > 2 else "An alarm, please."
+
+async def assistant(messages):
+    person = next((part for part in str(messages).split() if part.isdigit()), "1")
+    return "Set. " + "So it is. " * (len(str(messages)) % 7)
+
+def says(verdict, score):
+    async def judge(messages):
+        if "Was this goal reached" in str(messages):
+            return json.dumps({"verdict": verdict})
+        if "follow from what came before" in str(messages):
+            return "none to speak of"
+        return json.dumps({"score": score})
+    return judge
+
+strict, mild, fond = says(True, 2), says(False, 3), says(True, 4)
+times = []
+
+async def fickle(messages):
+    times.append(messages)
+    return await (strict if len(times) <= 3 * 8 else fond)(messages)
+
+async def anyone(messages):
+    return '{"score": 3, "verdict": true}'
+"""
+
+
+def _judged(dialoom: Command, folder: Path) -> None:
+    """Three people's dialogues, judged by `strict`, and then by `mild`."""
+    write_release(folder / "release", users=3, tasks=[ALARM])
+    (folder / "jury.py").write_text(CAST)
+    cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
+    dialoom("run", "personalens", "--profiles", "release", *cast, "--model", "judge=python:jury:strict", "-o", "r.db")
+    dialoom("judge", "r.db", "--model", "judge=python:jury:mild")
+
+
+def _panel(dialoom: Command) -> dict[str, Any]:
+    """What the panel says of the first dialogue, by metric and target."""
+    shown = json.loads(dialoom("show", "r.db", 1, "--judging", "panel", "--json").stdout)
+    return {f"{each['metric']}.{each['target']}": each for each in shown["judgements"]}
+
+
+def test_two_judges_are_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
+    """Each keeps its set; of verdicts that tie there is none, and an unparsed word stays out."""
+    folder = made_once(_judged)
+    said = _panel(dialoom)
+    assert said["personalization.assistant"]["score"] == 2.5
+    assert said["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
+    assert (said["task_completion.assistant"]["score"], said["task_completion.assistant"]["status"]) == (None, "tied")
+    assert said["coherence.user"]["status"] == "unparsed"
+    assert "2.5" in dialoom("show", "r.db", "--judging", "panel").stdout
+    text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
+    assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
+    for command, told in (
+        (("judge", "r.db", "--model", "offline/generic", "--name", "panel"), "--name 'panel' is kept for what several"),
+        (("retry", "r.db", "--unparsed", "--judging", "panel"), "--judging 'panel': a panel says what its judges say"),
+        (("agree", "r.db", "--sample", 2, "-o", "s.csv", "--judging", "panel"), "people agree with judges"),
+    ):
+        assert told in dialoom(*command, code=2).stderr
+    assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
+
+
+def test_a_run_has_several_judges_from_its_beginning(dialoom: Command, made_once: MadeOnce) -> None:
+    """The first judges while it plays, the other after that; stopped in between, `resume` goes on with what is left."""
+    folder = made_once(_judged)
+    cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
+    judges = ["--model", "judge=python:jury:strict", "--model", "judge=python:jury:mild"]
+    calls = json.loads(dialoom("status", "r.db", "--json").stdout)["calls"]
+    run = ["run", "personalens", "--profiles", "release", *cast, *judges]
+    stopped = dialoom(*run, "--max-calls", calls - 9, "-o", "two.db", code=3)
+    assert "dialoom resume two.db" in stopped.stdout + stopped.stderr
+    dialoom("resume", "two.db", "--max-calls", "none")
+    one, two = (door.open_run(folder / name) for name in ("r.db", "two.db"))
+    assert [each.name for each in two.judgement_sets] == [each.name for each in one.judgement_sets]
+    for judging in ("run", "python:jury:mild", "panel"):
+        said = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
+        assert said[0] == said[1]
+    (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
+    given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
+    for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
+        settings, _ = play_settings(two.recipe, {}, {**given, "model": flags})
+        named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
+        assert (settings["models"] or {})["judge"] == named, (
+            "what is printed names them all; flags do, too, if there are any"
+        )
+    unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
+    assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
+    for recipe, role, told in (
+        ("personalens", "user", "one model plays 'user'"),
+        ("persona-pool", "writer", "has no judging"),
+    ):
+        with pytest.raises(door.DialoomError, match=told):
+            door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
+
+
+def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_once: MadeOnce) -> None:
+    """One command makes all sets; the table tells how far the judges agree, and each with itself."""
+    folder = made_once(_judged)
+    judging = ["judge", "r.db", "--model", "judge=python:jury:fickle", "--model", "judge=python:jury:fond"]
+    done = dialoom(*judging, "--repeat", 2)
+    assert done.stdout.count("3 done, 0 failed") == 4
+    run = door.open_run(folder / "r.db")
+    names = ["fickle", "fond", "fickle #2", "fond #2"]
+    assert [each.name for each in run.judgement_sets][2:] == [f"python:jury:{name}" for name in names]
+    said = _panel(dialoom)
+    assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without those asked again"
+    assert said["task_completion.assistant"]["score"] is True
+    report = run.report()
+    judges = {row[0]: row for row in report["judges"].rows}
+    assert judges["personalization (assistant)"][1:3] == [4, 3]
+    assert judges["personalization (assistant)"][3] == alpha([[2, 3, 2, 4]] * 3)
+    own = {(row[0], row[2]): row for row in report["repeats"].rows}
+    fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
+    assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
+    assert fond[-2] is None, "where all scores are the same, nothing can be said of chance"
+    pair = report["compared-run-python-jury-mild"].rows[0]
+    assert pair[-1] is None, "no kappa tells anything of two judges who never vary"
+    refused = dialoom(*judging, "--name", "both", code=2).stderr
+    assert "--name 'both': the sets of several judges are named after their models" in refused
+    with pytest.raises(door.DialoomError, match="repeat 0"):
+        run.judge("offline/generic", repeat=0)
+
+
+def test_a_model_that_judges_its_own_words_is_warned_of_on_every_table(dialoom: Command, tmp_path: Path) -> None:
+    """Understudies are not: what they say of each other is evidence of nothing anyway."""
+    (tmp_path / "jury.py").write_text(CAST)
+    roles = [f"--model={role}=python:jury:anyone" for role in ("assistant", "judge")]
+    dialoom("run", "personalens", "--limit", 1, "--turn-limit", 1, *roles, "-o", "own.db")
+    tables = door.open_run(tmp_path / "own.db").report().tables
+    warning = "python:jury:anyone judges its own words: models are known to favour what they wrote themselves."
+    assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
+
+
+def test_alpha_is_krippendorff_s() -> None:
+    """His example of three observers, some of whom are silent at times: 0.811 with the interval metric."""
+    things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
+    found = alpha([[*map(float, scores)] for scores in things])
+    assert found is not None and found.mean == pytest.approx(0.811, abs=0.0005)
+    assert alpha([[1.0, 1.0]] * 4) is None and alpha([]) is None
+
+
+def test_alpha_s_interval_is_that_of_resampled_things() -> None:
+    """As alpha itself of so many things drawn anew; narrower where there are more of them; none of a few."""
+    things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    few, many = alpha(things), alpha(things * 20)
+    assert few is not None and few.low is not None and few.high is not None and few.n == 6
+    assert many is not None and many.low is not None and many.high is not None
+    assert few.low < many.low < many.mean < many.high < few.high <= 1
+    chance = random.Random(7)
+    again = [alpha([chance.choice(things) for _ in things]) for _ in range(150)]
+    means = sorted(each.mean for each in again if each is not None)
+    assert few.low == pytest.approx(means[len(means) // 40], abs=0.2)
+    assert few.high == pytest.approx(means[-1 - len(means) // 40], abs=0.2)
+    assert (cut := alpha(things[:4])) is not None and cut.low is None
+
+
+def test_rank_correlation_shares_ranks_among_equals() -> None:
+    """By hand: ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval from ten pairs on, and nothing where nothing varies."""
+    found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])
+    assert found is not None and found.mean == pytest.approx(4.5 / 22.5**0.5) and found.low is None
+    many = rank_correlation([(place, place % 7) for place in range(40)])
+    assert many is not None and many.low is not None and many.high is not None
+    assert -1 < many.low < many.mean < many.high < 1
+    assert rank_correlation([(1, 1), (2, 1), (3, 1)]) is None

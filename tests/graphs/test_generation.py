@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.graphs import Episode, Outcome, Recipe, Scenario, Scene, Table, WithPrompts
-from dialoom.graphs.asking import ask_each
+from dialoom import Episode, Outcome, Recipe, Scenario
+from dialoom.graphs import Scene, Table, WithPrompts
 from dialoom.graphs.generation import (
     GenerationState,
     Loop,
@@ -28,7 +28,8 @@ from dialoom.graphs.generation import (
     unwritten,
     written,
 )
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.stage import ask_each
 
 WRITE = """---
 id: slogans/write

@@ -1,17 +1,32 @@
-"""Means, intervals and the report's aggregates, against the plainest way of computing them."""
+"""Means, intervals, aggregates and comparisons against the plainest way of computing them."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
+import dialoom
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate, Table, Tally, side_by_side
 from dialoom.graphs.personalens.report import tables
-from dialoom.graphs.reporting import holm, mean_of_shares, paired_difference, share_of
+from dialoom.graphs.reporting import (
+    Counted,
+    Pivot,
+    count,
+    holm,
+    mean,
+    mean_of_shares,
+    paired_difference,
+    score,
+    share_of,
+)
+from tests.graphs.support import Support, judge, played_by
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
 
@@ -136,8 +151,8 @@ def test_a_judge_that_gives_the_same_score_every_time_is_told() -> None:
 
     def is_constant(scores: Sequence[float], judged: bool = True) -> bool | None:
         tally = Tally(judged=judged)
-        for score in scores:
-            tally.add(score)
+        for each in scores:
+            tally.add(each)
         estimate = tally.estimate()
         assert estimate is not None
         return estimate.is_constant
@@ -236,3 +251,87 @@ def test_the_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -
     counted = by_name["judgements"].rows if "judgements" in by_name else []
     assert sum(int(str(row[3])) for row in counted) == sum(j.status == "unparsed" for j in everything)
     assert sum(int(str(row[2])) for row in counted) == sum(j.status == "ok" for j in everything)
+
+
+def _table(
+    *rows: list[str | float], columns: tuple[str, ...] = ("setting", "TCR %"), note: str = "TCR: share."
+) -> Table:
+    return Table("scores", "Scores", list(columns), list(rows), [note])
+
+
+def test_rows_that_are_to_be_compared_stand_together() -> None:
+    """One table, with the run's label before each row; a note that all have is there once."""
+    first = _table(["base", 0.5], ["I", 0.9])
+    second = _table(["base", 0.6], ["P", 0.7], note="Another note.")
+    (table,) = side_by_side([("model-a", [first]), ("model-b", [second])])
+    assert table.columns == ["run", "setting", "TCR %"]
+    assert table.rows == [
+        ["model-a", "base", 0.5],
+        ["model-b", "base", 0.6],
+        ["model-a", "I", 0.9],
+        ["model-b", "P", 0.7],
+    ]
+    assert table.notes == ["TCR: share.", "Another note."]
+    assert (table.name, table.title) == ("scores", "Scores")
+
+
+def test_tables_of_other_columns_stay_apart_under_names_of_their_own() -> None:
+    """Titles say whose they are; no file of one is written over the other's."""
+    longer = _table(["base", 0.5, 0.4], columns=("setting", "turn 1", "turn 2"))
+    shorter = _table(["base", 0.5], columns=("setting", "turn 1"))
+    tables = side_by_side([("a.db", [longer]), ("b.db", [shorter])])
+    assert [(table.name, table.title) for table in tables] == [
+        ("scores-1", "Scores (a.db)"),
+        ("scores-2", "Scores (b.db)"),
+    ]
+    assert [table.rows for table in tables] == [longer.rows, shorter.rows]
+    assert longer.name == "scores", "what was given is left as it was"
+
+
+def test_a_table_that_only_one_run_has_is_shown() -> None:
+    """E.g. no other was judged."""
+    (table,) = side_by_side([("a.db", []), ("b.db", [_table(["base", 0.5])])])
+    assert table.rows == [["b.db", "base", 0.5]]
+
+
+class Counting(Support):
+    """Counts endings in several ways."""
+
+    pivots = (
+        Pivot(
+            "endings",
+            "Endings",
+            columns=[
+                count("all"),
+                count("by marker", ended_by="end_marker"),
+                count("by limit", ended_by="max_turns"),
+                count("long", lambda episode: len(episode.outcome.messages) > 100),
+                mean("turns", lambda episode: episode.outcome.counts["turns"], interval=False),
+                score("resolved", title="resolved %"),
+                score("unheard of"),
+            ],
+        ),
+    )
+
+
+def test_a_figure_knows_which_scenarios_alone_count_in_it(tmp_path: Path) -> None:
+    """By a metric or an ending; one that a function decides has no drill-down, one of all needs nothing."""
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": judge})
+    table = run.report()["endings"]
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (cells["all"], cells["by marker"], cells["by limit"], cells["long"]) == (len(run), len(run), 0, 0)
+    assert table.counted == {
+        "by limit": Counted(ended_by="max_turns"),
+        "unheard of": Counted("unheard of", "assistant"),
+    }
+    assert table.chosen == {"long": None} and not table.where_of
+
+
+def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
+    """So that their charts go from one end to the other; verdicts have none."""
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
+    scales = run.report()["scores"].scales
+    assert scales and set(scales.values()) == {(1, 5)}
+    assert not any("resolved" in column for column in scales)

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.runs.store import StoreError, schema
+from dialoom.runs import StoreError
+from dialoom.runs.store import schema
 from dialoom.runs.store.corruption import DamagedRunError
 from tests.conftest import Command
 

@@ -1,8 +1,11 @@
-"""What a provider says of tokens, waits and sizes is believed within bounds; a reply is read in linear time."""
+"""Extreme numbers, sizes, waits, lone surrogates and expressions."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+import threading
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,13 +13,22 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.gateway import Completion
+import dialoom as door
+from dialoom import Outcome
+from dialoom.personas import Mendings, PersonaLensRelease
+from dialoom.personas.pools import values_of
+from dialoom.personas.profile import HALVES
+from dialoom.prompts import Prompt, PromptError
+from dialoom.roles import Completion, score_type
 from dialoom.roles.gateway.completions import MOST_LETTERS
 from dialoom.roles.gateway.failures import classified
 from dialoom.roles.gateway.retries import LONGEST
-from dialoom.roles.replies import parse_reply, score_type
+from dialoom.roles.replies import parse_reply
+from dialoom.runs import RunError
+from dialoom.text import well_formed
 from tests.hostile.replies import play, saying
-from tests.server import Response, completion, ended, serving
+from tests.invented import write_release
+from tests.server import Answer, Response, busy, completion, ended, serving
 
 
 @pytest.mark.parametrize("figure", [2**62, 2**63, 10**30, -1, 1e400, "many"])
@@ -111,3 +123,225 @@ def test_truth_is_no_number(text: str) -> None:
     """Although Python takes it for 1."""
     with pytest.raises(ValueError, match="score: a number is needed"):
         parse_reply(text, score_type(1, 5))
+
+
+HALF = "\ud83d"
+
+
+def test_halves_that_belong_together_are_joined_and_others_replaced() -> None:
+    """Nothing else is changed."""
+    assert well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
+    assert well_formed("\ud83d\ude00") == "\U0001f600"
+    assert well_formed(f"ok {HALF}!") == "ok \ufffd!"
+
+
+def test_a_judge_with_half_an_emoji_has_judged(tmp_path: Path) -> None:
+    """As JSON spells it: the reply is recorded, parsed and kept; nothing fails."""
+    run = play(tmp_path, judge=saying('{"score": 3, "explanation": "ok \\ud83d"}'))
+    assert (run.status().done, run.status().failed) == (3, 0)
+    for episode in run.episodes():
+        assert [each.explanation for each in episode.outcome.judgements] == ["ok \ufffd"]
+
+
+def test_plain_text_with_half_an_emoji_is_recorded(tmp_path: Path) -> None:
+    """So that it is paid for once."""
+    run = play(tmp_path, assistant=saying(f"Hi {HALF}"))
+    assert run.status().done == 3
+    assert run.status().usage.unanswered == 0
+    episode = run.episode(1)
+    assert episode is not None and episode.outcome.messages[-1].content == "Hi \ufffd"
+
+
+def test_an_error_with_half_an_emoji_is_a_row(tmp_path: Path) -> None:
+    """A player's, and one of a provider."""
+
+    async def fails(_messages: list[Any]) -> str:
+        raise ValueError(f"no {HALF}")
+
+    run = play(tmp_path, assistant=fails)
+    assert (run.status().done, run.status().failed) == (0, 3)
+    episode = run.episode(1)
+    assert episode is not None and "no \ufffd" in (episode.error or "")
+
+
+def test_a_provider_may_send_halves_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text, reasoning, finish reason, and the message of an error."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    said = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
+    whole = b'{"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
+    whole += b'"finish_reason": "stop", "message": ' + said + b"}]}"
+    answers = [Response(400, raw=b'{"error": {"message": "bad \\ud83d", "type": "t", "code": "c"}}')]
+    with serving(lambda _body, number: answers[0] if number == 1 else Response(raw=whole)) as server:
+        assistant = dialoom.Model("openai/m", api_base=server.url)
+        run = play(tmp_path, assistant=assistant)
+    assert (run.status().done, run.status().failed) == (2, 1)
+    with closing(sqlite3.connect(run.path)) as connection:
+        (texts,) = connection.execute("SELECT group_concat(content) FROM texts").fetchone()
+    assert "x \ufffd" in texts and "y \ufffd" in texts
+
+
+def test_files_with_halves_are_read_and_counted(tmp_path: Path) -> None:
+    """A person's profile, and a line of a pool."""
+    reader = PersonaLensRelease(write_release(tmp_path))
+    path = tmp_path / "data" / "profile" / "user7" / "profile.json"
+    path.write_text(path.read_text().replace("church bells", "church bells \\ud83d"))
+    assert "church bells \ufffd" in reader.profile("user7").model_dump_json()
+    assert "1 value with half a character" in reader.mendings.summary()
+    (tmp_path / "pool.jsonl").write_text('"She keeps hens \\ud83d"\n')
+    mendings = Mendings()
+    assert list(values_of(tmp_path / "pool.jsonl", mendings)) == [(1, "She keeps hens \ufffd")]
+    assert mendings[HALVES] == 1
+
+
+class _Unkept(Exception):
+    pass
+
+
+@pytest.mark.parametrize("where", ["finish", "fail"])
+def test_what_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: str) -> None:
+    """Whatever a recipe's outcome holds, or is, the others are played; and what failed can be tried again."""
+    from dialoom.runs.recipes import load_recipe
+
+    own = type(load_recipe("aloe-eval"))
+
+    class Odd(own):  # type: ignore[valid-type, misc]
+        name = "odd"
+
+        def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+            outcome: Outcome = super().outcome(scenario, state, failed)
+            if "1 hens" not in scenario.model_dump_json():
+                return outcome
+            if failed and where == "fail":
+                raise _Unkept
+            return outcome.model_copy(update={"details": {"odd": HALF if where == "fail" else object()}})
+
+    people = [{"profile": f"She keeps {number} hens.", "personality": "Calm."} for number in range(3)]
+    (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
+    models = {"user": saying("Hi."), "assistant": saying("Hello."), "judge": saying('{"score": 3}')}
+    options = {"personas": str(tmp_path / "people.jsonl"), "rounds": 1}
+    run = dialoom.play(Odd, path=tmp_path / "run.db", models=models, options=options)
+    assert (run.status().done, run.status().failed) == (2, 1)
+    errors = [episode.error for episode in run.episodes() if episode.state == "failed"]
+    assert len(errors) == 1 and errors[0]
+    again = dialoom.retry(tmp_path / "run.db", recipe=Odd, models=models)
+    assert (again.status().done, again.status().failed) == (2, 1)
+
+
+def watched(control: dialoom.Control, is_waiting: Any) -> threading.Thread:
+    """Drains as soon as a model has to wait."""
+
+    def watch() -> None:
+        while not is_waiting(control.limits.values()):
+            threading.Event().wait(0.01)
+        control.drain()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("kind", ["retry-after", "backoff", "rate"])
+def test_draining_cuts_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """A provider's, our own, and that of a stated rate; nothing fails, and the run goes on later."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    is_well = threading.Event()
+    control = dialoom.Control()
+
+    def answer(_body: dict[str, Any], _number: int) -> Answer | Response:
+        if is_well.is_set() or kind == "rate":
+            return completion("Hello.")
+        if kind == "backoff":
+            control.drain()
+            return busy(503)
+        return busy(429, retry_after="1e9")
+
+    people = [{"profile": f"She keeps {number} hens.", "personality": "Calm."} for number in range(3)]
+    (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
+    others = {"user": saying("Hi."), "judge": saying('{"score": 3}')}
+    with serving(answer) as server:
+        if kind == "retry-after":
+            watched(control, lambda states: any(state.paused > 100 for state in states))
+        if kind == "rate":
+            watched(control, lambda _states: len(server.requests) == 1)  # and so it stays for a minute
+        run = dialoom.play(
+            "aloe-eval",
+            path=tmp_path / "run.db",
+            models={**others, "assistant": dialoom.Model("openai/m", api_base=server.url)},
+            options={"personas": str(tmp_path / "people.jsonl"), "rounds": 1},
+            rpm=1 if kind == "rate" else None,
+            concurrency=3,
+            control=control,
+        )
+        status = run.status()
+        assert status.failed == 0
+        assert status.pending in ((2, 3) if kind == "rate" else (3,)), "one call was let through"
+        assert status.usage.unanswered == 0, "the books say what became of each call"
+        is_well.set()
+        again = dialoom.resume(run.path, models=others, rpm={"": None})
+    assert (again.status().done, again.status().failed) == (3, 0)
+
+
+HOSTILE = [
+    ('"a" * 10**8 == user', "'*' is for numbers, not for str"),
+    ("[user] * 10**8", "'*' is for numbers, not for list"),
+    ("'%100000000d' % number == user", "'%' is for numbers"),
+    ("'%100000000d' is odd and user", "for numbers, not for str"),
+    ("user and 10**(10**8)", "more than 4,096 bits"),
+    ("number * 10**1000 * 10**1000 * number", "at most 4,096 bits"),
+    ("user.ljust(10**8)", "'ljust' cannot be called"),
+    ("'{:>100000000}'.format(user)", "'format' cannot be called"),
+    ("user|center(10**8)", "No filter named 'center'"),
+    ("[user]|map('indent', 10**8)|list", "No filter named 'indent'"),
+    ("user and 7|round(-10**8)", "at most 30 decimals"),
+    ("range(10**8) and user", "'range'"),
+    ("(" * 400 + "user" + ")" * 400, "nested too deeply"),
+    ("not " * 240 + "user", "nested too deeply"),
+    ("user == '" + "a" * 1_000 + "'", "an expression has at most 1,000"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
+def test_an_expression_that_would_grow_is_refused(kept: Path, text: str, told: str) -> None:
+    """With one sentence, whatever way it multiplies."""
+    with pytest.raises(RunError) as caught:
+        list(door.open_run(kept).episodes(where=text))
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_expressions_need_stays(kept: Path) -> None:
+    """Arithmetic, texts, lists, filters, tests and methods."""
+    run = door.open_run(kept)
+    for text in (
+        "turns * 2 ** 2 - turns // 1 % 7 > -100",
+        "user + '!' == user ~ '!' and number is number",
+        "messages|map(attribute='role')|unique|sort|join(',') == 'assistant,user'",
+        "messages|selectattr('role', 'equalto', 'user')|list|length >= 1",
+        "(turns / 3)|round(1) >= 0 and user.lower().startswith('user')",
+        "[1, 2] + [3] == [1, 2, 3] and number is not divisibleby(100)",
+    ):
+        assert len(list(run.episodes(where=text))) == 2, text
+
+
+PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user ===\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ('{{ "a" * 10**8 }}', "'*' is for numbers"),
+        ("{% for a in range(100000) %}{{ words }}{% endfor %}", "'range'"),
+        ("{% set a = words %}{% set a = a ~ a %}{{ a }}", "'if' and 'for'"),
+        ("{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "'if' and 'for'"),
+        ("{% for a in words %}" * 4 + "{% endfor %}" * 4, "at most 3 'for'"),
+        ("{% for a in words %}{% for b in words %}{{ words }}{% endfor %}{% endfor %}", "more than 20,000,000"),
+        ("{{ " + "(" * 500 + "words" + ")" * 500 + " }}", "nested too deeply"),
+        ("{{ " + "9" * 5_000 + " }}", "4300 digits"),
+    ],
+)
+def test_a_prompt_that_would_grow_is_refused(body: str, told: str) -> None:
+    """While it is read or while it is rendered, by its place."""
+    with pytest.raises(PromptError) as caught:
+        Prompt.parse(PROMPT + body, "y.md").render({"words": "word " * 100})
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("y.md")

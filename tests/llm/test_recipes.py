@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.replies import parse_reply, score_type
+from dialoom.roles import score_type
+from dialoom.roles.replies import parse_reply
 from tests.invented import ALARM, write_release
 from tests.llm.conftest import Server
 

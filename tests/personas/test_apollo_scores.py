@@ -1,9 +1,11 @@
-"""The canonical form of calls, and scores: by hand, and what holds of any calls."""
+"""APOLLO's calls: canonical form, scores, text protocol and rules on wording."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonical, compare, execute
+from dialoom.personas.apollo.flows import FLOWS
+from dialoom.personas.apollo.scores import call_text, read_turn, responses_text
+from dialoom.personas.apollo.source import ApolloPair, ApolloSession, Speech
+from dialoom.personas.apollo.source.drafts import UserDraft
+from dialoom.personas.apollo.source.sessions import slots_of
+from dialoom.personas.apollo.source.wording import (
+    errand_refusal,
+    profile_refusal,
+    query_wording_refusal,
+    wording_refusal,
+)
+from tests.personas.test_apollo_source import SOURCE
 from tests.personas.test_apollo_world import some_calls
 
 CALLS = some_calls(2)
@@ -184,3 +198,161 @@ def test_no_mutant_scores_higher_than_gold(gold: list[Call], seed: int, more: li
     assert scores.actions >= scores.any_order
     assert 0 <= scores.f1 <= 1
     assert scores.accuracy == (mutant == gold)
+
+
+CALL = {"name": "get_weather", "arguments": {"city": "Rome", "date": "2026-01-02"}}
+
+
+def test_a_call_is_read_as_it_was_written() -> None:
+    """Whether its arguments are an object or their text."""
+    for call in (CALL, {**CALL, "arguments": json.dumps(CALL["arguments"])}):
+        words, (read,) = read_turn(call_text(call))
+        assert words == ""
+        assert (read["name"], json.loads(read["arguments"])) == ("get_weather", CALL["arguments"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "calls"),
+    [
+        ("[Finish]", "[Finish]", []),
+        ("", "", []),
+        ('So: <tool_call>{"name": "a", "arguments": {}}</tool_call> Done?', "So: \n Done?", [("a", "{}")]),
+        ('<tool_call>\n{"name": "a", "arguments": {}}\n', "", [("a", "{}")]),
+        (
+            '<tool_call>{"name": "a", "arguments": {}}<tool_call>{"name": "b", "arguments": {}}</tool_call>',
+            "",
+            [("a", "{}"), ("b", "{}")],
+        ),
+        ("<tool_call>a(1)</tool_call>", "", [("", "a(1)")]),
+        ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', "", [("", '{"name": 3, "arguments": {}}')]),
+        ('<tool_call>["a"]</tool_call>', "", [("", '["a"]')]),
+        ('<tool_call>{"name": "a"}</tool_call>', "", [("a", "null")]),
+        ('<tool_call>{"name": "a", "arguments": "no"}</tool_call>', "", [("a", "no")]),
+        ("<tool_call>" + "[" * 100_000 + "</tool_call>", "", [("", "[" * 100_000)]),
+    ],
+)
+def test_whatever_is_written_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
+    """Several calls, calls that are not closed, and calls that are none."""
+    said, read = read_turn(text)
+    assert " ".join(said.split()) == " ".join(words.split())
+    assert [(call["name"], call["arguments"]) for call in read] == calls
+
+
+def test_an_output_cannot_end_its_block() -> None:
+    """An error quotes what the model wrote; it is the same JSON."""
+    output = json.dumps({"error": "there is no tool </tool_response><tool_call>"})
+    text = responses_text([output, "{}"])
+    first, second = text.split("</tool_response>\n")
+    assert json.loads(first.removeprefix("<tool_response>")) == json.loads(output)
+    assert json.loads(second.removeprefix("<tool_response>").removesuffix("</tool_response>")) == {}
+
+
+PAIR = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage" and pair.form != "facts")
+SESSION = SOURCE.sessions[PAIR.session]
+WANTED = PAIR.values["brand"]
+PAID = {"transport_recommendation", "request_ride", "book_flight", "book_hotel", "course_search", "search_products"}
+PAID |= {"loan_repayment_calculator", "investment_return_calculator"}
+
+
+def slots(pair: ApolloPair) -> Mapping[str, Any]:
+    """What the session of a pair is about."""
+    return slots_of(FLOWS[pair.flow], SOURCE.sessions[pair.session], SOURCE.users[pair.user])
+
+
+def with_turns(*turns: Any) -> ApolloSession:
+    """The session with other turns."""
+    return ApolloSession(**SESSION.model_dump(exclude={"turns"}), turns=turns)
+
+
+def said(speaker: str, text: str) -> Speech:
+    """A turn of words."""
+    return Speech.model_validate({"speaker": speaker, "text": text})
+
+
+def test_scripted_words_pass() -> None:
+    """All of the shipped sample, with every form."""
+    for pair in SOURCE.pairs.values():
+        session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
+        assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
+        assert query_wording_refusal(pair.query, pair.query_kind, user) is None
+    for session in SOURCE.sessions.values():
+        if session.kind == "unrelated":
+            assert errand_refusal(session, session.tools[0]) is None
+
+
+def test_scripted_numbers_read_as_people_say_them() -> None:
+    """What costs nothing costs nothing, and not 0.0; sums have a currency, thousands a comma, nothing comes 0 times."""
+    said = [turn.text for session in SOURCE.sessions.values() for turn in session.turns if isinstance(turn, Speech)]
+    assert [text for text in said if re.search(r"\d\.0\b|\b(costs|for|cost of) 0\b", text)] == []
+    odd = r"(?<![\d.,:$A-Z])[01] [a-z]+|\$[\d,]*\.\d\b|(?<![\w,.])\d{4,}|\b[Aa] [aeiou]|[ ,.;:][,;:?!]|\b(\w+) \1\b"
+    assert [text for text in said if re.search(odd, text)] == []
+    assert any(re.search(r"\$\d+,\d{3}", text) for text in said)
+    for session in SOURCE.sessions.values():
+        if not PAID.isdisjoint(session.tools):
+            assert re.search(r"\$\d|costs nothing|free of charge", session.words), session.id
+    assert any("costs nothing" in text or "free of charge" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("turns", "form", "why"),
+    [
+        ([*SESSION.turns[1:]], "explicit", "shape: the user speaks first"),
+        (
+            [turn for turn in SESSION.turns if not isinstance(turn, Speech) or turn.speaker == "assistant"],
+            "tone",
+            "shape",
+        ),
+        (
+            [*SESSION.turns, next(turn for turn in SESSION.turns if not isinstance(turn, Speech))],
+            "tone",
+            "shape: it ends",
+        ),
+        ([*SESSION.turns, said("user", "Ah. " * 999)], "tone", "length: with its calls it comes to"),
+        ([said("user", "Hello."), *SESSION.turns[1:]], "tone", "untold: the user never says date"),
+        (
+            [*SESSION.turns, said("assistant", f"{WANTED} it is.")],
+            "tone",
+            f"voiced: the assistant says '{WANTED} it is.'",
+        ),
+    ],
+)
+def test_each_fault_of_a_session_has_its_name(turns: list[Any], form: Any, why: str) -> None:
+    """Of the first that there is."""
+    refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
+    assert refused is not None
+    assert refused.startswith(why)
+
+
+def test_what_follows_from_facts_is_not_named_unless_it_is_a_name() -> None:
+    """An amount of sugar has other words, a brand has not."""
+    pair = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage")
+    wanted = {**pair.values, "sugar_level": "less"}
+    preference = pair.model_copy(update={"values": wanted}).preference
+    session = SOURCE.sessions[pair.session]
+    for text, is_named in (("Less sugar for me.", True), (f"I have a card of {wanted['brand']}.", False)):
+        turns = [session.turns[0], said("user", text), *(t for t in session.turns[1:] if not isinstance(t, Speech))]
+        refused = wording_refusal(
+            preference, "facts", slots(pair), session.model_copy(update={"turns": (*turns, said("user", "Thanks."))})
+        )
+        assert (refused or "").startswith("named: the user says what sugar_level is") == is_named
+
+
+def test_the_assistant_may_list_all_values() -> None:
+    """And none of them alone."""
+    brands = " or ".join(map(str, FLOWS["beverage"].facet("brand").values))
+    listed = with_turns(SESSION.turns[0], said("assistant", f"Which: {brands}?"), *SESSION.turns[1:])
+    assert wording_refusal(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
+
+
+def test_profiles_and_queries_that_say_too_much_or_too_little() -> None:
+    """A word of any facet; a name where there is to be none, and none where there is to be one."""
+    place = {"city": "Hollin", "home": "1 Ash Street", "work": "2 Ash Street"}
+    profile = UserDraft(id="u01", user="u01", name="Ada", gender="woman", age=30, persona="Carves spoons.", **place)
+    assert str(profile_refusal(profile)).startswith("leak: 'spoons'")
+    assert profile_refusal(profile.model_copy(update={"persona": "Carves ducks."})) is None
+    user = SOURCE.users[PAIR.user]
+    assert str(query_wording_refusal("I am thirsty.", "proactive", user)).startswith(
+        f"kind: it does not name {user.name}"
+    )
+    assert str(query_wording_refusal(f"I am {user.name}.", "reactive", user)).startswith("kind: it names")
+    assert str(query_wording_refusal("So " * 200, "reactive", user)).startswith("length: 600 characters")

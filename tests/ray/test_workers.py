@@ -18,12 +18,11 @@ import pytest
 
 import dialoom as door
 from benchmarks.long_requests import assistant
-from dialoom import Run
+from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
-from dialoom.runs.store import StoreError
+from dialoom.runs import StoreError
 from dialoom.runs.workers import cluster as cluster_module
-from dialoom.runs.workers.recovery import folder_of
+from dialoom.runs.workers.messages import folder_of
 from tests.conftest import ROOT
 from tests.server import Answer, ChatServer, Response, completion, serving
 

@@ -1,12 +1,20 @@
-"""Replies: what counts as an answer of the type that was asked for, and what does not."""
+"""Replies of each type, their limits, and counted tokens."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.roles import Verdict, score_type
+from dialoom.personas.preferences import DEFAULT_POOL, read_chats
+from dialoom.prompts import ChatMessage, Prompt, PromptError
+from dialoom.roles import CallPlace, Completion, ModelBinding, Role, Verdict, score_type
+from dialoom.roles.gateway import Request
+from dialoom.roles.parameters import COUNTER, tokens
 from dialoom.roles.replies import parse_reply
 
 
@@ -107,3 +115,59 @@ def test_parsing_gives_the_type_or_says_why_not(text: str) -> None:
         assert 1 <= parse_reply(text, score_type(1, 4)).score <= 4  # type: ignore[attr-defined]
     except ValueError as error:
         assert str(error)
+
+
+SOURCE = "---\nid: a/b\nversion: 1\nrole: assistant\ninputs: []\n{more}---\n=== user ===\nHello."
+
+
+class Gateway:
+    """Keeps what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        self.asked.append(request)
+        return Completion("Hi.")
+
+
+class Site:
+    """One place."""
+
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
+        return CallPlace("s", "n", 0, 0, 1)
+
+    def heard(self, completion: Completion) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("more", "limit", "sent"), [("", 300, 300), ("more: 200\n", 300, 500), ("more: 200\n", None, None)]
+)
+async def test_it_is_added_to_a_limit_and_to_no_limit_not(more: str, limit: int | None, sent: int | None) -> None:
+    """So another limit of the role's moves it, too."""
+    gateway: Any = Gateway()
+    prompt = Prompt.parse(SOURCE.format(more=more), "here")
+    await Role(prompt, ModelBinding(model="x/y", temperature=0, max_reply=limit), None, gateway)({}, Site())
+    assert [request.max_reply for request in gateway.asked] == [sent]
+
+
+def test_it_is_no_negative_number() -> None:
+    """Said with the place."""
+    with pytest.raises(PromptError, match="front matter 'more'"):
+        Prompt.parse(SOURCE.format(more="more: -1\n"), "here")
+
+
+def test_counts_are_litellms_own_of_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of prose, code, numbers, spaces and other scripts; and the environment stays as it was."""
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
+    before = dict(os.environ)
+    from litellm.litellm_core_utils.default_encoding import encoding
+
+    chats = read_chats(DEFAULT_POOL)
+    texts = [line.content for chat in chats[:4] for line in chat]
+    for text in (*texts, "", "  \n\n x = 12345.678\t# <|endoftext|> isn't", "Straße, 東京, шесть 🙂"):
+        assert tokens(text) == len(encoding.encode(text, disallowed_special=()))
+    assert encoding.name == COUNTER
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", before["TIKTOKEN_CACHE_DIR"])  # LiteLLM's import sets it
+    assert dict(os.environ) == before

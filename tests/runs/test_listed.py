@@ -11,8 +11,9 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError
+from dialoom.runs import RunFile
 from dialoom.runs.scenario_pages import every
-from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
+from dialoom.runs.store import Neighbours, ScenarioQuery
 from tests.conftest import Command, MadeOnce, quick_players
 
 pytestmark = pytest.mark.usefixtures("_cache")

@@ -10,9 +10,9 @@ import pytest
 
 from dialoom.cli.tables import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
-from dialoom.graphs.reporting.chart import Kind
+from dialoom.graphs.reporting.table import ChartKind
 from dialoom.runs.report import draw, markdown, text_of, write
-from dialoom.runs.report.page import page
+from dialoom.runs.report.report import page
 
 
 def chart(*labels: str) -> Chart:
@@ -83,7 +83,7 @@ def test_odd_series_are_drawn_all_the_same(series: list[Series]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["points", "bars", "stacked"])
-def test_points_and_bars_are_drawn_with_the_names_of_their_places(kind: Kind) -> None:
+def test_points_and_bars_are_drawn_with_the_names_of_their_places(kind: ChartKind) -> None:
     """Each kind looks its own way, and names stand as they are."""
     made = chart("model-a", "model-b")
     plain, made.kind, made.names = draw(made), kind, ["alone", "$5 or $6", "in company", "last"]

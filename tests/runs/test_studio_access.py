@@ -1,17 +1,22 @@
-"""Who is let in to the studio; what stands behind the door is a stand-in that answers everybody."""
+"""Access to the studio, and the reports that it computes."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialoom.runs.errors import RunError
+from dialoom import Report, Run, open_run
+from dialoom.runs import RunError
 from dialoom.studio.access import Doorkeeper, Keys
 from dialoom.studio.server import address_of, serve
-from tests.conftest import Command
+from dialoom.studio.watching import AbandonedError, Computation, Reports
+from tests.conftest import Command, MadeOnce
+from tests.runs.stepping.played import play
 
 OWN = "http://127.0.0.1:8790"
 
@@ -197,3 +202,75 @@ def test_an_address_can_be_opened() -> None:
     assert address_of("127.0.0.1", 80, "t") == "http://127.0.0.1:80/?token=t"
     assert address_of("0.0.0.0", 80, "t") == "http://127.0.0.1:80/?token=t"
     assert address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
+
+
+class Browser:
+    """A viewer that goes away after so many questions; it is asked at each scenario that is read."""
+
+    def __init__(self, stays: int = 1_000_000) -> None:
+        self.asked = 0
+        self._stays = stays
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it is gone; the reader waits here for as long as the test wants."""
+        if threading.current_thread() is not threading.main_thread():
+            self.may_go_on.wait()
+        self.asked += 1
+        return self.asked > self._stays
+
+
+@pytest.fixture
+def run(made_once: MadeOnce) -> Run:
+    """A run with several finished scenarios."""
+    return open_run(play(made_once, "aloe-eval"))
+
+
+async def test_a_report_is_computed_once_for_all_viewers_and_kept(run: Run) -> None:
+    """The second who asks joins the first; who asks afterwards gets the report at once."""
+    reports, browser = Reports(), Browser()
+    browser.may_go_on.clear()
+    first = await reports.find([run], None, None)
+    assert isinstance(first, Computation)
+    first.join(browser)
+    second = await reports.find([run], None, None)
+    browser.may_go_on.set()
+    assert second is first
+    found = await first.result()
+    assert first.read >= len(run) and str(found) == str(run.report())
+    await asyncio.sleep(0)
+    assert isinstance(await reports.find([run], None, None), Report)
+
+
+async def test_a_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
+    """Reading ends with the next scenario; who asks then begins anew."""
+    reports, browser = Reports(), Browser(stays=1)
+    computation = await reports.find([run], None, None)
+    assert isinstance(computation, Computation)
+    computation.join(browser)
+    with pytest.raises(AbandonedError):
+        await computation.result()
+    assert computation.read == 2
+    another = await reports.find([run], None, None)
+    assert isinstance(another, Computation) and another is not computation
+    another.join(Browser())
+    assert isinstance(await another.result(), Report)
+
+
+async def test_a_run_that_has_changed_is_reported_anew(run: Run) -> None:
+    """The state of the file is part of the question, and so are judgements and condition."""
+    reports = Reports()
+    for asked in range(2):
+        computation = await reports.find([run], None, None)
+        assert isinstance(computation, Computation), asked
+        computation.join(Browser())
+        await computation.result()
+        await asyncio.sleep(0)
+        _touch(run.path)
+    assert isinstance(await reports.find([run], None, "state == 'done'"), Computation)
+
+
+def _touch(path: Path) -> None:
+    path.touch()

@@ -16,11 +16,12 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 import dialoom
+from dialoom import Session
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
-from dialoom.runs.stepping import Session, SteppingError, case_of, replay
+from dialoom.runs import RunFile, StoreError
+from dialoom.runs.stepping import SteppingError, case_of, replay
 from dialoom.runs.stepping.values import plain
-from dialoom.runs.store import RunFile, StoreError
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import stepping
 from tests.server import Answer, ended, serving

@@ -16,9 +16,8 @@ from rich.text import Text
 
 from dialoom.graphs import Judgement
 from dialoom.runs.stepping import Cost, Difference, Stop
-from dialoom.runs.stepping.comparison import SpokenLine
 from dialoom.runs.stepping.stop import cost_text, label, named
-from dialoom.runs.stepping.tree import TreeNode, draw_tree
+from dialoom.runs.stepping.tree import SpokenLine, TreeNode, draw_tree
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 

@@ -20,7 +20,7 @@ from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
-from dialoom.runs.recipes import is_file_spec
+from dialoom.runs.recipes import is_file_spec, is_study
 from dialoom.runs.scenario_pages import every
 from dialoom.runs.stepping import Session, read_case, replay
 from dialoom.runs.store import RunFile
@@ -65,7 +65,7 @@ def step_recipe(
     """Plan a new run and step through its first scenario; return the exit code."""
     lines = _lines(script)
     settings, command = play_settings(recipe, options, flags)
-    out = command["out"] or Path("step.db" if is_file_spec(spec) else f"step-{spec}.db")
+    out = command["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _told

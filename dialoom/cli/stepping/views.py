@@ -16,8 +16,8 @@ from dialoom.graphs import DialogueFault, Line, Outline
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.stepping import Cost, NextRequest, Stop
-from dialoom.runs.stepping.comparison import SpokenLine, spoken
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
+from dialoom.runs.stepping.tree import SpokenLine, spoken
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID

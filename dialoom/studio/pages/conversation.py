@@ -9,18 +9,17 @@ from typing import Any
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
-from dialoom.graphs.fault import dialogue_faults
+from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
 from dialoom.runs.store import Neighbours
 from dialoom.runs.viewing import Conversation, SpokenMessage
 from dialoom.studio.calls import call_fold, figures
-from dialoom.studio.chosen import is_blind, kept, list_of, query_of
 from dialoom.studio.labelling import JudgementBox, after_this, judged_word, lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import definitions, element, folded, link, on_opening, said, text, written
 from dialoom.studio.shell import listen
-from dialoom.studio.wording import many
+from dialoom.studio.wording import is_blind, kept, list_of, many, query_of
 
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"

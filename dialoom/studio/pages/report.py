@@ -18,13 +18,13 @@ from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
 from dialoom.studio import charts
-from dialoom.studio.counted import counted
 from dialoom.studio.forms import Entry, choice, form, submit
 from dialoom.studio.labelling import agreement_up_to_now, lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import element, link, text, written
-from dialoom.studio.reports import AbandonedError
 from dialoom.studio.studio import StudioRun
+from dialoom.studio.watching import AbandonedError
+from dialoom.studio.wording import counted
 
 _SOON = 1.0
 """Seconds after which the page says that the report is being computed."""

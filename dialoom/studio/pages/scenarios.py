@@ -15,12 +15,12 @@ from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.runs.viewing import snippet
 from dialoom.studio import wording
-from dialoom.studio.chosen import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
 from dialoom.studio.forms import Entry, choice, form, submit
 from dialoom.studio.labelling import labels_by, lacks_its_judgements, metrics_of, start, told
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import badge, begun_with, element, link, table_head, text, written
 from dialoom.studio.shell import problem
+from dialoom.studio.wording import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_narrowed, kept, named, query_of
 
 _LIMIT = 50
 _SOON = 0.4

@@ -16,13 +16,12 @@ from dialoom.runs.stepping.stop import label
 from dialoom.runs.store.connections import signature
 from dialoom.studio import acting, history, stops
 from dialoom.studio.acting import Action, Spot, Work
-from dialoom.studio.chosen import kept
 from dialoom.studio.forms import Field, Forms, entered, promoting
 from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import button, card, element, folded, text
 from dialoom.studio.shell import problem
-from dialoom.studio.wording import many
+from dialoom.studio.wording import kept, many
 
 from .conversation import STEP_PATH as PATH
 from .conversation import fault_line

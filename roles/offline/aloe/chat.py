@@ -9,9 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from dialoom.roles.offline.draws import Draws
-from dialoom.roles.offline.matching import plain, quoted
-from dialoom.roles.offline.request import MarkedRequest
+from dialoom.roles.offline.request import Draws, MarkedRequest, plain, quoted
 from dialoom.roles.offline.understudy import understudy
 from dialoom.roles.offline.words import joined
 

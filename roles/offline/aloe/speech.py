@@ -8,9 +8,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dialoom.roles.offline import matching
-from dialoom.roles.offline.draws import Draws
-from dialoom.roles.offline.matching import plain
+from dialoom.roles.offline.request import Draws, plain
+from dialoom.roles.offline.request import stem as plain_stem
 from dialoom.roles.offline.words import Words, ing_form, say, third_person, tidy
 
 DATA = Path(__file__).parent.parent / "data" / "aloe"
@@ -44,14 +43,14 @@ def sentences(text: str) -> list[str]:
 @lru_cache(maxsize=16384)
 def stem(word: str) -> str:
     """Return the stem that a word's forms and synonyms have in common."""
-    bare = matching.stem(_same().get(word, word))
+    bare = plain_stem(_same().get(word, word))
     return _same().get(bare, bare)
 
 
 @lru_cache(maxsize=16384)
 def telling(text: str) -> frozenset[str]:
     """Return the stems of a text's content words."""
-    words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", matching.plain(text)))
+    words = re.findall(r"[^\W_]+", re.sub(r"'\w+", "", plain(text)))
     return frozenset(stem(word) for word in words if word not in listed("stop") and (len(word) > 1 or word.isdigit()))
 
 

@@ -24,8 +24,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ..draws import Draws
-from ..matching import sentences
+from dialoom.roles.offline.request import Draws, sentences
+
 from ..request import MarkedRequest
 from ..understudy import understudy
 from ..words import Words, joined, tidy

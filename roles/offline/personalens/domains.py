@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from ..matching import mentions_any, sentences
+from dialoom.roles.offline.request import mentions_any, sentences
+
 from ..request import MarkedRequest, values_of
 from ..words import Words, heard
 

@@ -21,8 +21,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..draws import Draws
-from ..matching import mentions_any, quoted, sentences
+from dialoom.roles.offline.request import Draws, mentions_any, quoted, sentences
+
 from ..request import MarkedRequest, SpokenLine
 from ..understudy import understudy
 from ..words import joined

@@ -21,8 +21,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..draws import Draws
-from ..matching import mentions_any, sentences
+from dialoom.roles.offline.request import Draws, mentions_any, sentences
+
 from ..request import MarkedRequest
 from ..understudy import understudy
 from ..words import joined, say, tidy

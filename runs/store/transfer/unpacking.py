@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from dialoom.runs.store.kinds import CallKinds
-from dialoom.runs.store.ledger import insert_call, insert_use
+from dialoom.runs.store.ledger import CallKinds, insert_call, insert_use
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.texts import Texts, rows_of
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.graphs.aloe.exports import EXPORTERS, KTO_DISTANCE, PairOptions
+from dialoom.graphs.aloe.report import EXPORTERS, KTO_DISTANCE, PairOptions
 from tests.graphs.aloe.trees import details, episode, round_at
 
 TRAINING = ("sft", "dpo", "kto", "reward")

@@ -1,4 +1,4 @@
-"""The tree as it grows: what is asked of whom, what is followed, what is never made twice."""
+"""The tree of an ALOE conversation: requests, prompts, paths and the lines that the gate reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import given
+
+from dialoom import Outcome
+from dialoom.graphs.aloe import RECIPE
+from dialoom.graphs.aloe.tree import AloeScenario, leaves, lines_along, rounds_of
+from dialoom.graphs.gate import Gate
+from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
+from tests.graphs.aloe.trees import details, episode, round_at
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
@@ -193,3 +202,86 @@ def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
         done = dialoom("run", "aloe", "--personas", people, *options, "-o", "tree.db", code=2)
         assert message in done.stderr
         assert not (people.parent / "tree.db").exists()
+
+
+KNOWN = {"profile": "She keeps two hens.\nShe bakes rye bread.", "personality": "She is blunt."}
+SAID = (
+    ("user", "My hens are up before me."),
+    ("assistant", "What are they called?"),
+    ("user", "Flour and Crumb. The bread is better than the names."),
+)
+
+
+def rendered(role: str, turns: int, **known: Any) -> list[ChatMessage]:
+    """Return the request for the reply of a role after the first `turns` lines of `SAID`."""
+    history: list[Utterance] = [
+        {"speaker": role if speaker == "assistant" else speaker, "content": text} for speaker, text in SAID[:turns]
+    ]
+    return PromptLibrary.load([f"aloe/{role}"])[f"aloe/{role}"].render({"history": history, **known})
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+def test_the_two_replies_are_asked_for_in_the_same_words(turns: int) -> None:
+    """The preferred request is the rejected one and, behind it, what is known of the person; so no tone is taught."""
+    preferred, rejected = rendered("preferred", turns, **KNOWN), rendered("rejected", turns)
+    *same, persona = preferred
+    assert same == rejected
+    assert rejected[0]["role"] == "system" and [each["content"] for each in rejected[1:]] == [
+        text for _, text in SAID[:turns]
+    ]
+    assert all(part in persona["content"] for part in KNOWN.values())
+    assert not any(part in str(same) for part in KNOWN.values())
+
+
+@given(details())
+def test_the_rounds_of_an_outcome_are_those_that_it_holds(content: dict[str, Any]) -> None:
+    """With the verdicts of the judgements, which are those that the rounds were stored with."""
+    assert rounds_of(episode(content).outcome) == content["rounds"]
+
+
+@given(details())
+def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
+    """Every round is on the way to a leaf, and every leaf ends on a followed reply that no round goes on from."""
+    rounds = content["rounds"]
+    found = leaves(rounds)
+    assert len(set(found)) == len(found) > 0
+    assert found == sorted(found), "preferred stands before rejected"
+    assert {leaf[:depth] for leaf in found for depth in range(len(leaf))} == {each["path"] for each in rounds}
+    assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
+
+
+def test_the_history_of_a_path_is_what_was_said_on_it() -> None:
+    """The message of each round, and the reply that the path's letter names."""
+    rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
+    assert lines_along(rounds, "") == []
+    assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [
+        ("user", "message at []"),
+        ("assistant", "reply to [] r"),
+        ("user", "message at [r]"),
+        ("assistant", "reply to [r] p"),
+    ]
+    assert leaves(rounds) == ["pp", "rp"]
+
+
+LONG = "The beans came up in the night, all twenty of them."
+
+
+def test_faults_of_a_tree_say_on_which_path_and_whose_reply() -> None:
+    """A reply that nobody followed is looked at as well; a line that two paths share is told of once."""
+    texts = {
+        "": ("I went to see my beans.", LONG, "As far as I know they grow from [your name] seeds."),
+        "p": ("So they did, and the slugs know it.", "Bad for you.", LONG),
+        "r": ("Which seeds do you mean?", "Those.", "How nice."),
+    }
+    rounds = [
+        {"path": path, "user": user, "preferred": preferred, "rejected": rejected, "followed": followed}
+        for (path, (user, preferred, rejected)), followed in zip(texts.items(), (["p", "r"], ["p"], ["r"]), strict=True)
+    ]
+    scenario = AloeScenario(person="ada", profile="She bakes.", personality="She is blunt.", rounds=2, branching=1)
+    outcome = Outcome(messages=(), ended_by="all_rounds", details={"rounds": rounds})
+    faults = Gate(RECIPE, []).faults(scenario, outcome)
+    assert faults is not None
+    found = [(each.who, each.kind, each.where) for each in faults]
+    assert sorted(found) == [("rejected", "prompt_leak", ""), ("rejected", "repetition", "p")]
+    nothing = outcome.model_copy(update={"details": {"rounds": []}})
+    assert Gate(RECIPE, []).passed(scenario, nothing).faults is None

@@ -1,18 +1,28 @@
-"""The benchmark's statistics against the paper's own figures, against plain counting, and at their edges."""
+"""The ALOE benchmark: conversations, judgements, and statistics against the paper's figures."""
 
 from __future__ import annotations
 
+import json
 import random
+import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome
-from dialoom.graphs.aloe_eval.alignment import Alignment, Scores
-from dialoom.graphs.aloe_eval.report import charts, compared
+import dialoom
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate
+from dialoom.graphs.aloe_eval.report import Alignment, Scores, charts, compared
+from tests.conftest import Command, lines_of
+from tests.graphs.aloe.players import cast
+from tests.processes import Started
+from tests.runs.test_kill_anywhere import KILLER
 
 TABLE_1 = {
     "Qwen2 base": "2.87 2.94 2.88 3.10 3.65 4.13 4.50 4.65 4.63 4.70 | 3.81 0.254 0.138 0.917",
@@ -53,7 +63,7 @@ off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.01
 def few_resamples() -> Iterator[None]:
     """For what is not about the intervals' width: a twentieth of the work."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dialoom.graphs.aloe_eval.alignment.RESAMPLES", 100)
+        patch.setattr("dialoom.graphs.aloe_eval.report.RESAMPLES", 100)
         yield
 
 
@@ -257,3 +267,142 @@ def _episode(number: int, scores: Sequence[int | None], failed: bool = False) ->
 
 def _means(row: Sequence[object]) -> list[object]:
     return [cell.mean if isinstance(cell, Estimate) else cell for cell in row]
+
+
+ROLES = ("user", "assistant", "judge")
+
+
+def test_each_round_is_judged_and_the_assistant_sees_nothing_but_the_conversation(
+    dialoom: Command, people: Path
+) -> None:
+    """No system message, no persona; ten rounds, ten scores."""
+    dialoom("run", "aloe-eval", "--personas", people, *cast(*ROLES), "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    for line in lines_of(people.parent / "eval.jsonl"):
+        assert [message["role"] for message in line["messages"]] == ["user", "assistant"] * 10
+        assert [judgement["turn"] for judgement in line["judgements"]] == list(range(1, 11))
+        assert all(judgement["score"] in range(1, 6) for judgement in line["judgements"])
+    with closing(sqlite3.connect(people.parent / "eval.db")) as connection:
+        texts = dict(connection.execute("SELECT id, content FROM texts"))
+        requests = [
+            json.loads(row[0]) for row in connection.execute("SELECT messages FROM calls WHERE role = 'assistant'")
+        ]
+        steps = connection.execute("SELECT node, step FROM calls WHERE scenario = 0 ORDER BY step, node").fetchall()
+    assert len(requests) == 30
+    for request in requests:
+        assert [role for role, _ in request] == (["user", "assistant"] * 10)[: len(request)]
+        assert not any("hens" in texts[id_] or "<" in texts[id_] for _, id_ in request)
+    assert steps[:6] == [("user", 1), ("assistant", 2), ("judge", 3), ("user", 3), ("assistant", 4), ("judge", 5)]
+
+
+def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -> None:
+    """A judge that answers "five" is asked once more and then counted, not guessed."""
+    players = cast("user", "assistant", judge="five")
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "2", *players, "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    judgements = [judgement for line in lines_of(people.parent / "eval.jsonl") for judgement in line["judgements"]]
+    assert {(judgement["status"], judgement["score"]) for judgement in judgements} == {("unparsed", None)}
+    assert json.loads(dialoom("status", "eval.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
+    dialoom("report", "eval.db", "-o", "report")
+    rows = (people.parent / "report" / "judgements.csv").read_text().splitlines()
+    assert rows[0].split(",")[1:3] == ["ok", "unparsed"] and rows[1].split(",")[1:3] == ["0", "6"]
+
+
+def test_people_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
+    """Equal seeds draw alike; who shares a profile with the training set is left out, and counted."""
+    trained = people.parent / "trained.jsonl"
+    trained.write_text(people.read_text().splitlines()[0] + "\n")
+    options = ["--personas", people, "--rounds", "1", *cast(*ROLES)]
+    drawn = []
+    for name in ("one", "two"):
+        dialoom("run", "aloe-eval", *options, "--sample", "2", "--seed", "4", "-o", f"{name}.db")
+        drawn.append(dialoom("show", f"{name}.db").stdout)
+    assert drawn[0] == drawn[1]
+    told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
+    assert "1 personas left out" in told and "planned 2 scenarios" in told
+    dialoom("run", "aloe-eval", *options, "--unlike", trained, "--limit", "1", "-o", "first.db")
+    assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
+
+
+def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: Path) -> None:
+    """Also where a judge and the next message were under way side by side."""
+    plan = ["run", "aloe-eval", "--personas", str(people), *cast(*ROLES)]
+    dialoom(*plan, "-o", "whole.db")
+    dialoom("export", "whole.db", "-o", "whole.jsonl")
+    for number, (part, count) in enumerate(
+        (("INTO kept_calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))
+    ):
+        command = ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
+        with Started(people.parent, part, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode in (-9, 0), errors
+            assert number or process.returncode == -9
+    dialoom("resume", "run.db")
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    assert (people.parent / "run.jsonl").read_bytes() == (people.parent / "whole.jsonl").read_bytes()
+
+
+def test_judged_again_by_another_judge(dialoom: Command, people: Path) -> None:
+    """The finished conversations, round by round, as a second set."""
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "3", *cast(*ROLES), "-o", "eval.db")
+    dialoom("judge", "eval.db", "--model", "judge=python:players:five", "--name", "second")
+    shown = dialoom("show", "eval.db", "1", "--judging", "second").stdout
+    assert shown.count("unparsed") == 3
+
+
+def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
+    """The dialogues of `run.db`."""
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    return lines_of(folder / "run.jsonl")
+
+
+def calls_of(dialoom: Command) -> int:
+    """How many calls `run.db` holds."""
+    return int(json.loads(dialoom("status", "run.db", "--json").stdout)["calls"])
+
+
+def test_rounds_that_were_judged_are_not_judged_again(dialoom: Command, people: Path) -> None:
+    """The benchmark's judge hears of the second round of each conversation only."""
+    folder = people.parent
+    (folder / "vague.py").write_text(
+        """
+from pathlib import Path
+from players import judge as clear, mark
+
+async def assistant(messages):
+    return f"Answer {len(messages)}."
+
+async def judge(messages):
+    vague = "Answer 3." in str(messages) and not Path('mended').exists()
+    return 'it depends' if vague else await clear(messages)
+"""
+    )
+    players = [*cast("user"), "--model", "assistant=python:vague:assistant", "--model", "judge=python:vague:judge"]
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", 3, *players, "-o", "run.db")
+    before, calls = exported(dialoom, folder), calls_of(dialoom)
+    assert [[each["status"] for each in line["judgements"]] for line in before] == [["ok", "unparsed", "ok"]] * 3
+    (folder / "mended").touch()
+    dialoom("retry", "run.db", "--unparsed")
+    assert calls_of(dialoom) == calls + 3
+    for old, new in zip(before, exported(dialoom, folder), strict=True):
+        assert [each["status"] for each in new["judgements"]] == ["ok"] * 3
+        assert [new["judgements"][turn] for turn in (0, 2)] == [old["judgements"][turn] for turn in (0, 2)]
+
+
+@pytest.mark.parametrize(("sample", "counts"), [(1, [2, 0, 0, 2, 2]), (2, [4, 0, 0, 0, 2])])
+def test_what_was_not_sampled_did_not_fail(sample: int, counts: list[int], tmp_path: Path) -> None:
+    """Three dialogues of two rounds, of which one failed in its first and so many are judged."""
+    asked: list[str] = []
+
+    async def assistant(messages: list[Any]) -> str:
+        asked.append(messages[-1]["content"])
+        if len(asked) == 1:
+            raise ValueError("no reply")
+        return "I see."
+
+    given: Any = {"options": {"limit": 3, "rounds": 2}, "models": {"assistant": assistant}, "concurrency": 1}
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", **given)
+    run = dialoom.judge(run.path, "offline/generic", name="sampled", sample=sample)
+    (table,) = [each for each in run.report(judging="sampled").tables if each.name == "judgements"]
+    assert table.columns[1:] == ["ok", "unparsed", "error", "not sampled", "not reached"]
+    assert table.rows[0][1:] == counts

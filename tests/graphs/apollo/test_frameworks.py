@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dialoom.graphs.reporting import share_of
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import history
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, gold_lines, played, scores
 

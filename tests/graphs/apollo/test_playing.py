@@ -1,4 +1,4 @@
-"""What is sent to the agent, what its turns are answered, and what comes of turns that are not as asked for."""
+"""APOLLO's agent: requests, answers to its turns, and the rules of its loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from dialoom.graphs import Episode
+from dialoom import Episode
+from dialoom.graphs.apollo.loop import AgentTurn, calls_of, ending, flags_of
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloSource, first_message, history
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source
 from tests.graphs.apollo.players import FINISH, Agent, Messages, episodes, gold_lines, played, scores
 
@@ -116,3 +117,65 @@ def test_a_limit_of_turns_can_be_set(tmp_path: Path) -> None:
     assert scores(episode) == (True, 1.0)
     assert episode.outcome.ended_by == "turn_limit"
     assert len(episode.outcome.details["outputs"]) == 3
+
+
+CALL = {"name": "a", "arguments": "{}"}
+TALK, EMPTY, DONE = AgentTurn("Well.", ()), AgentTurn("", ()), AgentTurn("[Finish]", ())
+ONE, TWO = AgentTurn("", (CALL,)), AgentTurn("", (CALL, CALL))
+
+
+@pytest.mark.parametrize(
+    ("turns", "wanted"),
+    [
+        ([], None),
+        ([ONE], None),
+        ([ONE, DONE], "finished"),
+        ([AgentTurn("All is booked. [finish]", ())], "finished"),
+        ([AgentTurn("[Finish]", (CALL,))], None),
+        ([TALK], None),
+        ([TALK, TALK], "silent"),
+        ([TALK, ONE, TALK], None),
+        ([TALK, ONE, EMPTY, EMPTY], "silent"),
+        ([ONE] * 11, None),
+        ([ONE] * 12, "turn_limit"),
+        ([*[ONE] * 11, DONE], "finished"),
+        ([*[ONE] * 10, TALK, TALK], "silent"),
+        ([*[ONE] * 11, TALK], "turn_limit"),
+    ],
+)
+def test_a_loop_ends_by_its_word_by_silence_or_at_its_limit(turns: list[AgentTurn], wanted: str | None) -> None:
+    """And by nothing else."""
+    assert ending(turns, 12) == wanted
+
+
+@pytest.mark.parametrize(
+    ("turns", "outputs", "wanted"),
+    [
+        ([ONE, DONE], [{}], []),
+        ([TWO], [[], {}], ["parallel"]),
+        ([AgentTurn("I call it.", (CALL,))], [{}], ["mixed"]),
+        ([AgentTurn("Which one? I need to know.", ())], [], ["asked"]),
+        ([AgentTurn("See http://a.b/?q=1.", ())], [], []),
+        ([AgentTurn("Done. [Finish]", ())], [], ["late_finish"]),
+        ([EMPTY], [], ["empty"]),
+        ([ONE], [{"error": "no"}], ["failed_call"]),
+        (
+            [AgentTurn("Shall I?", (CALL, CALL)), EMPTY],
+            [{"error": "no"}, {}],
+            ["parallel", "mixed", "asked", "empty", "failed_call"],
+        ),
+    ],
+)
+def test_what_is_odd_is_flagged(turns: list[AgentTurn], outputs: list[object], wanted: list[str]) -> None:
+    """Each by its own rule."""
+    assert flags_of(turns, outputs) == wanted
+
+
+def test_all_calls_of_all_turns_count_in_order() -> None:
+    """Several in a turn, too."""
+    other = {"name": "b", "arguments": "no", "id": "x"}
+    assert calls_of([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [
+        CALL,
+        {"name": "b", "arguments": "no"},
+        CALL,
+    ]

@@ -14,8 +14,7 @@ import yaml
 import dialoom as door
 from dialoom.graphs.apollo.loop import gold_refusal
 from dialoom.personas.apollo import World, flows
-from dialoom.personas.apollo.flows import FlowError
-from dialoom.personas.apollo.flows.expressions import Flow
+from dialoom.personas.apollo.flows import Flow, FlowError
 from dialoom.personas.apollo.source import ApolloSource, read_source, scripted
 from dialoom.personas.apollo.source.scripted import UserPart
 from dialoom.runs.export.pushing import pushed
@@ -111,7 +110,7 @@ def test_gold_that_the_agents_loop_does_not_give_a_full_score_is_refused(
     assert "not played: the loop ends (turn_limit) after 12 of 12 calls" in (gold_refusal(SOURCE.world, many) or "")
     refused = gold_refusal(SOURCE.world, wrong) or ""
     assert "not played" in refused and "nowhere" in refused.casefold()
-    monkeypatch.setattr("dialoom.graphs.apollo_build.recipe.user_part", lambda *_: UserPart([], [wrong], {}))
+    monkeypatch.setattr("dialoom.graphs.apollo_build.user_part", lambda *_: UserPart([], [wrong], {}))
     run = door.play("apollo-build", path=tmp_path / "run.db", options={"users": 1})
     (failed,) = run.episodes()
     assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)

@@ -1,4 +1,4 @@
-"""A source written by models: what it comes to, and what becomes of replies that are of no use."""
+"""Sources written by models, unusable replies and a killed run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+import dialoom
 import dialoom as door
+from dialoom.personas.apollo.source import PastCall
 from dialoom.personas.apollo.source.drafts import read_drafts
-from dialoom.personas.apollo.source.source import PastCall
 from tests.conftest import Command, MadeOnce
 from tests.graphs.apollo_write.players import Players, details, part, played, source
+from tests.runs.test_kill_anywhere import killed
 
 FOOD = {"flows": "food"}
 
@@ -245,3 +247,22 @@ def test_options_that_cannot_be_are_refused_by_name(tmp_path: Path) -> None:
     run = played(tmp_path, until="users")
     with pytest.raises(door.DialoomError, match="the run ends with users"):
         run.export("apollo-source", tmp_path / "source")
+
+
+SMALL = {"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "food,music"}
+
+
+def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
+    """The files of both folders."""
+    for name in ("apollo-source", "drafts"):
+        run.export(name, folder / name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jsonl")}
+
+
+def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Between the calls of a session."""
+    whole = dialoom.play("apollo-write", path=tmp_path / "whole.db", options=SMALL)
+    expected = exported(whole, tmp_path / "whole")
+    assert len(expected) == 4 + 5
+    broken = killed(tmp_path, "INSERT INTO kept_calls", 15, "run", "apollo-write", **SMALL)
+    assert exported(dialoom.resume(broken), tmp_path / "resumed") == expected

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from dialoom.graphs import Judgement, Line
+from dialoom import Judgement, Line
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.prompts import PromptLibrary
 from dialoom.prompts.library import SHIPPED
@@ -47,7 +48,11 @@ class Scene:
     def facts(self) -> Facts:
         if not self.task:
             return Facts(languages=("en",))
-        ends = {"end_marker": "TERMINATE", "user_ends": "user_terminated", "limit": "turn_limit"}
+        ends: dict[str, Any] = {
+            "end_markers": ("TERMINATE",),
+            "user_ends": "user_terminated",
+            "limit": "turn_limit",
+        }
         return Facts(languages=("en",), task=self.task, kept_back=self.kept_back, **ends)
 
     def worded(self, draw: random.Random) -> list[Line]:

@@ -1,20 +1,22 @@
-"""People in the making: what is asked of whom, what each check finds, and the folder that comes of it."""
+"""People made by models: requests, checks, the folder, its readers and a killed run."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dialoom
 import dialoom as door
 from dialoom.graphs.personalens_people import RECIPE
 from dialoom.graphs.personalens_people.scenario import PeopleOptions
 from dialoom.personas import DataError, PersonaLensRelease
-from dialoom.personas.mending import NON_ASCII
+from dialoom.personas.profile import NON_ASCII
 from dialoom.personas.similarity import packed, unit
 from tests.conftest import Command
 from tests.graphs.personalens_people.players import (
@@ -30,6 +32,7 @@ from tests.graphs.personalens_people.players import (
     twins,
     write_schema,
 )
+from tests.runs.test_kill_anywhere import killed
 
 
 def at_first(wrong: Any, then: Any, domain: str = "") -> Callable[[str], Any]:
@@ -316,3 +319,96 @@ def test_planning_does_not_say_what_similarity_means_for_other_texts() -> None:
     told: list[str] = []
     assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), told.append))) == 2
     assert told == []
+
+
+SMALL = {"people": 3, "single_tasks": 2, "multi_tasks": 2, "threshold": 1.0}
+
+
+def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
+    """The files of the folder."""
+    run.export("profiles", folder)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
+
+
+def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In the middle of a stage, and while the last outcome is written."""
+    schema = write_schema(tmp_path)
+    options = {**SMALL, "affinity_schema": schema}
+    whole = dialoom.play("personalens-people", path=tmp_path / "whole.db", options=options)
+    expected = exported(whole, tmp_path / "whole")
+    assert len(expected) == 1 + 3 * 3
+    for place, count in (("INSERT INTO kept_calls", 12), ("INSERT INTO outcomes", 3)):
+        folder = tmp_path / str(count)
+        broken = killed(folder, place, count, "run", "personalens-people", **options)
+        assert exported(dialoom.resume(broken), folder / "resumed") == expected
+
+
+# Those programs are not here, and are not run: what they open, and how, is written anew from their reading. They number
+# people, ask for each file by its name, forgive nothing that is missing, and look at no schema. They name no encoding:
+# UTF-8 is what Python reads by itself on Linux and macOS.
+
+SCORED = {"naturalness": ("_user", "_asst"), "coherence": ("_user", "_asst"), "personalization": ("",)}
+
+
+def shown(profile: dict[str, Any], domain: str) -> str:
+    """A domain as its prompts show it: every preference, and the summary."""
+    told = {
+        key: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for key, value in profile["affinities"][domain].items()
+    }
+    assert told and all(told.values())
+    return "\n".join(f"- {key}: {value}" for key, value in told.items()) + "\n" + str(profile["interactions"][domain])
+
+
+def shown_of_tasks(folder: Path, number: int, file: str, dialogues: Path) -> Iterator[tuple[str, str]]:
+    """What making and judging dialogues shows of each task, by its id."""
+    person = folder / "data" / "profile" / f"user{number}"
+    profile, tasks = (json.loads((person / name).read_text("utf-8")) for name in ("profile.json", file))
+    assert profile["demographics"].pop("user_id") == f"user{number}"
+    for each in tasks.values():
+        domains = each["Relevant Domains"] if file == "tasks_md.json" else each["Relevant Domains"][:1]
+        facts = {**profile["demographics"], **each["situations"]}
+        parts = [f"{key}: {value}" for key, value in facts.items()] + [each["User Intent"]]
+        parts += [shown(profile, domain) for domain in domains]
+        dialogue = json.loads((dialogues / f"{each['task_id']}_dialogue.json").read_text("utf-8"))
+        assert (dialogue["user_id"], dialogue["task_id"]) == (number, each["task_id"])
+        assert dialogue["task_description"] == each["User Intent"]
+        parts += [f"[{line['role'].upper()}]: {line['content']}" for line in dialogue["dialogue"]]
+        parts += [each["Task Goal"]]
+        yield each["task_id"], "\n".join(parts)
+
+
+def gathered(folder: Path, number: int, assistant: str, judge: str, kind: str) -> dict[str, list[int | bool]]:
+    """The scores of one kind of task by metric, found by the words that the gathering looks for."""
+    found: dict[str, list[int | bool]] = {}
+    for metric in (*SCORED, "task_completion"):
+        place = folder / "output" / "evaluation" / f"user{number}" / assistant / metric / judge
+        for end in SCORED.get(metric, ("",)):
+            for text in (path.read_text("utf-8") for path in place.glob(f"{kind}*{end}.txt")):
+                score = re.search(rf"{metric.capitalize()} Score: (\d+)", text)
+                verdict = re.search(r"VERDICT: (True|False)", text, re.IGNORECASE)
+                assert (score is None) == (metric == "task_completion") == (verdict is not None)
+                scores = found.setdefault(metric + end, [])
+                scores.append(int(score[1]) if score else text.startswith("VERDICT: True"))
+    return found
+
+
+def test_the_releases_programs_find_all_they_ask_for(tmp_path: Path) -> None:
+    """People and tasks to make dialogues of; dialogues to judge; judgements to gather."""
+    folder = tmp_path / "made"
+    players = Players(summary="Déjà vu: a room or a hive.")
+    made(tmp_path, players, people=1).export("profiles", folder)
+    run = dialoom.play("personalens", path=tmp_path / "played.db", options={"profiles": folder})
+    for name in ("personalens", "evaluations"):
+        run.export(name, tmp_path / name)
+    assistant = "offline_attentive-base"
+    dialogues = tmp_path / "personalens" / "output" / "dialogue" / "user1" / assistant
+    single = dict(shown_of_tasks(folder, 1, "tasks.json", dialogues))
+    several = dict(shown_of_tasks(folder, 1, "tasks_md.json", dialogues))
+    assert list(single) == ["SD-hotels-task-1", "SD-Beekeeping-task-1"] and list(several) == ["MD-task-1"]
+    assert "- Needs: Lift, cot\nDéjà vu" in single["SD-hotels-task-1"]
+    for kind, count in (("SD", 2), ("MD", 1)):
+        found = gathered(tmp_path / "evaluations", 1, assistant, "offline_attentive", kind)
+        assert {metric: len(scores) for metric, scores in found.items()} == dict.fromkeys(
+            [*(metric + part for metric, parts in SCORED.items() for part in parts), "task_completion"], count
+        )

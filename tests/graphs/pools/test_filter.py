@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.graphs import RecipeError, Stage
-from dialoom.graphs.pools import RECIPE, PoolScenario
-from dialoom.graphs.pools.nodes import PoolTexts
-from dialoom.graphs.pools.scenario import PoolOptions
+from dialoom.graphs.pools import RECIPE, PoolOptions, PoolScenario, PoolTexts
 from dialoom.personas import DataError, LexicalEmbedder
 from dialoom.personas.similarity import VectorIndex
 from dialoom.roles import UnparsedReplyError

@@ -11,11 +11,12 @@ import pyarrow.parquet
 import pytest
 
 import dialoom
-from dialoom.errors import DialoomError
-from dialoom.graphs import Estimate, Line, Shared
-from dialoom.graphs.prefeval import RECIPE, PrefEvalScenario
+from dialoom import DialoomError, Line
+from dialoom.graphs import Estimate, Shared
+from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.graphs.prefeval.exports import LEFT_OUT, release_rows
+from dialoom.graphs.prefeval.scenario import PrefEvalScenario
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary
 from tests.graphs.prefeval.finished import item

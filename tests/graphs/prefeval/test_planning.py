@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from dialoom.graphs import RecipeError
-from dialoom.graphs.prefeval import PrefEvalScenario
-from dialoom.graphs.prefeval.conversation import folded, own_places, preceding
-from dialoom.graphs.prefeval.options import PrefEvalOptions
 from dialoom.graphs.prefeval.planning import items
+from dialoom.graphs.prefeval.scenario import PrefEvalOptions, PrefEvalScenario, folded, own_places, preceding
 from dialoom.personas import DataError
-from dialoom.roles.tokens import tokens
+from dialoom.roles.parameters import tokens
 from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
 
 

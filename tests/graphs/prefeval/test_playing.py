@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.graphs import Episode, Judgement
+from dialoom import Episode, Judgement
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import error_of
-from dialoom.graphs.prefeval.nodes import chosen
+from dialoom.graphs.prefeval.recipe import chosen
 from dialoom.personas.similarity import packed, unit
 from tests.graphs.prefeval.invented import write_pairs, write_pool
 

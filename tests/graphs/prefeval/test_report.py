@@ -1,17 +1,26 @@
-"""PrefEval's tables and charts: figures of the paper computed anew, and what becomes of what is missing."""
+"""PrefEval's tables, charts and verdicts."""
 
 from __future__ import annotations
 
+import csv
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from pathlib import Path
 
 import pytest
 
-from dialoom.graphs import Chart, Episode, Estimate, Table
+from dialoom import Episode, Judgement
+from dialoom.graphs import Chart, Estimate, Table
+from dialoom.graphs.prefeval import RECIPE
+from dialoom.graphs.prefeval.checkers import CHECKERS, error_of, error_type
 from dialoom.graphs.prefeval.report import charts, compared
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.reporting import Cell
+from dialoom.runs import RunFile
+from dialoom.runs.agreement import agreement, read_labels, write_sample
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
+from tests.graphs.prefeval.test_playing import Assistant, Judge, played
 
 SIZES = [56, 58, 46, 56, 52, 62, 51, 57, 52, 53, 54, 56, 35, 31, 54, 36, 43]
 """Rows of 17 topics in the release, in the protocol's order; table 5 has them."""
@@ -246,3 +255,82 @@ def test_lengths_in_tokens_are_a_column_each() -> None:
     """Whatever number of turns fits in them."""
     tables = report(item(RIGHT, turns=8, token_limit=3000), item(UNAWARE, turns=9, token_limit=3000))
     assert mean(row(tables["accuracy"], "model", "zero-shot")["3,000 tokens %"]) == 0.5
+
+
+def test_people_say_whether_an_answer_is_right_and_the_checkers_word_on_that_is_scored(tmp_path: Path) -> None:
+    """From what the checkers saw, blind to them; an item without all of their words has none."""
+    played(tmp_path, Assistant(), Judge(), limit=4, turns=(0, 1, 2, 3))
+    with RunFile(tmp_path / "run.db", recipe=RECIPE) as run:
+        sample = write_sample(run, tmp_path / "labels.csv", 8, ["anna"], metrics=["right", "helpful"])
+        assert {str(group): count for group, count in sample.counts.items()} == {
+            "right (assistant)": 4,
+            "helpful (assistant)": 4,
+        }
+        rows = list(csv.DictReader((tmp_path / "labels.csv").read_text("utf-8-sig").splitlines()))
+        asked = [row for row in rows if row["metric"] == "right"]
+        assert all(row["scale"] == "yes or no" and row["about"] == "" for row in asked)
+        assert asked[0]["conversation"].startswith("preference: I never want boats of kind 0.")
+        assert "answer: Take this one." in rows[0]["conversation"] and "You like hats." not in str(asked)
+        # By all checkers' words the answers are wrong: they violate, and hallucinate a preference.
+        said = "\n".join(f"{row['item']},{'no' if number else 'yes'}" for number, row in enumerate(asked))
+        (tmp_path / "filled.csv").write_text(f"item,label:anna\n{said}\n")
+        (group,) = agreement(run, read_labels(tmp_path / "filled.csv")).groups
+    assert (group.cohen["anna"].n, group.cohen["anna"].agreement) == (4, 0.75)
+
+
+def test_an_answer_without_a_checkers_word_is_neither_right_nor_wrong(tmp_path: Path) -> None:
+    """It is told as one that has no score."""
+    played(tmp_path, Assistant(), Judge(helpful="maybe"))
+    with RunFile(tmp_path / "run.db", recipe=RECIPE) as run:
+        sample = write_sample(run, tmp_path / "labels.csv", 9, ["anna"])
+    assert sample.unscored == 2
+    assert {group.metric for group in sample.counts} == {"violates", "acknowledges", "hallucinates"}
+
+
+def test_the_sixteen_combinations() -> None:
+    """Eight do not help, two ignore the preference, one invents another, one acts against it, four are right."""
+    found = Counter(error_type(*words) for words in product([True, False], repeat=4))
+    assert found == {"unhelpful": 8, "unaware": 2, "hallucination": 1, "inconsistency": 1, None: 4}
+
+
+@pytest.mark.parametrize(
+    ("violates", "acknowledges", "hallucinates", "helpful", "error"),
+    [
+        (True, False, None, True, "unaware"),
+        (True, True, True, True, "hallucination"),
+        (True, True, False, True, "inconsistency"),
+        (False, True, True, True, None),
+        (False, False, None, True, None),
+        (True, True, True, False, "unhelpful"),
+        (False, False, None, False, "unhelpful"),
+        (None, False, None, True, "unparsed"),
+        (False, None, None, True, "unparsed"),
+        (False, True, None, True, "unparsed"),
+        (True, False, None, None, "unparsed"),
+        (None, False, None, False, "unparsed"),
+    ],
+)
+def test_each_error_and_what_could_not_be_had(
+    violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None, error: str | None
+) -> None:
+    """Hallucinates is needed only where a preference was named; a missing word is never a success."""
+    assert error_type(violates, acknowledges, hallucinates, helpful) == error
+
+
+def test_judgements_as_a_set_holds_them() -> None:
+    """An unparsed one is no word; a choice is right or wrong; without any, nobody was asked."""
+
+    def said(**scores: bool | None) -> list[Judgement]:
+        return [
+            Judgement(metric=metric, target="assistant", score=score, status="unparsed" if score is None else "ok")
+            for metric, score in scores.items()
+        ]
+
+    assert error_of(said(violates=False, acknowledges=False, helpful=True)) is None
+    assert error_of(said(violates=True, acknowledges=True, hallucinates=False, helpful=True)) == "inconsistency"
+    assert error_of(said(violates=False, acknowledges=None, helpful=True)) == "unparsed"
+    assert error_of(said(violates=False, helpful=True)) == "unparsed"
+    assert error_of(said(correct=True)) is None
+    assert error_of(said(correct=False)) == "wrong"
+    assert error_of([]) == "unjudged"
+    assert set(CHECKERS) == {"violates", "acknowledges", "hallucinates", "helpful"}

@@ -1,4 +1,4 @@
-"""New pairs: what is asked of whom, what each filter drops, what people may change, and the folder that comes of it."""
+"""New pairs: requests, filters, edits by people and a killed run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from dialoom.personas.preferences import (
     read_topics,
 )
 from dialoom.runs.export.pushing import ExportedFolder
-from tests.graphs.prefeval_pairs.players import Players, built, pair, part
+from tests.graphs.prefeval_pairs.players import Players, built, pair, part, write_topics
+from tests.runs.test_kill_anywhere import killed
 
 
 def drafts_of(run: dialoom.Run) -> list[Draft]:
@@ -339,3 +340,26 @@ def test_what_was_written_of_pairs_passes_the_gate(tmp_path: Path) -> None:
     (tmp_path / "drafts.jsonl").write_text(json.dumps(row) + "\n")
     given = built(tmp_path, Players(), name="given", drafts=tmp_path / "drafts.jsonl")
     assert [fault.where for _, fault in given.faults()] == ["pair 1, persona 3"], "where the writer says it again"
+
+
+SMALL = {"per_call": 3, "calls": 2}
+
+
+def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
+    """The files of both formats."""
+    folder.mkdir()
+    for name in ("pairs", "drafts"):
+        run.export(name, folder / name)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
+
+
+def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
+    """In the middle of a filter, between two stages, and while the last outcome is written."""
+    options = {**SMALL, "topic_file": write_topics(tmp_path, "boats", "hats")}
+    whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options=options)
+    expected = exported(whole, tmp_path / "whole")
+    assert len(expected) == 2 * 4 + 2
+    for place, count in (("INSERT INTO kept_calls", 20), ("INTO checkpoints", 5), ("INSERT INTO outcomes", 2)):
+        folder = tmp_path / str(count)
+        broken = killed(folder, place, count, "run", "prefeval-pairs", **options)
+        assert exported(dialoom.resume(broken), folder / "made") == expected

@@ -1,15 +1,21 @@
-"""A provider's bad days: what is tried again, what fails at once and with which advice; one attempt, one request."""
+"""Faults of a provider, rates, prices and prompt-cache markers."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dialoom.roles import PermanentProviderError, TransientProviderError
+from dialoom.prompts import ChatMessage
+from dialoom.roles import Gateway, PermanentProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
-from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from tests.ledgers import MemoryLedger
+from dialoom.roles.gateway.cache import marked, wants_markers
+from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
+from dialoom.roles.gateway.tool_wire import wire_messages
+from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
     Answer,
@@ -215,3 +221,196 @@ async def test_a_request_without_an_answer_is_told_in_plain_words(
         assert url in told
         assert "(500)" in caught.value.raw
         assert "Error" not in told
+
+
+LONG = 240
+"""Seconds after which a test gives up; by what was thought, each of these would take several minutes."""
+
+
+def test_a_reply_puts_right_what_its_call_was_said_to_take() -> None:
+    """Some 260 tokens are set aside for each of 200 calls, and they take two, of 6,000 a minute."""
+
+    async def play(url: str) -> None:
+        gateway = Gateway(MemoryLedger(), Limits(tpm={"": 6_000}))
+        async with asyncio.timeout(LONG):
+            for step in range(200):
+                await gateway.complete(request(url), a_place(step=step))
+
+    with serving(lambda _body, _number: completion("heron", 1, 1)) as server:
+        asyncio.run(play(server.url))
+        assert len(server.requests) == 200
+
+
+def test_an_attempt_after_the_first_is_put_right_too() -> None:
+    """Each call is turned away once: that counts as a request, and its reply tells the tokens."""
+
+    async def play(url: str) -> None:
+        gateway = Gateway(MemoryLedger(), Limits(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
+        async with asyncio.timeout(LONG):
+            for step in range(30):
+                await gateway.complete(request(url), a_place(step=step))
+
+    with serving(lambda _body, number: busy() if number % 2 else completion("heron", 1, 1)) as server:
+        asyncio.run(play(server.url))
+        assert len(server.requests) == 60
+
+
+def test_replies_that_the_ledger_holds_take_nothing_of_the_rates() -> None:
+    """A sitting at one request and ten tokens a minute gets thirty replies of the sitting before."""
+    ledger = MemoryLedger()
+
+    async def play(url: str, limits: Limits) -> None:
+        gateway = Gateway(ledger, limits)
+        async with asyncio.timeout(LONG):
+            await asyncio.gather(*(gateway.complete(request(url), a_place(step=step)) for step in range(30)))
+
+    with serving(lambda _body, _number: completion("heron")) as server:
+        asyncio.run(play(server.url, Limits()))
+        asyncio.run(play(server.url, Limits(rpm={"": 1}, tpm={"": 10})))
+        assert len(server.requests) == 30
+    assert ledger.replays == 30
+
+
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that LiteLLM has worked out a cost for, a word for each time."""
+    litellm, asked = load_litellm(), list[str]()
+    original = litellm.response_cost_calculator
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        asked.append(kwargs["model"])
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(litellm, "response_cost_calculator", noted)
+    return asked
+
+
+async def test_a_model_without_a_price_is_looked_up_once(priced: list[str]) -> None:
+    """And each reply says that its cost is unknown."""
+    backend = LiteLLMBackend()
+    with serving(lambda _body, _number: ended("heron", "stop", USAGE)) as server:
+        replies = [await backend.complete(request(server.url, "openai/of-ones-own"), "") for _ in range(3)]
+    assert [reply.cost for reply in replies] == [None] * 3
+    assert [reply.input_tokens for reply in replies] == [1000] * 3
+    assert len(priced) == 1
+
+
+async def test_a_model_that_is_free_is_looked_up_once(priced: list[str]) -> None:
+    """And each reply says so."""
+    backend = LiteLLMBackend()
+    asked = replace(request(None, "offline/generic"), prompt_id="personalens/judge-coherence")
+    replies = [await backend.complete(asked, "") for _ in range(3)]
+    assert [reply.cost for reply in replies] == [0.0] * 3
+    assert len(priced) == 1
+
+
+async def test_a_model_with_a_price_is_priced_each_time(priced: list[str]) -> None:
+    """By what each reply took, an empty first one included; the answer names another model than was asked for."""
+    nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    usages = [nothing, USAGE, {**USAGE, "prompt_tokens": 2000, "total_tokens": 2100}]
+    backend = LiteLLMBackend()
+    with serving(lambda _body, number: ended("heron", "stop", usages[number - 1])) as server:
+        costs = [(await backend.complete(request(server.url), "")).cost for _ in usages]
+    assert costs == [None, pytest.approx(0.00021), pytest.approx(0.00036)]
+    assert len(priced) == 3
+
+
+async def test_a_price_that_litellm_is_given_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found out is a run's, not the process's."""
+    litellm, model = load_litellm(), "openai/priced-between-runs"
+    monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))
+    with serving(lambda _body, _number: completion("heron")) as server:
+        assert (await LiteLLMBackend().complete(request(server.url, model), "")).cost is None
+        prices = {"input_cost_per_token": 1e-3, "output_cost_per_token": 1e-3, "litellm_provider": "openai"}
+        litellm.register_model({model: {**prices, "mode": "chat"}})
+        after = (await LiteLLMBackend().complete(request(server.url, model), "")).cost
+    assert after is not None
+    assert after > 0
+
+
+DIALOGUE: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You are Ann."},
+    {"role": "user", "content": "Begin."},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "Hi."},
+    {"role": "user", "content": "Write your next message."},
+)
+
+
+def marks(messages: list[dict[str, Any]]) -> list[str]:
+    """The texts of the marked parts."""
+    return [part["text"].strip() for message in messages for part in message["content"] if "cache_control" in part]
+
+
+def test_the_instructions_and_all_but_the_last_message_are_marked() -> None:
+    """Joined neighbours keep their parts, so that the moment's instruction stays outside."""
+    messages = marked(DIALOGUE)
+    assert marks(messages) == ["You are Ann.", "Hi."]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+
+
+def test_marking_changes_no_word() -> None:
+    """The parts of a message together are the message that others get."""
+    joined = [
+        {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
+        for each in marked(DIALOGUE)
+    ]
+    assert joined == wire_messages(DIALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (DIALOGUE[:1], ["You are Ann."]),
+        (DIALOGUE[1:2], []),
+        (DIALOGUE[:2], ["You are Ann."]),
+        (DIALOGUE[:3], ["You are Ann.", "Begin."]),
+        (({"role": "system", "content": " "}, *DIALOGUE[1:2]), []),
+    ],
+)
+def test_short_requests_have_what_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
+    """A single message has no prefix but itself, and an empty one may not be marked."""
+    assert marks(marked(messages)) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "is_wanted"),
+    [
+        ("anthropic/claude-sonnet-4-5", True),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
+        ("vertex_ai/claude-sonnet-4-5", True),
+        ("openrouter/anthropic/claude-sonnet-4", True),
+        ("openai/gpt-4o-mini", False),
+        ("openrouter/openai/gpt-4o-mini", False),
+        ("gemini/gemini-2.5-flash", False),
+        ("hosted_vllm/claude-like", False),
+    ],
+)
+def test_only_those_who_want_marks_get_them(model: str, is_wanted: bool) -> None:
+    """Anthropic's models, wherever they are served."""
+    assert wants_markers(load_litellm(), model) is is_wanted
+
+
+async def test_anthropic_is_sent_the_marks() -> None:
+    """In its own form, at its own address."""
+    content = [{"type": "text", "text": "Hm."}]
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
+    answer = Response(body={**body, "content": content, "usage": usage})
+    with serving(lambda _body, _number: answer) as server:
+        await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5", messages=DIALOGUE))
+    (sent,) = server.requests
+    ephemeral = {"type": "ephemeral"}
+    assert sent["system"] == [{"type": "text", "text": "You are Ann.", "cache_control": ephemeral}]
+    last = sent["messages"][-1]["content"]
+    assert [part.get("cache_control") for part in last] == [ephemeral, None]
+
+
+async def test_others_are_sent_plain_text() -> None:
+    """Their caches find the prefix by themselves."""
+    with serving(lambda _body, _number: completion("Hm.")) as server:
+        await ask(request(server.url, messages=DIALOGUE))
+    assert all(isinstance(message["content"], str) for message in server.requests[0]["messages"])

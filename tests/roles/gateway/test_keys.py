@@ -1,7 +1,8 @@
-"""Keys: out of the environment or a file, to the provider, and nowhere else."""
+"""Keys, and LiteLLM's callbacks."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from dialoom import load_env_file
 from dialoom.inputs import DataError
 from dialoom.roles import BindingError
-from dialoom.roles.gateway.provider_keys import load_env_file
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
@@ -149,3 +152,30 @@ def test_a_planted_key_reaches_the_provider_and_nothing_else(
     for form in (key, json.dumps(key)[1:-1]):
         assert form not in said
         assert [name for name, content in kept if form.encode() in content] == []
+
+
+REQUEST = Request(
+    "assistant", "aloe/assistant", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},)
+)
+
+
+@pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
+async def test_a_callback_that_is_registered_with_litellm_is_called(registry: str) -> None:
+    """However it was registered."""
+    litellm, told = load_litellm(), asyncio.Event()
+    from litellm.integrations.custom_logger import CustomLogger
+
+    class Listener(CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+            told.set()
+
+    listener = Listener()
+    getattr(litellm, registry).append(listener)
+    try:
+        await LiteLLMBackend().complete(REQUEST, "")
+        await told.wait()
+    finally:
+        for name in ("callbacks", "success_callback", "failure_callback", "input_callback"):
+            setattr(litellm, name, [])
+        for name in ("_async_success_callback", "_async_failure_callback"):
+            setattr(litellm, name, [])

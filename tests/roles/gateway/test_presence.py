@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from dialoom.roles import Completion, DrainedError, Gateway, ProviderError
-from dialoom.roles.errors import Absence, TransientProviderError, UnansweredError
+from dialoom import ProviderAway, ProviderBack
+from dialoom.roles import Completion, DrainedError, Gateway, ProviderError, TransientProviderError
+from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.availability import ProviderAway, ProviderBack, ProviderGone, Tidings
+from dialoom.roles.gateway.availability import ProviderGone, Tidings
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.virtual_time import now, passing

@@ -1,17 +1,21 @@
-"""Structured replies: what is asked of which model, and what happens when it will not."""
+"""Structured replies and tools over HTTP."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage, Prompt
+from dialoom.prompts import ChatMessage, FunctionCall, Prompt
 from dialoom.roles import (
     CallPlace,
+    Completion,
     Gateway,
     ModelBinding,
     PermanentProviderError,
@@ -20,11 +24,15 @@ from dialoom.roles import (
     Verdict,
     score_type,
 )
+from dialoom.roles.gateway.cache import ResponseCache, cache_key, marked
+from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.structure import Shapes
-from tests.ledgers import MemoryLedger, a_place
+from dialoom.roles.gateway.tool_support import knows_tools
+from dialoom.roles.gateway.tool_wire import wire_messages
+from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.roles.gateway.asking import QUICK, ask, request
-from tests.server import Answer, ChatServer, completion, ended, error, serving
+from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
@@ -173,3 +181,239 @@ async def test_reasoning_is_not_shown_to_the_model_again() -> None:
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
         await played(server, score_type(1, 5))
     assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."
+
+
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = FunctionCall(id="aB3dE5gH7", name="get_weather", arguments='{"city": "Vellin"}')
+TALK: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You are brief."},
+    {"role": "user", "content": "Rain?"},
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "content": '{"rain": true}', "tool_call_id": CALL["id"]},
+    {"role": "user", "content": "Go on."},
+)
+
+
+def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
+    """An answer that calls."""
+    made = [
+        {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return ended(text, "tool_calls", {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}, tool_calls=made)
+
+
+async def test_tools_calls_and_outputs_are_sent_as_the_interface_has_them() -> None:
+    """Whether to call is the model's to say, one at a time; the ids are ours, and calls are joined with nothing."""
+    with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
+        await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+    (body,) = server.requests
+    said = {"model", "messages", "temperature", "seed"}
+    assert body.keys() == said | {"tools", "tool_choice", "parallel_tool_calls"}
+    assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([WEATHER], "auto", False)
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
+    (sent,) = body["messages"][2]["tool_calls"]
+    assert (sent["id"], sent["function"]) == (
+        CALL["id"],
+        {"name": "get_weather", "arguments": '{"city": "Vellin"}'},
+    )
+    assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
+
+
+def test_a_turn_of_nothing_is_not_sent_and_marks_stand_on_words() -> None:
+    """Whatever comes before and behind it is joined; an agent's next request begins with all of this one."""
+    silence: ChatMessage = {"role": "assistant", "content": " "}
+    messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
+    assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
+    assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
+    system, user, called, told = marked(messages, is_growing=True)
+    ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
+    assert ends == ["You are brief.", "\n\nGo on."]
+    assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
+
+
+async def test_without_tools_nothing_is_said_of_them() -> None:
+    """Many servers refuse what they do not know."""
+    with serving(lambda _body, _number: ended("heron", "stop")) as server:
+        await ask(request(server.url))
+    assert server.requests[0].keys() == {"model", "messages", "temperature", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "calls"),
+    [
+        (called(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
+        (called(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
+        (called(("get_wether", "{}")), "", [("get_wether", "{}")]),
+        (called(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
+        (called(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
+        (ended(None, "stop"), "", []),
+        (ended("", "tool_calls", tool_calls=[]), "", []),
+    ],
+    ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
+)
+async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
+    """Whatever is wrong with them is for the recipe to see; after one request."""
+    with serving(lambda _body, _number: answer) as server:
+        reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+    assert len(server.requests) == 1
+    assert (reply.text, [(call["name"], call["arguments"]) for call in reply.tool_calls]) == (text, calls)
+    ids = [call["id"] for call in reply.tool_calls]
+    assert len(set(ids)) == len(calls) and all(re.fullmatch("[A-Za-z0-9]{9}", id_) for id_ in ids)
+
+
+@pytest.mark.parametrize(
+    "tool_calls",
+    [
+        [{"id": "x", "type": "function", "function": {"name": None, "arguments": None}}],
+        [{"id": None, "type": "function", "function": {"name": "a", "arguments": {"city": "\ud83d"}}}],
+        [{"type": "function"}],
+        [{"id": 3, "function": "a"}],
+        {"name": "a"},
+        "a",
+        [None],
+    ],
+    ids=["no name", "object", "no function", "text", "mapping", "word", "null"],
+)
+async def test_calls_of_no_form_are_what_there_is_of_them_or_a_failure_that_names_the_model(tool_calls: Any) -> None:
+    """No bug of ours, and what is kept is what is read again."""
+    raw = json.dumps(ended("Hm.", "tool_calls", tool_calls=tool_calls)[1]).encode()
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: Response(raw=raw)) as server:
+        reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)), ledger)
+    assert reply.text == "Hm."
+    assert read_reply(Completion(kept_text(reply))) == replace(Completion("Hm."), tool_calls=reply.tool_calls)
+    json.dumps(reply.tool_calls).encode()
+
+
+async def test_ids_follow_from_the_call_and_not_from_the_provider() -> None:
+    """Equal calls of the model have equal ids, those at another place others."""
+    asked = request(None, messages=TALK, tools=(WEATHER,))
+    with serving(lambda _body, number: called((f"tool_{number}", "{}"))) as server:
+        asked = replace(asked, api_base=server.url)
+        first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
+    assert first["id"] == again["id"] and first["name"] != again["name"]
+    reply = Completion("", tool_calls=(CALL, CALL))
+    one, other = (reply.with_ids(asked.key(a_place(step=step))) for step in (1, 2))
+    assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
+
+
+def test_identities_of_requests_without_tools_are_those_of_all_time() -> None:
+    """Runs that were begun before go on; tools, calls and what they answer are part of the identity."""
+    plain = a_request()
+    assert plain.key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
+    assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
+    offered = replace(plain, tools=(WEATHER,))
+    answered = [replace(plain, messages=TALK[:4]), replace(plain, messages=TALK[:3])]
+    renamed = replace(plain, messages=(*TALK[:2], {**TALK[2], "tool_calls": [{**CALL, "id": "other1234"}]}))
+    requests = [plain, offered, *answered, renamed]
+    for identity in (lambda each: each.key(a_place()), lambda each: cache_key(each, a_place())):
+        assert len({identity(each) for each in requests}) == len(requests)
+
+
+async def test_a_shared_cache_keeps_calls(tmp_path: Path) -> None:
+    """And words that look like kept ones as words."""
+    offered = replace(a_request(), tools=(WEATHER,))
+    with ResponseCache(tmp_path / "cache.db") as cache:
+        replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
+        for sample, reply in enumerate(replies):
+            place = replace(a_place(), sample=sample)
+            await cache.keep(offered, place, reply)
+            assert await cache.find(offered, place) == reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Completion("Plain words."),
+        Completion(""),
+        Completion('{"content":"", "tool_calls": [{"name": "a"}]}'),
+        Completion('{"content":"x","tool_calls":[]}'),
+        Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'),
+        Completion(kept_text(Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'))),
+        Completion("Words.", tool_calls=(CALL,), outputs=("[]",), carried={"thinking_blocks": [{"type": "thinking"}]}),
+        Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
+    ],
+)
+def test_a_reply_is_read_as_it_was_kept(reply: Completion) -> None:
+    """Words that look like a kept call stay words."""
+    assert read_reply(Completion(kept_text(reply))) == reply
+
+
+async def test_signed_thoughts_go_back_with_the_calls_to_who_wants_them() -> None:
+    """Claude refuses its own call without them; nobody else is sent any."""
+    thinking = {"type": "thinking", "thinking": "It may rain.", "signature": "c2lnbmVk"}
+    content = [thinking, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Vellin"}}]
+    body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": content,
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 9, "output_tokens": 4},
+    }
+    asked = request(None, "anthropic/claude-sonnet-4-5", messages=TALK[:2], tools=(WEATHER,), max_reply=4000)
+    asked = replace(asked, temperature=1.0, params={"thinking": {"type": "enabled", "budget_tokens": 1024}})
+    with serving(lambda _body, number: Response(body=body) if number < 3 else ended("Dry.", "stop")) as server:
+        root = server.url.removesuffix("/v1")
+        reply = await ask(replace(asked, api_base=root))
+        assert reply.carried == {"thinking_blocks": [thinking]} and reply.reasoning == "It may rain."
+        message: ChatMessage = {
+            "role": "assistant",
+            "content": reply.text,
+            "tool_calls": reply.tool_calls,
+            "carried": reply.carried,
+        }
+        output: ChatMessage = {"role": "tool", "content": "{}", "tool_call_id": reply.tool_calls[0]["id"]}
+        await ask(replace(asked, messages=(*TALK[:2], message, output), api_base=root))
+        await ask(request(server.url, messages=(*TALK[:2], message, output), tools=(WEATHER,)))
+    sent, other = server.requests[1:]
+    blocks = sent["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == ["thinking", "tool_use"] and blocks[0] == thinking
+    assert "c2lnbmVk" not in json.dumps(other)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (404, "No endpoints found that support tool use."),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    ],
+)
+async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str) -> None:
+    """And what would be right, after one request; what is wrong with a tool is told as it comes."""
+    for said, advice in (
+        (told, "takes no tools as it is served"),
+        ("tools[0].function.name: too long", "too long"),
+    ):
+        with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
+            with pytest.raises(PermanentProviderError, match=advice) as failed:
+                await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+            assert len(server.requests) == 1
+        assert (said is told) == ("takes no tools" in str(failed.value))
+
+
+@pytest.mark.parametrize(
+    ("model", "is_known"),
+    [
+        ("openai/gpt-4o-mini", True),
+        ("anthropic/claude-sonnet-4-5", True),
+        ("openai/a-model-of-mine", False),
+        ("offline/attentive", False),
+        ("python:some.module:function", False),
+        ("graph:some/file.py:graph", False),
+        ("object:echo", False),
+    ],
+)
+def test_who_is_known_to_take_tools(model: str, is_known: bool) -> None:
+    """LiteLLM's table says it; players of one's own read tools as text."""
+    assert knows_tools(model) is is_known

@@ -13,11 +13,11 @@ import pytest
 import dialoom
 from dialoom.graphs.apollo import RECIPE
 from dialoom.personas.apollo import TOOLS, compare, execute
+from dialoom.personas.apollo.scores import read_turn, responses_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSource, history, write_source
 from dialoom.personas.apollo.source.scripted import scripted_source
-from dialoom.personas.apollo.text_protocol import read_turn, responses_text
 from dialoom.prompts import PromptLibrary, Utterance
-from dialoom.roles.offline.apollo.requests import asked_flow
+from dialoom.roles.offline.apollo import asked_flow
 
 from .asking import answer
 

@@ -1,15 +1,31 @@
-"""Whole dialogues between the offline user and the offline assistants."""
+"""Offline PersonaLens dialogues and judges, and malformed requests."""
 
 from __future__ import annotations
 
 import re
+from statistics import mean
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dialoom.roles import offline
 
 from .asking import answer
-from .people import ALARM, BOOKS, DINNER, GETAWAY, SINGLE, Case, assistant_request, play, user_request
+from .people import (
+    ALARM,
+    BOOKS,
+    DINNER,
+    GETAWAY,
+    SINGLE,
+    Case,
+    assistant_request,
+    judge,
+    judge_request,
+    judged,
+    play,
+    user_request,
+)
 
 
 def test_same_request_same_answer() -> None:
@@ -99,3 +115,196 @@ def test_closing_is_short_and_warm() -> None:
     """After the user's thanks there is no new question."""
     reply = play(DINNER, "I")[-1]
     assert reply[0] == "assistant" and "?" not in reply[1] and len(reply[1].split()) < 60
+
+
+METRICS = [
+    ("task_completion", ""),
+    ("personalization", ""),
+    ("naturalness", "user"),
+    ("naturalness", "assistant"),
+    ("coherence", "user"),
+    ("coherence", "assistant"),
+]
+
+
+def test_personalization_orders_the_settings() -> None:
+    """On average I beats base, and base beats the generic assistant."""
+    cases = [(case, seed) for case in (*SINGLE, GETAWAY) for seed in range(4)]
+
+    def average(setting: str, model: str = "attentive") -> float:
+        return mean(
+            float(str(judged(case, play(case, setting, model, seed), "personalization"))) for case, seed in cases
+        )
+
+    assert average("I") > average("base") + 0.5
+    assert average("base") > average("base", "generic") + 0.3
+
+
+def test_tasks_are_completed_more_often_by_the_attentive_assistant() -> None:
+    """Task completion: attentive mostly, generic clearly less."""
+    cases = [(case, seed) for case in (*SINGLE, GETAWAY) for seed in range(4)]
+    attentive = [judged(case, play(case, "I", "attentive", seed), "task_completion") for case, seed in cases]
+    generic = [judged(case, play(case, "I", "generic", seed), "task_completion") for case, seed in cases]
+    assert sum(map(bool, attentive)) > len(cases) * 0.8
+    assert sum(map(bool, generic)) < sum(map(bool, attentive)) - 3
+
+
+def test_proactive_reply_beats_a_told_one_beats_an_ignoring_one() -> None:
+    """Three hand-written dialogues land where their replies put them."""
+    opening = ("user", "I'm looking for a restaurant.")
+    proactive = [
+        opening,
+        ("assistant", "How about Meltemi, a quiet Greek place with moderate prices? They handle a nut allergy."),
+    ]
+    told = [
+        opening,
+        ("assistant", "What do you feel like eating?"),
+        ("user", "I'd like Greek food. And keep a nut allergy in mind."),
+        ("assistant", "Then I'd suggest Meltemi, a Greek place that knows about a nut allergy."),
+    ]
+    ignoring = [*told[:3], ("assistant", "There are many options. You can find more information online.")]
+    scores = [judged(DINNER, talk, "personalization") for talk in (proactive, told, ignoring)]
+    assert scores == [4, 2, 1]
+
+
+def test_prefixes_can_be_judged() -> None:
+    """The personalization judge works after every assistant reply."""
+    talk = play(DINNER, "I")
+    for end in range(2, len(talk) + 1, 2):
+        assert judged(DINNER, talk[:end], "personalization") in (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("model", sorted(offline.SCRIPTED))
+@pytest.mark.parametrize(("metric", "target"), METRICS)
+@pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
+def test_reply_is_one_valid_object(case: Case, metric: str, target: str, model: str) -> None:
+    """A judge answers one JSON object with a value in range and a specific explanation."""
+    for assistant in ("attentive", "generic"):
+        talk = play(case, "base", assistant)
+        reply = judge(case, talk, metric, target, model)
+        key = "verdict" if metric == "task_completion" else "score"
+        assert set(reply) == {key, "explanation"} and len(reply["explanation"]) > 15
+        if key == "verdict":
+            assert isinstance(reply[key], bool)
+        else:
+            assert reply[key] in range(1, 5 if metric == "personalization" else 6)
+
+
+def test_asked_again_a_judge_still_answers() -> None:
+    """After its own reply and an error text the same judgement comes again."""
+    request = judge_request(DINNER, play(DINNER), "personalization")
+    first = answer("attentive", request, "personalens/judge-personalization", "judge")
+    again = [*request, {"role": "assistant", "content": "?"}, {"role": "user", "content": "Not JSON. Once more."}]
+    assert answer("attentive", again, "personalens/judge-personalization", "judge") == first
+
+
+def test_the_crude_judge_differs_but_agrees_in_direction() -> None:
+    """The generic judge also prefers the setting with summaries."""
+    better = [float(str(judged(case, play(case, "I"), "personalization", model="generic"))) for case in SINGLE]
+    worse = [
+        float(str(judged(case, play(case, "base", "generic"), "personalization", model="generic"))) for case in SINGLE
+    ]
+    assert mean(better) > mean(worse)
+
+
+_TAGS = [
+    "demographics",
+    "affinities",
+    "summary",
+    "situation",
+    "task",
+    "conversation",
+    "instruction",
+    "metric",
+    "goal",
+    "odd",
+]
+_BITS = st.one_of(
+    st.text(max_size=30),
+    st.builds(lambda tag, body: f"<{tag}>{body}</{tag}>", st.sampled_from(_TAGS), st.text(max_size=30)),
+    st.builds(lambda tag: f"<{tag} domain='Books'", st.sampled_from(_TAGS)),
+    st.sampled_from(
+        [
+            "</summary>",
+            "Genre: ;;N/A;",
+            "I'd like dinner for two.",
+            "TERMINATE",
+        ]
+    ),
+    st.builds(lambda text: f'<affinities domain="Alarm">\nAlarm Time: {text}\n</affinities>', st.text(max_size=12)),
+)
+_MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "role": st.sampled_from(["system", "user", "assistant", "tool"]),
+            "content": st.lists(_BITS, max_size=5).map("\n".join),
+        }
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=100)
+@given(
+    messages=_MESSAGES,
+    prompt=st.sampled_from(
+        ["personalens/user", "personalens/assistant", "personalens/judge", "aloe/user", "aloe/judge"]
+    ),
+    model=st.sampled_from(sorted(offline.SCRIPTED)),
+    seed=st.none() | st.integers(0, 9),
+)
+def test_arbitrary_messages_get_an_answer(
+    messages: list[dict[str, str]], prompt: str, model: str, seed: int | None
+) -> None:
+    """Whatever the messages, the answer is a non-empty string."""
+    assert answer(model, messages, prompt, seed=seed).strip()
+
+
+@pytest.mark.parametrize("tag", ["demographics", "affinities", "summary", "situation", "task"])
+def test_user_does_without_any_one_block(tag: str) -> None:
+    """A user request lacking one kind of block still opens a conversation."""
+    messages = user_request(DINNER, [])
+    messages[0]["content"] = messages[0]["content"].replace(f"<{tag}", "<odd")
+    opening = answer("attentive", messages, "personalens/user")
+    assert opening.strip() and "TERMINATE" not in opening
+
+
+def test_empty_and_redacted_values_are_never_spoken() -> None:
+    """Values that say nothing are not revealed."""
+    case = DINNER.__class__(
+        DINNER.demographics,
+        {
+            "Restaurants": {
+                "Cuisine Preference": "[Redacted]",
+                "Dietary Restrictions": "N/A",
+                "Ambiance": "no preference",
+                "Mood": "",
+            }
+        },
+        {},
+        DINNER.situation,
+        DINNER.intent,
+        DINNER.goal,
+    )
+    said = " ".join(text for role, text in play(case) if role == "user")
+    assert not any(word in said for word in ("Redacted", "N/A", "no preference"))
+
+
+def test_non_ascii_values_survive() -> None:
+    """Names with accents are said and judged as they are written."""
+    case = DINNER.__class__(
+        DINNER.demographics,
+        {"Books": {"Favourite Authors": "Søren Ålund; Zoë Žižka", "Genre": "poésie"}},
+        {"Books": "His favorite authors, such as Søren Ålund and Zoë Žižka, come first."},
+        DINNER.situation,
+        "Find a new book by your favorite authors.",
+        "A book is found.",
+    )
+    assert "Søren Ålund" in " ".join(text for role, text in play(case, "I") if role == "assistant")
+
+
+def test_a_judge_without_a_conversation_answers_in_range() -> None:
+    """An empty conversation gets a low but valid score, and no completed task."""
+    for metric in ("personalization", "task_completion", "naturalness", "coherence"):
+        reply = judge(DINNER, [], metric)
+        assert reply.get("verdict", False) is False and reply.get("score", 1) in (1, 2, 3)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoom.runs.stepping import ConditionError, Session, SteppingError, diff
+from dialoom import Session
+from dialoom.runs.stepping import ConditionError, SteppingError, diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
 

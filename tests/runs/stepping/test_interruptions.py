@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dialoom.api import step
+from dialoom import Session, step
 from dialoom.roles import ProviderError
-from dialoom.runs.stepping import Session, SteppingError
-from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs import RunStore, StoreError
+from dialoom.runs.stepping import SteppingError
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started

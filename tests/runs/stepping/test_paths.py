@@ -1,18 +1,24 @@
-"""Paths into a graph's state: what they read, what they exchange, and what they refuse."""
+"""Paths into a state, differences of states, and conditions of `until` and `break`."""
 
 from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from rich.cells import cell_len
 
 from dialoom.graphs.conversation import said
-from dialoom.runs.stepping.values import PathError, extended, look, parsed, plain, replaced
+from dialoom.graphs.conversation import said as message
+from dialoom.runs.stepping import Condition, ConditionError, PathError
+from dialoom.runs.stepping.stop import ABSENT, Change, change_text, changes
+from dialoom.runs.stepping.values import extended, look, parsed, plain, replaced
+from dialoom.runs.stepping.view import Position
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -243,3 +249,220 @@ def test_what_cannot_stand_somewhere_is_refused(path: str, value: Any, words: st
 def test_a_typed_value_is_json_or_the_text_itself(text: str, value: Any) -> None:
     """So plain words need no quotes."""
     assert parsed(text) == value
+
+
+changed_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | st.text("ab\n\x1b喝", max_size=4),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(["p", "r", ""]), inner),
+    max_leaves=10,
+)
+changed_states = st.dictionaries(st.sampled_from(["turns", "open", "said"]), changed_values)
+HELLO, REPLY = message("user", "Hello", 0), message("assistant", "Good\nmorning", 1)
+
+
+def paths(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """Where the two differ."""
+    return [change.path for change in changes(before, after)]
+
+
+def test_each_new_item_of_a_list_that_grew_is_a_change() -> None:
+    """Also where the list was not there before."""
+    assert changes({}, {"messages": [HELLO], "turns": 0}) == [
+        Change("messages[0]", ABSENT, HELLO),
+        Change("turns", ABSENT, 0),
+    ]
+    more = [HELLO, REPLY, message("user", "Bye", 2)]
+    assert paths({"messages": [HELLO]}, {"messages": more}) == ["messages[1]", "messages[2]"]
+    assert changes({}, {"judgements": []}) == [Change("judgements", ABSENT, [])]
+
+
+def test_a_changed_message_is_a_change_of_its_content() -> None:
+    """Or of its name; one with another id is another message."""
+    edited = message("user", "Hullo", 0)
+    assert changes({"messages": [HELLO, REPLY]}, {"messages": [edited, REPLY]}) == [
+        Change("messages[0].content", "Hello", "Hullo")
+    ]
+    named = HELLO.model_copy(update={"name": "guest"})
+    assert paths({"messages": [HELLO]}, {"messages": [named]}) == ["messages[0].name"]
+    other = AIMessage(content="Hello", id="other", name="user")
+    assert changes({"messages": [HELLO]}, {"messages": [other]}) == [Change("messages[0]", HELLO, other)]
+
+
+def test_an_edit_in_a_long_list_is_the_only_change() -> None:
+    """Also where something was taken out or put in on the way."""
+    long = [f"line {number}" for number in range(200)]
+    assert changes({"open": long}, {"open": [*long[:70], "x", *long[71:]]}) == [Change("open[70]", "line 70", "x")]
+    assert changes({"open": long}, {"open": long[:70] + long[71:]}) == [Change("open[70]", "line 70", ABSENT)]
+    assert changes({"open": long}, {"open": [*long[:70], "x", *long[70:]]}) == [Change("open[70]", ABSENT, "x")]
+
+
+def test_what_is_nested_is_named_by_its_path() -> None:
+    """Names in the order of the earlier state, new ones last; names that are no plain words in quotes."""
+    before = {"induced": {"p": {"profile": None, "mood": "calm"}}, "said": {"": "Hi"}, "turns": 1}
+    after = {"turns": 1, "induced": {"p": {"profile": "keeps bees"}}, "said": {"p r": "Ho"}, "open": {}}
+    assert changes(before, after) == [
+        Change("induced.p.profile", None, "keeps bees"),
+        Change("induced.p.mood", "calm", ABSENT),
+        Change('said[""]', "Hi", ABSENT),
+        Change('said["p r"]', ABSENT, "Ho"),
+        Change("open", ABSENT, {}),
+    ]
+
+
+@given(changed_states, changed_states)
+def test_there_are_changes_exactly_where_two_states_differ(before: dict[str, Any], after: dict[str, Any]) -> None:
+    """None if they are equal; each says what really stood and stands at its place."""
+    found = changes(before, after)
+    assert bool(found) == (before != after)
+    for change in found:
+        assert change.before != change.after
+        if change.after is ABSENT:
+            assert look(before, change.path) == change.before
+        else:
+            assert look(after, change.path) == change.after
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (Change("turns", 1, 2), "turns: 1 -> 2"),
+        (Change("ended_by", "", "turn_limit"), 'ended_by: "" -> "turn_limit"'),
+        (Change("messages[1]", ABSENT, REPLY), "+ messages[1] assistant: Good morning"),
+        (Change("messages[1]", HELLO, REPLY), "messages[1]: user: Hello -> assistant: Good morning"),
+        (Change("open[1]", "p", ABSENT), '- open[1] "p"'),
+        (Change("said", ABSENT, {"p": "one\n two"}), '+ said {"p": "one two"}'),
+        (Change("said.p", "a\x1b[2Jb", None), 'said.p: "a [2Jb" -> null'),
+    ],
+)
+def test_a_change_is_said_on_one_line(change: Change, line: str) -> None:
+    """Signs for what came and went, both values for what changed."""
+    assert change_text(change) == line
+    assert change_text(change, None) == line
+
+
+def test_a_line_that_is_too_long_is_cut() -> None:
+    """What is short is shown whole; of two long texts the part where they differ is shown."""
+    long = "The heron stands by the weir and waits for the fish to come up. " * 3
+    new = Change("messages[0]", ABSENT, message("user", long, 0))
+    assert change_text(new, 40) == "+ messages[0] user: The heron stands ..."
+    assert change_text(Change("note", None, long), 40) == 'note: null -> "The heron stands by th...'
+    line = change_text(Change("note", f"{long}It goes.", f"{long}It stays."), 60)
+    assert line == 'note: ...come up. It goes." -> ...come up. It stays."'
+    assert change_text(Change("note", long, ABSENT), None) == f'- note "{long.strip()}"'
+
+
+@given(changed_states, changed_states, st.integers(1, 40))
+def test_no_line_is_wider_than_it_may_be(before: dict[str, Any], after: dict[str, Any], width: int) -> None:
+    """In the columns of a terminal, where some letters take two; nor does it have control characters."""
+    for change in changes(before, after):
+        line = change_text(change, width)
+        assert cell_len(line) <= width
+        assert line.isprintable()
+
+
+STATE: Mapping[str, Any] = {
+    "messages": [said("user", "Is the heron back?", 0), said("assistant", "It is by the weir.", 1)],
+    "turns": 3,
+    "said": {"": "Hi", "items": []},
+    "result": "",
+}
+
+
+def at(*nodes: str, roles: str = "", state: Mapping[str, Any] = STATE, **counts: int) -> Position:
+    """Somewhere in a conversation."""
+    return Position(nodes, frozenset(roles.split()), counts, state)
+
+
+def condition(text: str, *channels: str) -> Condition:
+    """As a graph of three nodes and a recipe with two roles and two counters would read it."""
+    return Condition.parse(text, ["user", "assistant", "judge/tone"], ["judge", "user"], ["turn", "round"], channels)
+
+
+def test_a_node_is_met_where_it_comes_next() -> None:
+    """A name of both a node and a role is the node's."""
+    assert condition("judge/tone").is_met(at("assistant", "judge/tone"))
+    assert not condition("judge/tone").is_met(at("assistant", roles="judge"))
+    assert not condition("user").is_met(at("assistant", roles="user"))
+    assert condition("user").is_met(at("user"))
+
+
+def test_a_role_is_met_where_it_is_asked_next() -> None:
+    """Whatever the node is called."""
+    assert condition("judge").is_met(at("judge/tone", roles="judge assistant"))
+    assert not condition("judge").is_met(at("judge/tone"))
+
+
+def test_a_counter_is_met_from_its_number_on() -> None:
+    """One that has not begun to count is at nothing."""
+    assert [condition("turn 3").is_met(at(turn=number)) for number in (2, 3, 4)] == [False, True, True]
+    assert not condition("round 1").is_met(at(turn=3))
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("turns > 2", True),
+        ("turns == 4 or messages|length == 2", True),
+        ("messages[-1].role == 'user'", False),
+        ("'heron' in messages[0].content", True),
+        ("said[''] == 'Hi' and 'p' not in said", True),
+        ("said.items", False),
+        ("said.p is defined", False),
+        ("result", False),
+        ("messages[2].role == 'user'", False),
+        ("messages[2]", False),
+        ("turns if result", False),
+    ],
+)
+def test_an_expression_is_met_where_it_is_true(text: str, met: bool) -> None:
+    """It sees the state as plain values; what it says of an item that is not there yet does not hold."""
+    assert condition(text).is_met(at(state=STATE)) is met
+
+
+def test_a_condition_is_written_as_it_was_given() -> None:
+    """Without the space around it."""
+    assert [str(condition(text)) for text in ("user", " turn 3 ", "turns > 2")] == ["user", "turn 3", "turns > 2"]
+    assert condition("turns > 2") == condition("turns > 2 ")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("trns", "'trns' is undefined; the state has messages, turns, said, result"),
+        ("trns > 3", "'trns' is undefined"),
+        ("messages[0].contnt == ''", "there is no 'contnt'; there is role, content, id"),
+        ("turns.more > 1", "there is no 'more'; 3"),
+        ("turns > 'three'", "'>' not supported"),
+        ("turns / 0", "division by zero"),
+        ("messages.__class__", "unsafe"),
+        ("range(3)", "'range' is undefined"),
+    ],
+)
+def test_what_cannot_be_told_of_a_state_is_an_error(text: str, words: str) -> None:
+    """At the first look: the name, and what the state has."""
+    with pytest.raises(ConditionError) as caught:
+        condition(text).is_met(at(state=STATE))
+    assert words in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "turn x", "trun 3", "turns = 3", "3", "'user'", "}} {{", "turns | nosuch", "(turns"]
+)
+def test_what_is_no_condition_is_refused_with_the_four_forms(text: str) -> None:
+    """What was given, and what would be right."""
+    with pytest.raises(ConditionError) as caught:
+        condition(text)
+    assert f"{text!r} is no condition" in str(caught.value)
+    assert "a node (user, assistant, judge/tone), a role (judge, user)" in str(caught.value)
+    assert "(turn N, round N), or an expression over the state" in str(caught.value)
+
+
+def test_channels_that_are_known_tell_a_typo_from_what_comes_later() -> None:
+    """One is refused at once; of the other nothing holds as long as it has no value."""
+    with pytest.raises(ConditionError, match="there is no 'trns'; the state has turns, ended_by"):
+        condition("trns > 3", "turns", "ended_by")
+    later = condition("ended_by == 'limit'", "turns", "ended_by")
+    assert not later.is_met(at(state={"turns": 3}))
+    assert later.is_met(at(state={"turns": 3, "ended_by": "limit"}))
+    assert condition("ended_by is not defined", "ended_by").is_met(at(state={}))

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from dialoom import Session
 from dialoom.roles import UnparsedReplyError
-from dialoom.runs.stepping import Session, SteppingError
-from dialoom.runs.store import RunFile
+from dialoom.runs import RunFile
+from dialoom.runs.stepping import SteppingError
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoom.runs.stepping import Session, SteppingError
+from dialoom import Session
+from dialoom.runs.stepping import SteppingError
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
 

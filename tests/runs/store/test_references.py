@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.long_requests import Item, Recalling, assistant
-from dialoom import play
-from dialoom.graphs import Outcome
+from dialoom import Outcome, play
 from dialoom.graphs.conversation import lines
 from dialoom.runs.store.references import reading, referring
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dialoom import Budget
 from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.gateway_setup import CallPolicy
@@ -16,10 +17,8 @@ from dialoom.runs.store.transfer import Parcel
 from dialoom.runs.workers import crew
 from dialoom.runs.workers.cluster import WorkerDiedError
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.messages import Begun, Delivery, Left, Order
-from dialoom.runs.workers.recovery import left_by
+from dialoom.runs.workers.messages import Begun, Delivery, Left, Order, left_by
 from dialoom.runs.workers.worker import Worker
-from dialoom.settings import Budget
 
 Deadly = Callable[[Delivery | None, set[int]], bool]
 """Whether a worker dies instead of handing this over, or of going on with what it has."""

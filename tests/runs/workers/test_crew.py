@@ -15,16 +15,14 @@ import pytest
 
 import dialoom as door
 from benchmarks.long_requests import assistant
-from dialoom import Run
+from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
-from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs import RunStore, StoreError
 from dialoom.runs.store.transfer import Parcel
-from dialoom.runs.workers import recovery
+from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
 from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.messages import Begun, Delivery
-from dialoom.runs.workers.recovery import folder_of
+from dialoom.runs.workers.messages import Begun, Delivery, folder_of
 from tests.runs.test_common_calls import RECIPE, SMALL
 from tests.runs.workers.near import NearHand, near_cluster
 
@@ -231,7 +229,7 @@ def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pyt
         return False
 
     near.is_deadly = kill
-    monkeypatch.setattr(recovery, "PATIENCE", 0.0)  # the dead one's own process is this one
+    monkeypatch.setattr(messages, "PATIENCE", 0.0)  # the dead one's own process is this one
     counting.asked = 0
     with pytest.raises(Killed):
         door.play(RECIPE, path=tmp_path / "run.db", **told)
@@ -277,7 +275,7 @@ def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: p
     folder_of(run.path).mkdir()
     held = folder_of(run.path) / "worker-1.db"
     held.write_bytes(run.path.read_bytes())
-    monkeypatch.setattr(recovery, "PATIENCE", 0.0)
+    monkeypatch.setattr(messages, "PATIENCE", 0.0)
     with RunStore(held), pytest.raises(StoreError, match=r"worker-1\.db is still written by a worker") as raised:
         door.resume(run.path)
     assert raised.value.advice is not None

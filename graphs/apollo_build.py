@@ -1,0 +1,223 @@
+"""APOLLO's data from templates: a scenario is a user; its outcome's details are the user's sessions and pairs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, TypedDict
+
+from pydantic import Field
+
+from dialoom.personas.apollo import World
+from dialoom.personas.apollo.flows import FlowError
+from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
+from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
+from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
+from dialoom.personas.apollo.source.wording import topic_diversity
+
+from .apollo.loop import gold_refusal
+from .capabilities import Exporter, WithExports, WithGate
+from .generation import Loop, generation_graph
+from .judge import Graph
+from .outcome import Episode, Outcome
+from .recipe import Recipe, RecipeError, RecipeOptions
+from .reporting.table import Cell, Table
+from .scenario import Scenario
+from .stage import Scene, Update
+
+
+class BuildOptions(RecipeOptions):
+    """The options of the recipe `apollo-build`."""
+
+    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"How many users, of {MOST_USERS} that there are.")
+    pairs: int = Field(
+        PAIRS_OF_SET,
+        ge=1,
+        le=12,
+        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow.",
+    )
+    errands: int = Field(
+        ERRANDS, ge=1, le=20, description="Sessions that tell no preference, for each user and unrelated tool."
+    )
+    world: int = Field(0, description="The seed of the world that the tools look into.")
+
+
+class BuildScenario(Scenario):
+    """A user, and the amount of data to make.
+
+    Attributes:
+        user: The user.
+        is_first: Whether the source's own description is exported with this user.
+        pairs: The number of pairs per preference.
+        errands: The number of unrelated sessions per tool.
+        seed: The seed of every draw.
+        world_seed: The world's seed.
+        world: The world's hash: another world makes another source.
+    """
+
+    user: ApolloUser
+    is_first: bool
+    pairs: int
+    errands: int
+    seed: int
+    world_seed: int
+    world: str
+
+    @property
+    def label(self) -> str:
+        """The user's id and name."""
+        return f"{self.user.id} {self.user.name}"
+
+    def facets(self) -> dict[str, Any]:
+        """Return the user, and the amount of data."""
+        about = {"user": self.user.id, "name": self.user.name, "city": self.user.city}
+        return {**about, "pairs": self.pairs, "errands": self.errands, "seed": self.seed}
+
+
+class BuildState(TypedDict, total=False):
+    """The state that is checkpointed: rows of the source's files, and the reasons for flows without any."""
+
+    sessions: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+    left_out: dict[str, str]
+
+
+class ApolloBuild(Recipe, WithGate, WithExports):
+    """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
+
+    name = "apollo-build"
+    summary = "Users, sessions and queries for APOLLO, from templates: no model is called."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {}
+    prompts = ()
+    options_type = BuildOptions
+    scenario_type = BuildScenario
+
+    def scenarios(
+        self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[BuildScenario]:
+        """Yield the users one by one."""
+        seed, world = draw.randrange(2**32), World(options.world)
+        people = drawn_users(world, options.users, seed)
+        note(f"{len(people)} users in the world {world.hash[:12]}")
+        for place, user in enumerate(people):
+            yield BuildScenario(
+                user=user,
+                is_first=place == 0,
+                pairs=options.pairs,
+                errands=options.errands,
+                seed=seed,
+                world_seed=options.world,
+                world=world.hash,
+            )
+
+    def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
+        """Return a graph with a single node: a user takes a second or two."""
+        return generation_graph(BuildState, Loop(build))
+
+    def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
+        """Return the empty state."""
+        return {"sessions": [], "pairs": [], "left_out": {}}
+
+    def outcome(self, scenario: BuildScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the user's rows of the source's files."""
+        meta = ApolloMeta(seed=scenario.seed, world_seed=scenario.world_seed, world=scenario.world)
+        sessions, pairs = state["sessions"], state["pairs"]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else "made",
+            counts={"sessions": len(sessions), "pairs": len(pairs)},
+            details={
+                META: [meta.model_dump()] if scenario.is_first else [],
+                USERS: [scenario.user.model_dump()],
+                SESSIONS: sessions,
+                PAIRS: pairs,
+                **({"left_out": left_out} if (left_out := state.get("left_out")) else {}),
+            },
+        )
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the forms and kinds of the pairs, and the diversity of the sessions."""
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        pairs: Counter[tuple[str, str]] = Counter()
+        left_out: list[Sequence[Cell]] = []
+        for episode in episodes:
+            left_out += [
+                [episode.facets["user"], flow, why] for flow, why in episode.outcome.details.get("left_out", {}).items()
+            ]
+            for session in episode.outcome.details[SESSIONS]:
+                topics[session["kind"]].append(session["topic"])
+            pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
+        return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
+
+    def exporters(self) -> Mapping[str, Exporter]:
+        """Return the format of the source folder."""
+        described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
+        return {"apollo-source": Exporter(described, "lists", _rows)}
+
+    def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
+        """Return the format of the source."""
+        return "apollo-source"
+
+
+async def build(_: BuildState, scene: Scene) -> Update:
+    """Make all of a user's sessions and pairs."""
+    scenario: BuildScenario = scene.scenario
+    world = planned_world(scenario.world_seed, scenario.world)
+    chosen = (world, scenario.user, scenario.pairs, scenario.errands, scenario.seed)
+    part = await asyncio.to_thread(user_part, *chosen)  # a thread, so that the run can be stopped meanwhile
+    for pair in part.pairs:
+        if refused := gold_refusal(world, pair):
+            raise FlowError(f"flow {pair.flow}, pair {pair.id}: {refused}")
+    sessions, pairs = ([each.model_dump() for each in rows] for rows in (part.sessions, part.pairs))
+    return {"sessions": sessions, "pairs": pairs, "left_out": part.left_out}
+
+
+@lru_cache(maxsize=4)
+def planned_world(seed: int, planned: str) -> World:
+    """Return the world of a seed, whose hash must be that of the run's plan.
+
+    Raises:
+        RecipeError: If this version's world differs.
+    """
+    world = World(seed)
+    if world.hash != planned:
+        raise RecipeError(f"world: the run was planned in {planned[:12]}, and this version's is another")
+    return world
+
+
+def _left_out(rows: list[Sequence[Cell]]) -> Table:
+    notes = ["From some homes and workplaces nothing can be asked that would tell three preferences apart."]
+    return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
+
+
+def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every row with the name of its file."""
+    for name in (META, USERS, SESSIONS, PAIRS):
+        yield from (((name,), row) for row in episode.outcome.details[name])
+
+
+def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
+    """Return the number of pairs by form and kind of query."""
+    kinds = ("reactive", "proactive")
+    rows: list[Sequence[Cell]] = [
+        [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
+    ]
+    rows.append(["all", counts.total(), *(sum(counts[form, kind] for form in FORMS) for kind in kinds)])
+    return Table("pairs", "Pairs by the form of the session and the kind of the query", ["form", "pairs", *kinds], rows)
+
+
+def topics_table(topics: Mapping[str, list[str]]) -> Table:
+    """Return the diversity of sessions, from the topics of each kind."""
+    rows: list[Sequence[Cell]] = []
+    for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
+        rows.append([kind, *topic_diversity(found)])
+    columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
+    notes = ["A topic is a domain and a first tool. The paper's sessions, by another measure, come to 0.960 and 19."]
+    return Table("topics", "How diverse the sessions are", columns, rows, notes, {"entropy H / log K": 3})
+
+
+RECIPE = ApolloBuild()

@@ -1,0 +1,284 @@
+"""Persona pools: texts written by a model, kept only if unlike all earlier ones (see `docs/personas.md`)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, TypedDict
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, Mendings, PoolEntry, PoolKind, read_pool, shipped_seeds
+from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
+from dialoom.roles import UnparsedReplyError
+
+from .capabilities import WithGate, WithProgress
+from .conversation import joined
+from .embedding import PROMPT as EMBEDDER_PROMPT
+from .embedding import REPLY_TYPE, EmbeddedScenario, EmbeddingRecipe, Embeddings, embedded, embedder_here
+from .gate.talk import Talk
+from .generation import Loop, generation_graph
+from .judge import Graph
+from .option_types import AbsolutePath, EmbedderName
+from .outcome import Episode, Outcome
+from .recipe import RecipeOptions
+from .reporting.table import Table
+from .stage import Scene, Update
+
+PAPER_SIZES = {"profile": 330, "personality": 71}
+"""The final sizes of the paper's pools (ALOE, section 2.1)."""
+
+
+class PoolOptions(RecipeOptions):
+    """The options of the recipe `persona-pool`."""
+
+    kind: PoolKind = Field("profile", description="What to write: profile or personality.")
+    target: int | None = Field(
+        None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
+    )
+    threshold: float = Field(
+        THRESHOLD,
+        ge=0.0,
+        le=1.0,
+        description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
+    )
+    embedder: EmbedderName = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
+    seeds: AbsolutePath | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
+    batch: int = Field(20, ge=1, description="Texts asked for in a round.")
+    examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
+    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
+    least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
+
+    @property
+    def size(self) -> int:
+        """The target size."""
+        return self.target or PAPER_SIZES[self.kind]
+
+
+class PoolScenario(EmbeddedScenario):
+    """A pool with everything that filling it needs, including the seeds, so that a run never reads their file again."""
+
+    kind: PoolKind
+    target: int
+    threshold: float
+    embedder: str
+    batch: int
+    examples: int
+    patience: int
+    least: int
+    seeds: tuple[str, ...]
+
+    @classmethod
+    def of(cls, options: PoolOptions, seeds: list[str]) -> PoolScenario:
+        """Return the scenario of these options and seeds."""
+        chosen = options.model_dump(include={"kind", "threshold", "embedder", "batch", "examples", "patience", "least"})
+        return cls(target=options.size, seeds=tuple(seeds), **chosen)
+
+    @property
+    def label(self) -> str:
+        """The kind of texts and the target size."""
+        return f"{self.target} {PLURALS[self.kind]}"
+
+    def facets(self) -> dict[str, Any]:
+        """Return all fields; of the seeds only their number."""
+        return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}
+
+
+class PoolTexts(BaseModel):
+    """What the writer answers."""
+
+    model_config = ConfigDict(frozen=True)
+    items: Annotated[list[str], Field(min_length=1)]
+
+
+class PoolState(TypedDict, total=False):
+    """The state that is checkpointed. Both lists only grow at their end, so that a checkpoint stores only new items.
+
+    Attributes:
+        entries: The pool, as plain values.
+        vectors: The packed embeddings, so that no text is embedded twice; empty where embedding is cheap.
+        proposed: The writer's texts of the current round.
+        rounds: The figures of each finished round; the first is that of the seeds.
+        dry: The number of consecutive rounds that kept too few texts.
+        ended_by: `target` or `bottleneck`; empty while another round follows.
+        unread: Rounds in which the writer's reply could not be parsed.
+    """
+
+    entries: Annotated[list[dict[str, Any]], joined]
+    vectors: Annotated[list[str], joined]
+    proposed: list[str]
+    rounds: Annotated[list[dict[str, int]], joined]
+    dry: int
+    ended_by: str
+    unread: Annotated[list[int], joined]
+
+
+async def plant(state: PoolState, scene: Scene) -> Update:
+    """Start the pool with the seeds; all are kept, however similar, because the user chose them."""
+    scenario: PoolScenario = scene.scenario
+    update = await _filtered(state, scene, list(scenario.seeds), round_=0)
+    count = len(update["entries"])
+    scene.tell(f"the pool begins with {count:,} seeds")
+    return {**update, "ended_by": "target" if count >= scenario.target else ""}
+
+
+async def propose(state: PoolState, scene: Scene) -> Update:
+    """Have the writer write new texts, with a few of the pool as examples.
+
+    A reply that cannot be parsed counts as a round that keeps nothing; if it exhausts the patience, the scenario fails.
+    """
+    scenario: PoolScenario = scene.scenario
+    round_ = len(state["rounds"])
+    draw = scene.draw(f"round {round_}")
+    shown = draw.sample(state["entries"], min(scenario.examples, len(state["entries"])))
+    try:
+        reply: PoolTexts = await scene.ask(
+            PROMPTS[scenario.kind], count=scenario.batch, examples=[entry["text"] for entry in shown]
+        )
+    except UnparsedReplyError:
+        if state["dry"] + 1 >= scenario.patience:
+            raise
+        scene.tell(f"round {round_}: the writer's reply could not be parsed")
+        return {"proposed": [], "unread": [round_]}
+    return {"proposed": reply.items}
+
+
+async def select(state: PoolState, scene: Scene) -> Update:
+    """Add texts that are unlike everything kept so far to the pool, until it is full."""
+    scenario: PoolScenario = scene.scenario
+    round_, proposed = len(state["rounds"]), state["proposed"]
+    update = await _filtered(state, scene, proposed, round_)
+    kept, unseen = len(update["entries"]), update["rounds"][0]["unseen"]
+    size = len(state["entries"]) + kept
+    dry = 0 if kept >= scenario.least else state["dry"] + 1
+    full = f", which is full: {unseen} were not needed" if unseen else ""
+    scene.tell(f"round {round_}: {kept} of {len(proposed)} kept, {size:,} in the pool{full}")
+    return {
+        **update,
+        "proposed": [],
+        "dry": dry,
+        "ended_by": "target" if size >= scenario.target else "bottleneck" if dry >= scenario.patience else "",
+    }
+
+
+PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
+
+
+async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
+    """Filter texts one after another; duplicates and empty texts count as too near. Seeds (round 0) all pass.
+
+    Returns:
+        The new entries, their vectors, and the figures of the round; `unseen` counts texts that were not checked
+        because the pool was full.
+    """
+    scenario: PoolScenario = scene.scenario
+    entries = [PoolEntry.model_validate(entry) for entry in state["entries"]]
+    before, unseen = len(entries), 0
+    known = {entry.text for entry in entries}
+    fresh = [text for text in dict.fromkeys(" ".join(text.split()) for text in texts) if text and text not in known]
+    vectors = await embedded(fresh, scene, scenario.embedder)
+    if any(state["vectors"]):
+        old = [unpacked(text) for text in state["vectors"]]
+    else:  # embedding them again is cheaper than storing the vectors
+        old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
+    pool, kept = VectorIndex(old), list[str]()
+    for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
+        # Seeds are the user's: the target limits written texts only.
+        if round_ and len(entries) >= scenario.target:
+            unseen = len(fresh) - place
+            break
+        nearest = pool.nearest(vector)
+        if round_ and nearest is not None and nearest[1] > scenario.threshold:
+            continue
+        neighbour, similarity = (entries[nearest[0]].id, nearest[1]) if nearest else (None, None)
+        entries.append(PoolEntry.of(text, round_, neighbour, similarity))
+        pool.add(vector)
+        kept.append("" if scenario.embedder == LEXICAL else packed(vector))
+    figures = {"round": round_, "kept": len(kept), "too_near": len(texts) - len(kept) - unseen, "unseen": unseen}
+    return {"entries": [entry.plain() for entry in entries[before:]], "vectors": kept, "rounds": [figures]}
+
+
+class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
+    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
+
+    name = "persona-pool"
+    summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
+    languages = ("en",)
+    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
+    prompts = ("pools/profiles", "pools/personalities", EMBEDDER_PROMPT)
+    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, REPLY_TYPE: Embeddings}
+    options_type = PoolOptions
+    scenario_type = PoolScenario
+
+    def scenarios(
+        self,
+        options: PoolOptions,
+        draw: random.Random,  # noqa: ARG002
+        note: Callable[[str], None],
+    ) -> Iterator[PoolScenario]:
+        """Yield one pool."""
+        if embedder := embedder_here(options.embedder):
+            note(f"threshold {options.threshold:g}: {embedder.meaning}")
+        mendings = Mendings()
+        seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
+        if summary := mendings.summary():
+            note(f"seeds: {summary}")
+        yield PoolScenario.of(options, [entry.text for entry in seeds])
+
+    def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
+        """Return the graph: the seeds, then proposing and selecting in turn."""
+
+        def is_open(state: PoolState) -> bool:
+            return not state["ended_by"]
+
+        seeds = Loop(plant, needed=is_open)
+        return generation_graph(PoolState, seeds, Loop(propose, select, again=is_open))
+
+    def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002
+        """Return an empty pool."""
+        return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
+
+    def outcome(self, scenario: PoolScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the pool, and the figures of each round."""
+        figures = state["rounds"]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else state["ended_by"],
+            counts={
+                "entries": len(state["entries"]),
+                "rounds": max(0, len(figures) - 1),
+                "too_near": sum(each["too_near"] for each in figures),
+                **({"unread_rounds": len(unread)} if (unread := state.get("unread")) else {}),
+            },
+            details={"kind": scenario.kind, "entries": state["entries"], "rounds": figures},
+        )
+
+    def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Yield the pool's texts; the seeds are the user's own and only serve to detect copies of them."""
+        entries = outcome.details["entries"]
+        texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
+        seeds = sum(not entry["round"] for entry in entries)
+        if len(texts) > seeds:
+            yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of rounds of writing, without that of the seeds."""
+        return {"round": max(0, len(state.get("rounds", [])) - 1)}
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the figures of each round."""
+        rows: list[Sequence[Any]] = []
+        unread = 0
+        for episode in episodes:
+            size = 0
+            unread += episode.outcome.counts.get("unread_rounds", 0)
+            for each in episode.outcome.details["rounds"]:
+                size += each["kept"]
+                rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
+        columns = ["pool", "round", "kept", "too near", "in the pool"]
+        lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They kept nothing."
+        title = "What each round kept; round 0 is that of the seeds, which are not filtered"
+        return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]
+
+
+RECIPE = PersonaPool()

@@ -1,0 +1,423 @@
+"""Studies: the people, tasks, participants and criteria of simulated conversations, as one file says them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import ModuleType, UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from dialoom.errors import DialoomError
+from dialoom.inputs import MOST_YAML_BYTES, DataError, parse_toml, read_text
+from dialoom.roles import BindingError
+from dialoom.roles.players import load_file
+
+USER, ASSISTANT = "user", "assistant"
+Ending = Literal["user_satisfied", "user_gives_up"]
+SATISFIED: Ending = "user_satisfied"
+GIVES_UP: Ending = "user_gives_up"
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Rows(_Table):
+    """The source of people or tasks: a file, or rows given inline.
+
+    Attributes:
+        file: A CSV, JSON Lines, JSON, Parquet or YAML file or a pool folder, relative to the study's folder.
+        rows: The rows, in place of a file.
+        id: The column that names a row; by default `id`, then `name`.
+        portrait: The columns that describe a person in `{{ person.portrait }}`; by default all.
+    """
+
+    file: str = ""
+    rows: tuple[dict[str, Any] | str, ...] = ()
+    id: str = ""
+    portrait: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if self.file and self.rows:
+            raise ValueError("give file or rows, not both")
+        return self
+
+
+class Tasks(Rows):
+    """The tasks, and which of them each person gets.
+
+    Attributes:
+        cross: Each person gets each task; the default.
+        zip: The first person gets the first task, the second the second, and so on.
+        per_person: Each person gets this many tasks, drawn with the seed.
+    """
+
+    cross: bool = True
+    zip: bool = False
+    per_person: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _check_combination(self) -> Self:
+        if self.zip and self.per_person is not None:
+            raise ValueError("give zip or per_person, not both")
+        if not self.cross and not self.zip and self.per_person is None:
+            raise ValueError("cross = false needs zip = true or per_person = N")
+        return self
+
+
+class KeywordEnd(_Table):
+    """A word that ends the conversation.
+
+    Attributes:
+        keyword: The word, in the same case.
+        by: The role that must say it; empty for any.
+    """
+
+    keyword: str = Field(min_length=1)
+    by: str = ""
+
+
+class PythonEnd(_Table):
+    """A function that ends the conversation: `function(conversation)` returns true, or the reason as a text."""
+
+    python: str
+
+
+class Dialogue(_Table):
+    """The course of a conversation.
+
+    Attributes:
+        max_turns: The most turns; one turn is one message of each side.
+        opens: The role that speaks first.
+        ends: What ends the conversation before that.
+    """
+
+    max_turns: int = Field(10, ge=1)
+    opens: Literal["user", "assistant"] = "user"
+    ends: tuple[Ending | KeywordEnd | PythonEnd, ...] = ("user_satisfied", "user_gives_up")
+
+
+class User(_Table):
+    """The simulated user.
+
+    Attributes:
+        brief: The system prompt, a template over `person` and `task`; by default one that lists all their columns.
+        rules: Whether dialoom's rules for simulated users follow the brief.
+    """
+
+    brief: str = ""
+    rules: bool = True
+
+
+class Assistant(_Table):
+    """The assistant.
+
+    Attributes:
+        system: Its system prompt; empty for an assistant that has its own.
+    """
+
+    system: str = ""
+
+
+class Speaks(_Table):
+    """When a further participant speaks: after each message of a role, or after a message with a keyword."""
+
+    after: str = ""
+    keyword: str = ""
+
+    @model_validator(mode="after")
+    def _check_rule(self) -> Self:
+        if bool(self.after) == bool(self.keyword):
+            raise ValueError("give after or keyword, and not both")
+        return self
+
+
+class Participant(_Table):
+    """A participant besides the user and the assistant.
+
+    Attributes:
+        name: Its role.
+        brief: Its system prompt, a template over `person` and `task`.
+        speaks: When it speaks; by default at the end of each turn.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    brief: str = Field(min_length=1)
+    speaks: Literal["in turn"] | Speaks = "in turn"
+
+
+class JudgeTable(_Table):
+    """A metric that a model scores; see `dialoom.Judge`."""
+
+    metric: str = Field(min_length=1)
+    rubric: str | dict[str, str] = ""
+    prompt: str = ""
+    scale: tuple[int, int] | None = None
+    target: str = ASSISTANT
+    role: str = "judge"
+    per_turn: bool = False
+    sees: tuple[str, ...] | None = None
+
+    @field_validator("rubric")
+    @classmethod
+    def _check_levels(cls, rubric: str | dict[str, str]) -> str | dict[str, str]:
+        for level in rubric if isinstance(rubric, dict) else ():
+            if re.fullmatch(r"-?\d{1,6}", level) is None:
+                raise ValueError(f"a level of the scale must be a whole number, got {level!r}")
+        return rubric
+
+
+class CheckTable(_Table):
+    """A metric that is computed: whether a pattern occurs, or what a Python function returns; see `dialoom.Check`.
+
+    Attributes:
+        pattern: A regular expression that is searched in the target's messages.
+        python: `path/to/file.py:function`, relative to the study's folder.
+    """
+
+    metric: str = Field(min_length=1)
+    pattern: str = ""
+    python: str = ""
+    scale: tuple[int, int] | None = None
+    target: str = ASSISTANT
+
+    @field_validator("pattern")
+    @classmethod
+    def _check_pattern(cls, pattern: str) -> str:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        return pattern
+
+
+class Study(_Table):
+    """A study, as its file says it or as `dialoom.simulate` is given it.
+
+    Attributes:
+        name: The recipe's name.
+        text: The file's text; empty if there is none.
+        file: The file's name.
+        folder: The folder that relative paths start from.
+        content: A hash of rows that were given as Python values, which are kept in the plan alone.
+        given: Names of functions that were given as Python objects, which no file keeps.
+    """
+
+    name: str = Field("study", pattern=r"^[A-Za-z][\w-]*$")
+    people: Rows
+    tasks: Tasks | None = None
+    dialogue: Dialogue = Dialogue()
+    user: User = User()
+    assistant: Assistant = Assistant()
+    roles: tuple[Participant, ...] = Field((), alias="role")
+    judges: tuple[JudgeTable, ...] = Field((), alias="judge")
+    checks: tuple[CheckTable, ...] = Field((), alias="check")
+    text: str = ""
+    file: str = ""
+    folder: str = ""
+    content: str = ""
+    given: tuple[str, ...] = ()
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions of files that the study names, as `path/to/file.py:NAME`."""
+        ends = [each.python for each in self.dialogue.ends if isinstance(each, PythonEnd)]
+        named = dict.fromkeys([*ends, *(check.python for check in self.checks if check.python)])
+        return tuple(name for name in named if name not in self.given)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the study as JSON values."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def read_study(path: Path) -> Study:
+    """Return the study of a TOML file.
+
+    Raises:
+        DataError: If it cannot be read, or is no study; it names the line.
+    """
+    text = read_text(path, MOST_YAML_BYTES)
+    values = parse_toml(text, path)
+    for name in sorted(_HIDDEN):
+        if name in values:
+            raise DataError(path, f"unknown key {name!r}; there are {_known(Study)}", line_of(text, (name,)))
+    try:
+        study = Study.model_validate(
+            {"name": _name(path), **values, "text": text, "file": path.name, "folder": str(path.absolute().parent)}
+        )
+    except ValidationError as error:
+        raise _problem(error, text, path) from error
+    _check_complete(study, path)
+    return study
+
+
+def _name(path: Path) -> str:
+    """Return the name of a study that gives none: that of its file."""
+    name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
+    return name if name[:1].isalpha() else f"study-{name}"
+
+
+def _check_complete(study: Study, path: Path) -> None:
+    """Check what concerns several keys, and would be valid in a study of Python values."""
+    for table, rows in (("people", study.people), ("tasks", study.tasks)):
+        if rows is not None and not rows.file and not rows.rows:
+            raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', line_of(study.text, (table,)))
+    for number, check in enumerate(study.checks):
+        if bool(check.pattern) == bool(check.python):
+            message = f"[[check]] {check.metric!r} needs pattern or python, and not both"
+            raise DataError(path, message, line_of(study.text, ("check", number)))
+    for spec in study.functions:
+        if re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is None:
+            line = next((number for number, each in enumerate(study.text.splitlines(), 1) if spec in each), None)
+            raise DataError(path, f"python = {spec!r} must have the form file.py:function", line)
+
+
+_HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
+
+
+def _problem(error: ValidationError, text: str, path: Path) -> DataError:
+    """Return the first problem of a study's file, with its line and what would be right."""
+    first = error.errors()[0]
+    loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
+    table, *keys = (str(part) for part in loc if not isinstance(part, int))
+    where = f"[[{table}]]" if table in ("role", "judge", "check") else f"[{table}]"
+    place = " ".join([where, *keys[:1]]) if keys or isinstance(first["input"], Mapping) else table
+    if first["type"] == "extra_forbidden":
+        owner, key = _model_at(loc[:-1]), str(loc[-1])
+        like = get_close_matches(key, _keys(owner), 1)
+        hint = f"did you mean {like[0]!r}? " if like else ""
+        where = where if len(loc) > 1 else "the study"
+        message = f"{where} has an unknown key {key!r}; {hint}there are {_known(owner)}"
+    elif first["type"] == "missing":
+        message = f"{where} needs {loc[-1]!r}" if len(loc) > 1 else f"a table [{table}] is missing"
+    elif loc[:2] == ("dialogue", "ends"):
+        value = _value_at(parse_toml(text, path), loc[:3])
+        message = (
+            f'[dialogue] ends holds {value!r}; there are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }} and '
+            '{ python = "file.py:function" }'
+        )
+    else:
+        message = f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
+    return DataError(path, message, line_of(text, loc))
+
+
+def _value_at(value: Any, loc: Sequence[str | int]) -> Any:
+    for part in loc:
+        value = value[part]
+    return value
+
+
+def _model_at(loc: Sequence[str | int]) -> type[BaseModel]:
+    """Return the model of the table at a place of a study."""
+    model: Any = Study
+    for part in loc:
+        if isinstance(part, int):
+            continue
+        fields = {each.alias or name: each.annotation for name, each in model.model_fields.items()}
+        if part in fields:
+            model = next((kind for kind in _models(fields[part])), model)
+    return model  # type: ignore[no-any-return]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) in (tuple, Union, UnionType):
+        for each in get_args(annotation):
+            yield from _models(each)
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [each.alias or name for name, each in model.model_fields.items() if name not in _HIDDEN]
+
+
+def _known(model: type[BaseModel]) -> str:
+    return ", ".join(_keys(model))
+
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
+
+
+def line_of(text: str, loc: Sequence[str | int]) -> int | None:
+    """Return the line of a TOML text that holds a key, or else its table; `None` if neither is found.
+
+    Args:
+        text: The text, as a person writes it: keys are not dotted.
+        loc: The table, its number if there are several, and the key.
+    """
+    wanted = [str(part) for part in loc if not isinstance(part, int)]
+    number = next((part for part in loc[1:2] if isinstance(part, int)), 0)
+    table, key = (wanted[0], wanted[1] if len(wanted) > 1 else "") if wanted else ("", "")
+    current, seen, found = "", -1, None
+    for line, words in enumerate(text.splitlines(), start=1):
+        if (header := _HEADER.match(words)) is not None:
+            current = header[2]
+            if current == table:
+                seen += 1
+                found = line if seen == number else found
+        else:
+            wanted_here = table if not current else key if (current, seen) == (table, number) else ""
+            if wanted_here and re.match(rf"\s*[\"']?{re.escape(wanted_here)}[\"']?\s*=", words):
+                return line
+    return found
+
+
+@dataclass(frozen=True)
+class FileFunction:
+    """A function in a Python file, imported when it is called first.
+
+    Attributes:
+        spec: `path/to/file.py:NAME`.
+        folders: The folders in which a relative path is looked up, in order.
+    """
+
+    spec: str
+    folders: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """The file, in the first folder that has it."""
+        file = self.spec.rpartition(":")[0]
+        found = [path for folder in self.folders if (path := Path(folder, file)).is_file()]
+        return (found or [Path(self.folders[0], file)])[0]
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function.
+
+        Raises:
+            StudyError: If the file or the function does not exist, or the file cannot be imported.
+        """
+        try:
+            module = _module(self.path, hashlib.sha256(self.path.read_bytes()).hexdigest())
+        except (OSError, BindingError) as error:
+            raise StudyError(f"python = {self.spec!r}: {error}") from error
+        function = getattr(module, self.spec.rpartition(":")[2], None)
+        if not callable(function):
+            raise StudyError(f"python = {self.spec!r}: {self.path} has no such function")
+        return function  # type: ignore[no-any-return]
+
+    def __call__(self, conversation: Any) -> Any:
+        """Call the function."""
+        return self.load()(conversation)
+
+
+@cache
+def _module(path: Path, _digest: str) -> ModuleType:
+    return load_file(path, str(path))
+
+
+def shown(path: Path) -> Path:
+    """Return a path relative to the working folder if it is below it."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+class StudyError(DialoomError):
+    """A study whose parts cannot be used together; the message names the part and what would be right."""
