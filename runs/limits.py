@@ -13,6 +13,7 @@ from dialoom.settings import Budget, LimitSettings, by_name
 
 from .errors import RunError
 from .store import RunFile
+from .store.status import Troubles
 
 _FEW = 20
 """The number of finished scenarios below which the share of failures is ignored."""
