@@ -232,10 +232,10 @@ def _user_fault(given: str) -> str:
 
 def _price(given: Any) -> Any:
     """Return a price from `IN,OUT[,CACHED]`, or from a list of these."""
-    if not isinstance(given, str | list | tuple):
+    if isinstance(given, Price | dict):
         return given
     try:
-        return Price(*map(float, given.split(",") if isinstance(given, str) else given))
+        return Price(*map(float, given if isinstance(given, list | tuple) else str(given).split(",")))
     except (TypeError, ValueError) as error:
         raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars from 0 for a million tokens") from error
 
@@ -501,7 +501,7 @@ class ProcessSettings(LimitSettings, total=False):
         bool,
         Field(
             default=False,
-            description="Use code and addresses that the file names although they were not given on this machine.",
+            description="Use code and addresses that the file names, though you have not given them on this machine.",
         ),
         Flag("Advanced", is_in_files=False),
     ]

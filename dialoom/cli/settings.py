@@ -124,19 +124,11 @@ class _Declared(NamedTuple):
     def _help(self) -> str:
         text, bracket, default = (self.field.description or "").partition(" [default")
         usual = self.field.default
-        return "".join(
-            [
-                text,
-                " Repeatable." if self.by_name else "",
-                " Kept for resume." if self.is_kept else "",
-                bracket + default,
-                ""
-                if usual in (None, False)
-                else f" [default: {usual:g}]"
-                if isinstance(usual, float)
-                else f" [default: {usual}]",
-            ]
-        )
+        more = (" Repeatable." if self.by_name else "") + (" Kept for resume." if self.is_kept else "")
+        parts = [text, more, bracket, default]
+        if usual is not None and usual is not False:
+            parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
+        return "".join(parts)
 
     def value(self, given: Any) -> Any:
         """Return the value in the API's form, from a flag's texts or a YAML value."""

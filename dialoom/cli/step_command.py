@@ -54,7 +54,7 @@ _NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe that the arguments name is imported."""
     spec = _recipe(arguments)
-    command = _run_command() if spec is None else _recipe_command(spec)
+    command = _run_command("step" in arguments[:1]) if spec is None else _recipe_command(spec)
     app.command("step", help=_HELP, epilog=OF_STEPPING, cls=PanelCommand)(command)
 
 
@@ -84,10 +84,8 @@ def _recipe(arguments: list[str]) -> str | None:
     return wanted if is_recipe(wanted) else None
 
 
-def _run_command() -> Any:
-    from dialoom.settings import ProcessSettings
-
-    from .settings import SessionSettings, flags_for
+def _run_command(is_wanted: bool) -> Any:
+    """Return the command that opens a run; its generated flags only if it is wanted, as making them takes time."""
 
     def command(**values: Any) -> None:
         from .stepping.stepping import first_where, step_run
@@ -98,6 +96,12 @@ def _run_command() -> Any:
             raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
         found = scenario or ("1" if where is None else first_where(path, where, values["trust"]))
         raise typer.Exit(step_run(path, found, branch, script, is_json, values))
+
+    if not is_wanted:
+        return with_options(command, _RUN)
+    from dialoom.settings import ProcessSettings
+
+    from .settings import SessionSettings, flags_for
 
     return with_options(command, {**_RUN, **flags_for(ProcessSettings, SessionSettings, without=_NOT_HERE)})
 

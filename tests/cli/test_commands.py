@@ -241,7 +241,7 @@ def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
         (["--model", "assistant=python:nowhere:f"], "module 'nowhere'"),
         (["--model", "assistant=python:players:nobody"], "no 'nobody'"),
         (["--model", "assistant=graph:none.py:g"], "no file 'none.py'"),
-        (["--temperature", "user=hot"], "number from 0 to 2, or 'none' to send none, got 'hot'"),
+        (["--temperature", "user=hot"], "--temperature of user must be a number, got 'hot'"),
         (["--profiles", "nowhere"], "data/profile"),
         (["--prompts", "nowhere"], "no such folder"),
         (["--config", "nowhere.yaml"], "nowhere.yaml"),

@@ -116,16 +116,26 @@ def test_a_key_file_that_is_none_is_one_message(
 
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
-@pytest.mark.parametrize("value", ["0", "x", "-5", "1.5", "", f"{MODEL}=0", f"{MODEL}="])
-def test_a_rate_that_is_none_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("0", " must be at least 1, got 0"),
+        ("x", " must be a whole number, got 'x'"),
+        ("-5", " must be at least 1, got -5"),
+        ("1.5", " must be a whole number, got 1.5"),
+        ("", " must be a whole number, got ''"),
+        (f"{MODEL}=0", f" of {MODEL} must be at least 1, got 0"),
+        (f"{MODEL}=", f" of {MODEL} must be a whole number, got ''"),
+    ],
+)
+def test_an_invalid_rate_is_one_message(
+    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, said: str
 ) -> None:
-    """The flag, the value, and what would be right."""
-    refused = dialoom(*plan, flag, value, code=2)
-    wrong = value.rpartition("=")[2]
-    assert refused.stderr == (
-        f"dialoom: {flag} {wrong!r} is no whole number from 1; give N, or MODEL=N for one model\n"
-    )
+    """The flag, the model, what it must be, and the value; in a YAML file, the file and the key."""
+    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{said}\n"
+    (tmp_path / "mine.yaml").write_text(f"{flag[2:]}: {{m: 0}}\n")
+    in_file = dialoom(*plan, "--config", "mine.yaml", code=2).stderr
+    assert in_file == f"dialoom: mine.yaml: {flag[2:]} of m must be at least 1, got 0\n"
     assert not list(tmp_path.glob("run.db*"))
 
 
@@ -208,12 +218,12 @@ def test_flags_win_over_a_file_and_what_is_printed_makes_the_same_run(
         (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
         (["--param", "judge.seed=1", "--param", "judge.seed=2"], "judge.seed is given twice, as 1 and 2"),
         (["--param", "judge.model=x"], "--param: judge.model cannot be given so"),
-        (["--param", "judge.top_p"], "--param 'judge.top_p' is not of the form [ROLE.]KEY=VALUE"),
-        (["--param", "judge.stop=[END"], "the value is neither JSON nor YAML"),
-        (["--max-reply", "judge=many"], "--max-reply 'many' is no whole number of tokens, nor 'none'"),
+        (["--param", "judge.top_p"], "--param must be [ROLE.]KEY=VALUE, got 'judge.top_p'"),
+        (["--param", "judge.stop=[END"], "--param must have a value in JSON or YAML, got 'judge.stop=[END'"),
+        (["--max-reply", "judge=many"], "--max-reply of judge must be a whole number, got 'many'"),
         (["--max-reply", "referee=3"], "--max-reply: unknown role 'referee'"),
-        (["--timeout", "judge=soon"], "--timeout 'soon' is no number of seconds, nor 'none'"),
-        (["--timeout", "nan"], "--timeout nan is no number of seconds"),
+        (["--timeout", "judge=soon"], "--timeout of judge must be a number, got 'soon'"),
+        (["--timeout", "nan"], "--timeout must be a finite number, got nan"),
         (["--turn-limit", "0"], "--turn-limit 0"),
     ],
 )

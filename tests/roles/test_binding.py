@@ -13,7 +13,7 @@ import pytest
 from langgraph.graph import START, MessagesState, StateGraph
 from pydantic import ValidationError
 
-from dialoom import Model
+from dialoom import DialoomError, Model
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, CallPlace, ModelBinding
 from dialoom.roles.binding import bind, rebind
@@ -54,7 +54,7 @@ def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
     [
         ({"models": {"user": "a"}}, "role 'judge' has no model"),
         ({"models": {"clerk": "a"}}, "unknown role 'clerk'"),
-        ({"model": "a", "temperature": {"judge": 3.0}}, "from 0 to 2, or .none. to send none, got 3.0"),
+        ({"model": "a", "temperature": {"judge": 3.0}}, "temperature of judge must be at most 2, got 3.0"),
         ({"model": "a", "temperature": True}, "got True"),
         ({"model": " "}, "a name is empty"),
         ({"model": print}, "is no player"),
@@ -63,7 +63,7 @@ def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
 )
 def test_a_wrong_binding_is_told(given: Mapping[str, Any], said: str) -> None:
     """With the value, what would be right, and the setting that it is about."""
-    with pytest.raises(BindingError, match=said) as caught:
+    with pytest.raises(DialoomError, match=said) as caught:
         bind(ROLES, **given)
     assert caught.value.setting in ("models", "temperature")
     assert str(caught.value).startswith(caught.value.setting)
@@ -184,14 +184,14 @@ def test_limits_and_parameters_are_bound_one_by_one_or_all_at_once() -> None:
         ({"params": {"top_p": 0.9}}, "params: unknown role 'top_p'"),
         ({"params": {"judge": 0.9}}, "params: judge has 0.9; values by name are needed"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
-        ({"max_reply": -1}, "max_reply of user: -1 is no whole number from 1"),
-        ({"max_reply": True}, "True is no whole number"),
-        ({"max_reply": {"judge": 0.5}}, "max_reply of judge: 0.5 is no whole number"),
+        ({"max_reply": -1}, "max_reply must be at least 0, got -1"),
+        ({"max_reply": True}, "max_reply must be a whole number, got True"),
+        ({"max_reply": {"judge": 0.5}}, "max_reply of judge must be a whole number, got 0.5"),
     ],
 )
 def test_a_wrong_one_is_told(given: dict[str, Any], said: str) -> None:
     """With its role and name, why, and what would be right."""
-    with pytest.raises(BindingError, match=said) as caught:
+    with pytest.raises(DialoomError, match=said) as caught:
         bind(ROLES, model="openai/a", **given)
     assert caught.value.setting in given
     assert caught.value.message.startswith(caught.value.setting)

@@ -148,10 +148,10 @@ def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[
 @pytest.mark.parametrize(
     ("flag", "value", "right"),
     [
-        ("--max-calls", "many", "a whole number from 0"),
-        ("--max-cost", "-1", "US dollars from 0"),
+        ("--max-calls", "many", "must be a whole number"),
+        ("--max-cost", "-1", "must be at least 0"),
         ("--price", "m=1", "MODEL=IN,OUT"),
-        ("--rpm", "m=0", "no whole number from 1"),
+        ("--rpm", "m=0", "--rpm of m must be at least 1, got 0"),
         ("--fail-on-error", "110%", "5%"),
     ],
 )
