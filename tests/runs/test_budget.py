@@ -150,7 +150,7 @@ def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[
     [
         ("--max-calls", "many", "must be a whole number"),
         ("--max-cost", "-1", "must be at least 0"),
-        ("--price", "m=1", "MODEL=IN,OUT"),
+        ("--price", "m=1", "IN,OUT or IN,OUT,CACHED"),
         ("--rpm", "m=0", "--rpm of m must be at least 1, got 0"),
         ("--fail-on-error", "110%", "5%"),
     ],
