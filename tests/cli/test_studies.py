@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import dialoom as api
 from tests.conftest import ROOT, Command
+from tests.processes import Started
 
 STUDY = """
 name = "support"
@@ -266,7 +268,8 @@ def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, c
     dialoom("report", "plain.db")
 
 
-def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command, coded: Path) -> None:
+@pytest.mark.usefixtures("coded")
+def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
     """The case keeps the study."""
     dialoom("step", "support.db", 1, input="save case.json\nquit\n")
     assert "the same path" in dialoom("replay", "case.json").stdout
@@ -293,7 +296,7 @@ def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
     assert heard[1].startswith("mediator: ") and heard[0].startswith("user: ")
 
 
-def test_the_assistant_may_open_and_a_keyword_may_end(dialoom: Command, folder: Path) -> None:
+def test_the_assistant_may_open_and_a_keyword_may_end(folder: Path) -> None:
     """The keyword counts in the messages of its role alone."""
     opened = STUDY.replace("max_turns = 5", 'max_turns = 5\nopens = "assistant"')
     (folder / "support.toml").write_text(opened.replace('"GOODBYE"', '"GOODBYE", by = "assistant"'))
@@ -301,7 +304,7 @@ def test_the_assistant_may_open_and_a_keyword_may_end(dialoom: Command, folder: 
     async def assistant(messages: list[dict[str, str]]) -> str:
         return "Hello, GOODBYE is what you say to me?" if len(messages) > 4 else "Hello."
 
-    async def user(messages: list[dict[str, str]]) -> str:
+    async def user(_messages: list[dict[str, str]]) -> str:
         return "GOODBYE already?"
 
     run = api.play(
@@ -310,3 +313,37 @@ def test_the_assistant_may_open_and_a_keyword_may_end(dialoom: Command, folder: 
     (episode,) = run.episodes()
     assert [line.role for line in episode.outcome.messages[:2]] == ["assistant", "user"]
     assert episode.outcome.messages[-1].role == "assistant" and episode.outcome.ended_by == "keyword GOODBYE"
+
+
+SLOW = """
+import asyncio
+
+
+async def reply(messages):
+    await asyncio.sleep(0.02)
+    if len(messages) > 2:
+        open("second", "a").close()
+    return f"Noted, {len(messages)}."
+"""
+
+
+def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom: Command, folder: Path) -> None:
+    """Killed in the middle of the conversations, with further participants."""
+    named = '[[role]]\nname = "clerk"\nbrief = "You take notes."\nspeaks = { keyword = "Noted" }\n'
+    (folder / "support.toml").write_text(STUDY + named)
+    (folder / "slow.py").write_text(SLOW)
+    run = ["run", "support.toml", "--model", "assistant=python:slow:reply", "-o"]
+    with Started(folder, *run, "killed.db", "--concurrency", 2) as process:
+        while not (folder / "second").exists():
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    assert api.open_run(folder / "killed.db").status().pending
+    dialoom("resume", "killed.db")
+    dialoom(*run, "alone.db", "--concurrency", 1)
+    dialoom(*run, "many.db", "--concurrency", 9)
+    for name in ("killed", "alone", "many"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    rows = {(folder / f"{name}.jsonl").read_bytes() for name in ("killed", "alone", "many")}
+    assert len(rows) == 1 and b"clerk" in rows.pop()

@@ -29,7 +29,8 @@ def test_every_recipe_is_in_the_matrix() -> None:
     """Registered ones, and those of the documentation's examples."""
     examples = {f"{path}:RECIPE" for path in ROOT.glob("docs/examples/**/*.py") if "\nRECIPE = " in path.read_text()}
     assert len(examples) == 2
-    assert {case.recipe for case in CASES} == examples | set(recipe_names())
+    studies = {f"{ROOT}/docs/examples/studies/support.toml"}
+    assert {case.recipe for case in CASES} == examples | studies | set(recipe_names())
 
 
 @pytest.fixture(scope="module")
