@@ -9,6 +9,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,8 @@ _LITELLM_STAYS = threading.Event()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What dialoom keeps in mind of its user's runs is kept apart from that of whoever runs the tests."""
+    """Keep the state of the tests' runs apart from the user's; react to SIGINT where it was ignored (`nohup`, `&`)."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
 
 

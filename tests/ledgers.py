@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Completion, Request
+from dialoom.roles import CallPlace, Completion
+from dialoom.roles.gateway import Attempt, CallRecord, Request
 
 
 @dataclass

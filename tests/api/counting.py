@@ -11,7 +11,8 @@ from langchain_core.messages import BaseMessage
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from dialoom.graphs import Outcome, Recipe, RecipeOptions, Scenario, Scene, Stage, WithPrompts, node
+from dialoom import Outcome, Recipe, RecipeOptions, Scenario
+from dialoom.graphs import Scene, Stage, WithPrompts, node
 from dialoom.graphs.conversation import appended, lines, said, utterances
 
 from .players import Messages

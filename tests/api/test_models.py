@@ -1,18 +1,24 @@
-"""Who plays: names, functions, graphs, and models with options of their own."""
+"""Models and players of a run: names, functions, graphs, and how each is asked for its replies."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.memory import InMemoryStore
 
 import dialoom
 from dialoom.cli.errors import worded
-from tests.server import completion, serving
+from tests.conftest import Command
+from tests.runs.workers.near import near_cluster
+from tests.server import Answer, completion, error, serving
 
 from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user
 
@@ -34,9 +40,7 @@ def echoing() -> Any:
     return builder.compile(name="echoing")
 
 
-def test_a_name_a_function_and_a_graph_play_alike(release: Path, tmp_path: Path) -> None:
-    """A function that can be imported is kept by its path; the others are kept as objects."""
-
+def test_name_function_and_graph_play_alike(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await assistant(messages)
 
@@ -51,9 +55,7 @@ def test_a_name_a_function_and_a_graph_play_alike(release: Path, tmp_path: Path)
     assert run.config.model_names == NAMES
 
 
-def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> None:
-    """Without it there is a clear error and nothing is lost; with it the same comes out as at once."""
-
+def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await clerk(messages)
 
@@ -76,8 +78,7 @@ def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> Non
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
 
 
-async def test_a_handle_keeps_the_objects_that_it_was_made_with(release: Path, tmp_path: Path) -> None:
-    """In the process that gave them nothing is given again: not to go on, to look, to watch, nor after a judging."""
+async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_path: Path) -> None:
     made = list[str]()
 
     async def mine(messages: Messages) -> str:
@@ -100,8 +101,7 @@ async def test_a_handle_keeps_the_objects_that_it_was_made_with(release: Path, t
         dialoom.open_run(planned.path).resume()
 
 
-def test_a_handle_says_why_the_work_was_stopped(release: Path, tmp_path: Path) -> None:
-    """Of its own accord, by the budget; going on with enough of it, nothing is said any more."""
+def test_handle_tells_why_the_run_stopped(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     run = dialoom.play("personalens", path=path, **told(release, budget=dialoom.Budget(max_calls=7)))
     assert run.ended is not None and run.ended.stopped is not None and not run.ended.is_complete
@@ -111,9 +111,7 @@ def test_a_handle_says_why_the_work_was_stopped(release: Path, tmp_path: Path) -
     assert run.ended is not None and run.ended.is_complete and repr(run).endswith("6 of 6 scenarios done, 0 failed>")
 
 
-def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_path: Path) -> None:
-    """One is kept once; two functions of the same name are two models."""
-
+def test_object_in_two_roles_is_kept_once_and_equal_names_stay_apart(release: Path, tmp_path: Path) -> None:
     def made(word: str) -> Any:
         async def player(_: Messages) -> str:
             return f"{word}."
@@ -131,10 +129,9 @@ def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_pat
     assert [line.content for line in episode.outcome.messages[:2]] == ["One.", "Other."]
 
 
-def test_a_model_has_a_temperature_and_an_address_of_its_own(
+def test_models_have_their_own_temperature_and_address(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two servers, one role each; what is said of all roles gives way to what a model has itself."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with (
         serving(lambda _body, _number: completion("I do.")) as one,
@@ -186,10 +183,9 @@ def test_a_model_has_a_temperature_and_an_address_of_its_own(
         ({"api_base": {"user": "http://localhost/v1"}}, "api_base", "is called at no address"),
     ],
 )
-def test_a_wrong_model_is_refused_before_anything_is_written(
+def test_wrong_model_is_refused_before_anything_is_written(
     settings: dict[str, Any], setting: str | None, message: str | None, tmp_path: Path
 ) -> None:
-    """The error names the argument."""
     if message is None:  # of no use to anybody, and in nobody's way: no model here has an address
         assert dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings).status().done
         return
@@ -197,3 +193,197 @@ def test_a_wrong_model_is_refused_before_anything_is_written(
         dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings)
     assert error.value.setting == setting
     assert not list(tmp_path.iterdir())
+
+
+CALL = {"name": "search", "args": {"query": "x"}, "id": "1"}
+
+
+def graph(work: Any, name: str = "mine", **compiled: Any) -> Any:
+    """A graph of one node."""
+    builder = StateGraph(MessagesState).add_node("work", work).add_edge(START, "work")
+    return builder.compile(name=name, **compiled)
+
+
+def noted(state: MessagesState) -> dict[str, Any]:
+    """A good reply."""
+    return {"messages": [AIMessage(f"Noted: {state['messages'][-1].content}")]}
+
+
+def returning(reply: Any, name: str = "mine") -> Any:
+    """An async function that returns the same thing at every call, or raises it."""
+
+    async def mine(_: Messages) -> Any:
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    mine.__name__ = name
+    return mine
+
+
+def one_dialogue(release: Path, path: Path, assistant: Any) -> dialoom.Episode:
+    """A dialogue with an assistant."""
+    given = told(release, models={"assistant": assistant}, options={"limit": 1})
+    (episode,) = dialoom.play("personalens", path=path, **given).episodes()
+    return episode
+
+
+def shortened(state: MessagesState) -> dict[str, Any]:
+    """A good reply in place of the whole conversation, as of a graph that sums it up."""
+    return {"messages": [*(RemoveMessage(each.id or "") for each in state["messages"]), AIMessage("In short: yes.")]}
+
+
+@pytest.mark.parametrize(
+    ("player", "reply"),
+    [
+        (returning(AIMessage("Yes.")), "Yes."),
+        (returning(AIMessage([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s."}])), "Yes."),
+        (returning({"role": "assistant", "content": "Yes."}), "Yes."),
+        (graph(shortened), "In short: yes."),
+        (lambda tools: graph(noted), "Noted: Line 0 of mine."),  # noqa: ARG005
+        (FakeListChatModel(responses=["As you like."]), "As you like."),
+        (FakeListChatModel(responses=["As you like."]) | (lambda message: message.content), "As you like."),
+    ],
+    ids=["message", "parts", "dictionary", "shortened", "maker", "chat model", "chain"],
+)
+def test_every_kind_of_player_replies(release: Path, tmp_path: Path, player: Any, reply: str) -> None:
+    episode = one_dialogue(release, tmp_path / "run.db", player)
+    assert episode.error is None
+    assert episode.outcome.messages[1].content == reply
+
+
+BAD: Mapping[str, tuple[Any, str]] = {
+    "None": (returning(None), "mine returned None; a text, a dictionary with 'content'"),
+    "wrong type": (returning(HumanMessage("Hm.")), "mine returned HumanMessage HumanMessage(content='Hm.'"),
+    "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; a text"),
+    "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; a text"),
+    "empty": (
+        returning(""),
+        "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
+    ),
+    "raises": (
+        returning(ValueError("no data")),
+        "mine raised ValueError: no data [tests/api/test_own_players.py:",
+    ),
+    "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
+    "only calls": (
+        returning(AIMessage("", tool_calls=[CALL])),
+        "mine returned only tool calls (search), and no tools were offered; text is needed",
+    ),
+    "graph that ends with calls": (
+        graph(lambda _: {"messages": [AIMessage("", tool_calls=[CALL])]}),
+        "mine returned only tool calls (search), and no tools were offered; text is needed",
+    ),
+    "graph that adds nothing": (
+        graph(lambda _: {"messages": []}),
+        "mine returned no new message: its final state ends with the message that it was given last",
+    ),
+    "graph that forgets": (
+        graph(lambda state: {"messages": [RemoveMessage(each.id or "") for each in state["messages"]]}),
+        "mine returned no new message: its final state has none under 'messages'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("player", "sentence"), BAD.values(), ids=BAD.keys())
+def test_bad_reply_fails_the_scenario_and_names_the_player(
+    release: Path, tmp_path: Path, player: Any, sentence: str
+) -> None:
+    episode = one_dialogue(release, tmp_path / "run.db", player)
+    assert episode.state == "failed" and episode.error is not None
+    assert episode.error.startswith(sentence)
+
+
+OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=InMemorySaver())).add_edge(START, "inner")
+REFUSED: Mapping[str, tuple[Any, str]] = {
+    "checkpointer": (
+        graph(noted, checkpointer=InMemorySaver()),
+        "models: mine is compiled with a checkpointer (InMemorySaver): every call gives it the whole conversation in a "
+        "new thread, so its memory would always be empty; compile it without a checkpointer",
+    ),
+    "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore): all conv"),
+    "subgraph": (
+        OUTER.compile(name="mine"),
+        "models: mine has a subgraph 'inner' that is compiled with a checkpointer",
+    ),
+    "maker": (lambda tools: graph(noted, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
+    "maker of nothing": (lambda tools: None, "returned a NoneType; a function of `tools` must return a compiled"),  # noqa: ARG005
+    "not async": (print, "models: print is no player: <built-in function print> is no async function of `messages`"),
+    "not compiled": (OUTER, "models: StateGraph is no player: <langgraph.graph.state.StateGraph"),
+}
+
+
+@pytest.mark.parametrize(("player", "sentence"), REFUSED.values(), ids=REFUSED.keys())
+def test_object_that_cannot_play_is_refused_before_anything_is_written(
+    release: Path, tmp_path: Path, player: Any, sentence: str
+) -> None:
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 1}))
+    starts: list[Callable[[], object]] = [
+        lambda: dialoom.play("personalens", path=tmp_path / "0", models={"assistant": player}),
+        lambda: dialoom.scorecard(tmp_path / "1", models={"assistant": [CAST["assistant"], player]}),
+        lambda: run.judge(model=player, name="mine"),
+    ]
+    for number, start in enumerate(starts):
+        with pytest.raises(dialoom.DialoomError) as error:
+            start()
+        assert sentence in str(error.value) and error.value.setting == "models"
+        assert not (tmp_path / str(number)).exists()
+    assert len(run.judgement_sets) == 1
+
+
+FILE = """
+from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+
+builder = StateGraph(MessagesState).add_node("a", lambda state: {"messages": [AIMessage("Yes.")]}).add_edge(START, "a")
+forgetful = builder.compile(checkpointer=InMemorySaver())
+
+def made(tools):
+    return forgetful
+"""
+
+
+@pytest.mark.parametrize("name", ["graph:agent.py:forgetful", "graph:agent.py:made", "python:agent:forgetful"])
+def test_command_line_refuses_a_graph_with_a_checkpointer(
+    dialoom: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With exit code 2, and nothing is left."""
+    (tmp_path / "agent.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for command in (["run", "personalens", "-o", "run.db"], ["scorecard", "-o", "card"]):
+        refused = dialoom(*command, "--model", f"assistant={name}", code=2)
+        assert f"{name} is compiled with a checkpointer (InMemorySaver)" in refused.stderr
+    assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("__")] == ["agent.py"]
+
+
+@pytest.mark.parametrize("workers", [None, 1])
+def test_response_format_refused_once_is_not_tried_again_in_the_run(
+    workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that takes llama.cpp's form alone: one refusal while the run is played, none when it is judged again.
+
+    What a worker has found out stands in the run's file, too.
+    """
+    near_cluster(monkeypatch)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+
+    def answer(body: dict[str, Any], _number: int) -> Answer:
+        if body["response_format"]["type"] != "json_object":
+            return error(422, "response_format: Input should be 'text' or 'json_object'")
+        assert body["response_format"]["schema"]["additionalProperties"] is False
+        name = next(iter(body["response_format"]["schema"]["properties"]))
+        return completion(json.dumps({name: True if name == "verdict" else 2, "explanation": "so"}))
+
+    with serving(answer) as server:
+        judge = dialoom.Model("openai/small", api_base=server.url)
+        plan = told(release, models={"judge": judge}, options={"limit": 1}, concurrency=1, workers=workers)
+        run = dialoom.play("personalens", path=tmp_path / "run.db", **plan)
+        refused = [body for body in server.requests if body["response_format"]["type"] == "json_schema"]
+        assert 1 <= len(refused) <= 6, "the judges of a dialogue are asked side by side"
+        assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
+        asked = len(server.requests)
+        run.judge(judge, name="again")
+        assert all(body["response_format"]["type"] == "json_object" for body in server.requests[asked:])
+        assert len(server.requests) > asked

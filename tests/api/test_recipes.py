@@ -1,19 +1,23 @@
-"""A recipe as a name, a file, an object, or a class that is in no file."""
+"""Recipes and settings given to the Python API, and what is refused with the argument's name."""
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dialoom
+from dialoom import Recipe, Scenario
 from dialoom.cli.errors import worded
 from dialoom.graphs.personalens import RECIPE
+from dialoom.graphs.personalens.recipe import PersonaLensOptions
 from dialoom.roles.players import load_file
-from dialoom.runs.recipes import find_recipe, recipe_names
+from dialoom.runs import recipe_names
+from dialoom.runs.recipes import find_recipe
 from tests.conftest import ROOT
 
 from .counting import counting, speaker
@@ -28,8 +32,7 @@ async def keeper(_: Messages) -> str:
 
 
 @pytest.mark.parametrize("is_class", [True, False])
-def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: Path) -> None:
-    """The handle that comes back knows the recipe; another one is told of it, or says what is missing."""
+def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path: Path) -> None:
     recipe = counting(tmp_path) if is_class else counting(tmp_path)()
     path = tmp_path / "run.db"
     bound = dialoom.Budget(max_calls=3)
@@ -58,8 +61,7 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
     assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
 
 
-def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a new process, though what was found before is not looked for again; it may stand in another's place."""
+def test_package_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     os.utime(tmp_path, (0, 0))  # or the folder might not seem to have changed within one tick of the kernel's clock
     assert "lessons" not in recipe_names() and "aloe" in recipe_names()
@@ -76,8 +78,7 @@ def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypa
             dialoom.play(name, path=tmp_path / "run.db")
 
 
-def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
-    """Is refused wherever a recipe is given again."""
+def test_recipe_other_than_the_runs_own_is_refused(tmp_path: Path) -> None:
     path = dialoom.plan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker}).path
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
         with pytest.raises(
@@ -88,15 +89,13 @@ def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
     assert len(dialoom.open_run(path, recipe=counting(tmp_path))) == 3
 
 
-def test_a_registered_recipe_given_as_an_object_is_kept_by_its_name(release: Path, tmp_path: Path) -> None:
-    """Any process goes on with it."""
+def test_registered_recipe_given_as_object_is_kept_by_name(release: Path, tmp_path: Path) -> None:
     run = dialoom.plan(RECIPE, path=tmp_path / "run.db", **told(release))
     assert run.config.recipe == "personalens"
     assert dialoom.resume(run.path).status().done == 6
 
 
-def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
-    """Given as `path/to/file.py:NAME`."""
+def test_recipe_of_a_file_is_kept_by_path(tmp_path: Path) -> None:
     run = dialoom.play(
         f"{EXAMPLE}:RECIPE",
         path=tmp_path / "run.db",
@@ -107,10 +106,9 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["TwentyQuestions", "RECIPE"])
-def test_a_class_or_instance_of_an_imported_file_is_kept_by_its_path(
+def test_recipe_class_of_an_imported_file_is_kept_by_path(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that any process finds it; the path is relative to the working folder, if it is below it."""
     module = load_file(EXAMPLE, "test")
     monkeypatch.chdir(tmp_path)
     assert find_recipe(getattr(module, given))[0] == f"{EXAMPLE}:{given}"
@@ -120,10 +118,9 @@ def test_a_class_or_instance_of_an_imported_file_is_kept_by_its_path(
     assert dialoom.resume(run.path).status().done == 1, "without being told of the recipe"
 
 
-def test_what_its_file_alone_does_not_give_is_kept_as_an_object(
+def test_recipe_that_needs_more_than_its_file_is_kept_as_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of a package with imports of its neighbours, and an instance that holds something."""
     (tmp_path / "parlour").mkdir()
     (tmp_path / "parlour" / "__init__.py").touch()
     (tmp_path / "parlour" / "words.py").write_text("WORD = 'piano'\n")
@@ -146,9 +143,176 @@ def test_what_its_file_alone_does_not_give_is_kept_as_an_object(
         (dict, "is type; an instance of"),
     ],
 )
-def test_what_is_no_recipe(recipe: Any, message: str, tmp_path: Path) -> None:
-    """Is told as such."""
+def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match=message) as error:
         dialoom.play(recipe, path=tmp_path / "run.db")
     assert error.value.setting == "recipe"
     assert not list(tmp_path.iterdir())
+
+
+class Called(Scenario):
+    """Its `label` is a method."""
+
+    def label(self) -> str:  # type: ignore[override]
+        """Not a property."""
+        return "called"
+
+
+def _without(name: str) -> Callable[[type[Recipe]], Any]:
+    def without(kind: type[Recipe]) -> Any:
+        delattr(kind, name)
+        return kind
+
+    return without
+
+
+def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
+    return lambda kind: type("Other", (kind,), values)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (_without("summary"), "Counting needs `summary`"),
+        (_without("scenario_type"), "Counting needs `scenario_type`"),
+        (lambda kind: type("Bare", (Recipe,), {"initial": kind.initial}), "Bare needs `graph`, `outcome`, `scenarios`"),
+        (_with(__init__=lambda _self, _words: None), "Other is not made without arguments; give an instance of it"),
+        (_with(roles=("speaker",)), "`roles` of Other is ('speaker',); a temperature by role is needed"),
+        (_with(prompts="counting/speaker"), "`prompts` of Other is 'counting/speaker'; a tuple of ids is needed"),
+        (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; a subclass of Scenario is needed"),
+        (_with(exporters=dict), "Other defines `exporters` and must inherit WithExports"),
+        (_with(scenario_type=Called), "`label` of Called is no property; write @property above it"),
+        (
+            _with(graph=lambda _self, _options: None),
+            "`graph` of Other gives NoneType; a StateGraph that is not compiled",
+        ),
+        (
+            lambda kind: _with(graph=lambda self, options: kind.graph(self, options).compile())(kind),
+            "`graph` of Other gives CompiledStateGraph; a StateGraph that is not compiled is needed; leave out `.comp",
+        ),
+    ],
+)
+def test_missing_or_wrong_recipe_part_is_named_with_its_class(
+    changed: Callable[[type[Recipe]], Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(dialoom.DialoomError) as error:
+        dialoom.plan(changed(counting(tmp_path)), path=tmp_path / "run.db", models={"speaker": speaker})
+    assert error.value.message.startswith(f"recipe: {message}")
+    assert error.value.setting == "recipe"
+    assert not list(tmp_path.glob("run.db*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "setting", "message"),
+    [
+        ({"modles": {"user": "x"}}, "modles", "there is no such argument; did you mean models?"),
+        ({"max_cost": 0.01}, "max_cost", r"part of the budget: budget=dialoom.Budget\(max_cost=...\)"),
+        ({"limit": 2}, "limit", "own options go together: options={'limit': ...}"),
+        ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; there are profiles, users"),
+        ({"options": {"limit": 0}}, "limit", "limit 0: Input should be greater than or equal to 1"),
+        ({"options": {"limit": "some"}}, "limit", "limit 'some': Input should be a valid integer"),
+        ({"options": {"setting": ["base", "E"]}}, None, "E"),
+        (
+            {"options": dialoom.RecipeOptions()},
+            "options",
+            "options RecipeOptions: personalens takes PersonaLensOptions",
+        ),
+        ({"options": {"users": "nobody"}}, None, "nobody"),
+        ({"structured": "sometimes"}, "structured", "structured 'sometimes': there are auto, schema, json, prompt"),
+        ({"seed": "7"}, "seed", "seed '7' is no whole number"),
+        ({"seed": True}, "seed", "seed True is no whole number"),
+        ({"concurrency": 0}, "concurrency", "concurrency 0 is no whole number from 1"),
+        ({"budget": 5}, "budget", "budget must be a Budget or its bounds by name, .* got 5"),
+        ({"budget": {"max_call": 1}}, "budget", "max_call 1: .*; a budget has max_calls, max_tokens, max_cost"),
+        ({"budget": {"max_calls": -1}}, "budget", "max_calls -1: Input should be greater than or equal to 0"),
+        ({"rpm": 0}, "rpm", "rpm 0 is no whole number from 1"),
+        ({"tpm": {"openai/x": 1.5}}, "tpm", "tpm 1.5 is no whole number"),
+        ({"fail_on_error": "half"}, "fail_on_error", "fail_on_error 'half' is neither"),
+        (
+            {"model": "openai/secret-one", "budget": dialoom.Budget(max_cost=1)},
+            "max_cost",
+            "price of openai/secret-one",
+        ),
+        ({"prompts": "nowhere"}, None, "nowhere"),
+    ],
+)
+def test_wrong_setting_is_refused_without_a_file(
+    settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path
+) -> None:
+    for action in (dialoom.play, dialoom.plan):
+        with pytest.raises(dialoom.DialoomError, match=message) as error:
+            action("personalens", path=tmp_path / "run.db", **settings)
+        assert setting is None or error.value.setting == setting
+    with pytest.raises(dialoom.DialoomError, match=message):
+        dialoom.estimate("personalens", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("bounds", "calls"), [({}, None), ({"max_calls": 1}, 1)])
+def test_budget_is_given_by_its_limits(
+    bounds: dict[str, int], calls: int | None, release: Path, tmp_path: Path
+) -> None:
+    run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, budget=bounds))
+    assert run.ended is not None
+    assert run.ended.is_complete == (calls is None)
+    assert calls in (None, run.status().usage.calls)
+
+
+def test_missing_argument_names_the_called_function() -> None:
+    with pytest.raises(TypeError, match=r"^play\(\) missing 1 required keyword-only argument: 'path'$"):
+        dialoom.play("personalens")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^aplay\(\) missing"):
+        dialoom.aplay("personalens")  # type: ignore[call-arg, unused-coroutine]
+
+
+def test_setting_for_a_model_that_plays_no_role_is_noted(release: Path, tmp_path: Path) -> None:
+    heard: list[Any] = []
+    user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
+    settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
+    notes = [event.text for event in heard if isinstance(event, dialoom.Noted)]
+    assert [note for note in notes if "no role" in note] == [
+        f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
+        for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
+    ]
+    heard.clear()
+    dialoom.resume(run.path, context={user: 91_000}, on_event=heard.append)
+    assert not [event for event in heard if isinstance(event, dialoom.Noted)]
+
+
+def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) -> None:
+    (release / "data" / "profile" / "user8" / "tasks.json").write_text("{")
+    with pytest.raises(dialoom.DialoomError, match=r"user8.*tasks\.json"):
+        dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
+    assert not list(tmp_path.glob("run.db*"))
+
+
+def test_existing_file_is_not_overwritten(release: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    path.write_text("a diary")
+    with pytest.raises(
+        dialoom.DialoomError, match=r"exists; go on with dialoom\.resume\('.*run\.db'\), or give"
+    ) as error:
+        dialoom.play("personalens", path=path, **told(release))
+    assert error.value.advice is not None and error.value.advice.action == "resume_or_new_path"
+    assert path.read_text() == "a diary"
+    for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
+        with pytest.raises(dialoom.DialoomError, match=r"run.db"):
+            action(path)
+        with pytest.raises(dialoom.DialoomError, match="there is no run file"):
+            action(tmp_path / "other.db")
+
+
+def test_options_by_name_alias_or_object_are_equal(release: Path, tmp_path: Path) -> None:
+    given: list[Any] = [
+        {"profiles": release, "setting": "I", "limit": 2},
+        {"profiles": str(release), "settings": ("I",), "limit": 2},
+        PersonaLensOptions(profiles=release, settings=("I",), limit=2),
+    ]
+    runs = [
+        dialoom.plan("personalens", path=tmp_path / f"{number}.db", options=options)
+        for number, options in enumerate(given)
+    ]
+    assert runs[0].config == runs[1].config == runs[2].config
+    assert [len(run) for run in runs] == [2, 2, 2]
+    assert runs[0].config.options["settings"] == ["I"]

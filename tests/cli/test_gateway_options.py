@@ -1,16 +1,20 @@
-"""`--env-file`, `--rpm` and `--tpm` as a user gives them: what reaches the provider, what is kept, and what is said."""
+"""Flags of the gateway: keys, rates, reply settings and `--cache`."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sqlite3
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from dialoom.cli.parameters import joined, parameters
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
@@ -56,10 +60,7 @@ def ensure_unwritten(folder: Path, done: subprocess.CompletedProcess[str]) -> No
         assert not path.is_file() or path.name == "keys.env" or KEY.encode() not in path.read_bytes(), path
 
 
-def test_a_key_from_the_file_reaches_the_provider_and_nothing_else(
-    dialoom: Command, plan: list[object], tmp_path: Path
-) -> None:
-    """In the run, in a resume that logs for programs, and where the provider quotes it in a refusal."""
+def test_key_from_env_file_reaches_the_provider_only(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"# mine\nexport OPENAI_API_KEY='{KEY}'\n")
     keyed = ["--env-file", "keys.env"]
     with serving(answer) as server:
@@ -78,8 +79,7 @@ def test_a_key_from_the_file_reaches_the_provider_and_nothing_else(
     ensure_unwritten(tmp_path, refused)
 
 
-def test_the_environment_wins_over_the_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
-    """As everywhere: what is set for this one command is meant."""
+def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(answer) as server:
         dialoom(*plan, "--env-file", "keys.env", env=environment(server, OPENAI_API_KEY="sk-of-this-shell"))
@@ -96,7 +96,7 @@ def test_the_environment_wins_over_the_file(dialoom: Command, plan: list[object]
         (None, "keys.env: there is no such file"),
     ],
 )
-def test_a_key_file_that_is_none_is_one_message(
+def test_malformed_env_file_is_one_message(
     dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, said: str
 ) -> None:
     """Its line and what would be right, never its content; exit code 2, and nothing is written."""
@@ -112,10 +112,7 @@ def test_a_key_file_that_is_none_is_one_message(
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
 @pytest.mark.parametrize("value", ["0", "x", "-5", "1.5", "", f"{MODEL}=0", f"{MODEL}="])
-def test_a_rate_that_is_none_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str
-) -> None:
-    """The flag, the value, and what would be right."""
+def test_wrong_rate_is_one_message(dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str) -> None:
     refused = dialoom(*plan, flag, value, code=2)
     wrong = value.rpartition("=")[2]
     assert refused.stderr == (
@@ -124,8 +121,7 @@ def test_a_rate_that_is_none_is_one_message(
     assert not list(tmp_path.glob("run.db*"))
 
 
-def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[object]) -> None:
-    """So small that calls wait for them; `status` shows them, also when a resume has changed one."""
+def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
     rates = ["--rpm", f"{MODEL}=1500", "--tpm", 60_000]
     with serving(answer) as server:
         keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
@@ -143,8 +139,7 @@ def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[
     assert status["failed_calls"] == 0
 
 
-def test_rates_change_nothing_of_what_is_said(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
-    """A run that keeps to some exports the same bytes as one that has none."""
+def test_rates_do_not_change_the_export(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     exports = []
     for name, rates in (("free", []), ("bound", ["--rpm", 3000, "--tpm", 100_000])):
         with serving(lambda body, _number: answer(body, 0)) as server:
@@ -153,3 +148,208 @@ def test_rates_change_nothing_of_what_is_said(dialoom: Command, plan: list[objec
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
         exports.append((tmp_path / f"{name}.jsonl").read_bytes())
     assert exports[0] == exports[1]
+
+
+@pytest.fixture
+def reply_plan(players: list[str], tmp_path: Path) -> list[object]:
+    """One dialogue of quick players."""
+    write_release(tmp_path / "release")
+    return ["run", "personalens", "--profiles", "release", "--tasks", "single", *players]
+
+
+def config_of(dialoom: Command, run: str) -> dict[str, Any]:
+    """What `status --config` prints, read again."""
+    return dict(yaml.safe_load(dialoom("status", run, "--config").stdout))
+
+
+def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
+    dialoom: Command, reply_plan: list[object], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "max-reply: {user: 100, judge: none}\ntimeout: {judge: 40}\nturn-limit: 7\n"
+        "param:\n  judge: {top_p: 0.1, stop: [END, STOP]}\n  seed: 3\n  user.top_p: 0.7\n"
+    )
+    flags = ["--max-reply", "user=50", "--param", "judge.top_p=1e-2", "--param", 'user.extra_body={"top_a": 1}']
+    dialoom(*reply_plan, "--config", "mine.yaml", *flags, "--timeout", 30, "-o", "a.db")
+    config = config_of(dialoom, "a.db")
+    assert config["max_reply"] == {"user": 50, "assistant": 800, "judge": "none"}
+    assert config["param"] == {
+        "user": {"extra_body": {"top_a": 1}, "seed": 3, "top_p": 0.7},
+        "assistant": {"seed": 3},
+        "judge": {"seed": 3, "stop": ["END", "STOP"], "top_p": 0.01},
+    }
+    assert config["turn_limit"] == 7
+    assert json.loads(dialoom("status", "a.db", "--json").stdout)["limits"]["timeouts"] == {"": 30, "judge": 40}
+    told = dialoom("status", "a.db").stdout
+    assert "every role: at most 30 s a try" in told and "judge: at most 40 s a try" in told
+    (tmp_path / "again.yaml").write_text(yaml.safe_dump(config))
+    dialoom("run", "personalens", "--config", "again.yaml", "-o", "b.db")
+    assert config_of(dialoom, "b.db") == config
+    dialoom("resume", "b.db", "--timeout", "judge=9")
+    dialoom("resume", "b.db", "--timeout", "none")
+    assert json.loads(dialoom("status", "b.db", "--json").stdout)["limits"]["timeouts"] == {"judge": 9}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--param", "judge.top_q=1"], "--param: judge.top_q is unknown; did you mean top_p?"),
+        (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
+        (["--param", "judge.seed=1", "--param", "judge.seed=2"], "judge.seed is given twice, as 1 and 2"),
+        (["--param", "judge.model=x"], "--param: judge.model cannot be given so"),
+        (["--param", "judge.top_p"], "--param 'judge.top_p' is not of the form [ROLE.]KEY=VALUE"),
+        (["--param", "judge.stop=[END"], "the value is neither JSON nor YAML"),
+        (["--max-reply", "judge=many"], "--max-reply 'many' is no whole number of tokens, nor 'none'"),
+        (["--max-reply", "referee=3"], "--max-reply: unknown role 'referee'"),
+        (["--timeout", "judge=soon"], "--timeout 'soon' is no number of seconds, nor 'none'"),
+        (["--timeout", "nan"], "--timeout nan is no number of seconds"),
+        (["--turn-limit", "0"], "--turn-limit 0"),
+    ],
+)
+def test_wrong_reply_setting_is_one_line_and_writes_nothing(
+    dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = dialoom(*reply_plan, *arguments, "-o", "r.db", code=2)
+    assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("r.db*"))
+
+
+def test_turn_limit_is_refused_by_a_recipe_without_turns(dialoom: Command) -> None:
+    assert "--turn-limit" in dialoom("run", "aloe", "--turn-limit", 3, "-o", "r.db", code=2).stderr
+
+
+def test_judge_settings_are_kept_and_printed_for_continuing(dialoom: Command, reply_plan: list[object]) -> None:
+    dialoom(*reply_plan, "-o", "r.db")
+    who = ["--model", "judge=python:players:judge", "--param", "judge.stop=[A, B]", "--max-reply", 9]
+    done = dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", 9, code=3)
+    again = "--name 'second' --model judge=python:players:judge --max-reply 9 --param 'judge.stop=[A, B]'"
+    assert again in done.stdout
+    dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", "none")
+    assert (
+        "made by python:players:judge, told otherwise"
+        in dialoom("judge", "r.db", *who[:2], "--name", "second", code=2).stderr
+    )
+
+
+def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command, reply_plan: list[object]) -> None:
+    dialoom(*reply_plan, "-o", "r.db")
+    answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
+    for command in ("judge", "review"):
+        with serving(lambda _body, _number: answer) as server:
+            who = ["--model", "openai/house-model", "--api-base", server.url]
+            dialoom(command, "r.db", *who, variables={"OPENAI_API_KEY": "sk-test"})
+        assert {body["model"] for body in server.requests} == {"house-model"}
+
+
+def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
+    structured = completion('{"verdict": true, "explanation": "it is set"}')
+    answers = {1: completion("I am ready."), 2: structured, 3: structured}
+    told = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
+    with serving(lambda _body, number: answers[number]) as server:
+        where = ["--model", "openai/house", "--api-base", server.url]
+        dialoom("doctor", *where, *told, variables={"OPENAI_API_KEY": "sk-test"})
+        assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
+    done = dialoom("doctor", "--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3", code=1)
+    assert "seed would be left out" in done.stdout
+    for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):
+        assert f"{wrong[0]}" in dialoom("doctor", "--model", "openai/house", *wrong, code=2).stderr
+
+
+def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
+    assert parameters(["a.stop=END", "top_p=.5", "a.seed=2", "b.logit_bias={5: 1}"]) == {
+        "a": {"stop": "END", "seed": 2},
+        "": {"top_p": 0.5},
+        "b": {"logit_bias": {5: 1}},
+    }
+    assert parameters({"a": {"stop": "END"}, "a.seed": 2, "top_p": 0.5}) == parameters(
+        ["a.stop=END", "a.seed=2", "top_p=0.5"]
+    )
+    assert joined({"a": {"x": 1, "y": 1}}, {"a": {"x": 2}, "": {"z": 3}}) == {"a": {"x": 2, "y": 1}, "": {"z": 3}}
+    assert joined({}, {}) is None
+
+
+def test_progress_names_the_longest_running_call(
+    dialoom: Command, reply_plan: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialoom.cli.watcher._EVERY", 0.01)
+    monkeypatch.setattr("dialoom.cli.progress._LONG", 0.0)
+    (tmp_path / "slow.py").write_text(
+        "import asyncio\nasync def assistant(messages):\n    await asyncio.sleep(0.2)\n    return 'Well.'\n"
+    )
+    slow = [*reply_plan, "--model", "assistant=python:slow:assistant"]
+    assert re.search(r"1 call under way for \d+m\d\ds \(assistant\)", dialoom(*slow, "-o", "a.db").stderr)
+    lines = [json.loads(line) for line in dialoom(*slow, "--log-format", "json", "-o", "b.db").stderr.splitlines()]
+    longest = [line["longest_call"] for line in lines if "longest_call" in line]
+    assert ("assistant", "python:slow:assistant") in {(each["role"], each["model"]) for each in longest}
+    assert all(each["seconds"] >= 0 for each in longest)
+
+
+@pytest.fixture
+def cache_plan(tmp_path: Path) -> list[object]:
+    """One dialogue, all of whose roles are behind a server."""
+    write_release(tmp_path / "release")
+    return ["run", "personalens", "--profiles", "release", "--tasks", "single", "--cache", "replies.db"]
+
+
+def cached_answer(body: dict[str, Any], number: int) -> Any:
+    """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
+    text = "\n".join(message["content"] for message in body["messages"])
+    if "assess one thing" in text:
+        verdict = "Was this goal reached" in text
+        return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
+    lines = sum(message["role"] == "assistant" for message in body["messages"])
+    return completion(f"Line {number} is mine." + (" TERMINATE" if lines >= 2 else ""))
+
+
+def command(dialoom: Command, server: ChatServer, *arguments: object, code: int = 0) -> Any:
+    """A command whose models are all behind the server."""
+    variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+    return dialoom(*arguments, code=code, variables=variables)
+
+
+def said(dialoom: Command, folder: Path, run: str) -> bytes:
+    """A run's dialogues as they are exported."""
+    dialoom("export", run, "-o", f"{run}.jsonl")
+    return (folder / f"{run}.jsonl").read_bytes()
+
+
+def test_second_run_with_cache_is_the_same_and_sends_nothing(
+    dialoom: Command, cache_plan: list[str], tmp_path: Path
+) -> None:
+    models = ["--model", "openai/house", "--price", "openai/house=1,2"]
+    with serving(cached_answer) as server:
+        command(dialoom, server, *cache_plan, *models, "-o", "one.db")
+        sent = len(server.requests)
+        command(dialoom, server, *cache_plan, *models, "--max-calls", 0, "-o", "two.db")
+        command(dialoom, server, *cache_plan, *models, "--replay-only", "-o", "three.db")
+        assert len(server.requests) == sent
+        command(dialoom, server, *cache_plan, *models, "--seed", 9, "-o", "four.db")
+        assert len(server.requests) > sent, "another seed draws other samples"
+    assert said(dialoom, tmp_path, "one.db") == said(dialoom, tmp_path, "two.db") == said(dialoom, tmp_path, "three.db")
+    one, two = (json.loads(dialoom("status", name, "--json").stdout) for name in ("one.db", "two.db"))
+    assert one["cost"] > 0
+    assert two["cost"] == 0
+    assert two["tokens"] == {"input": 0, "output": 0}
+    assert two["calls"] == one["calls"] == sent
+    with sqlite3.connect(tmp_path / "two.db") as connection:
+        assert connection.execute("SELECT DISTINCT attempts FROM calls").fetchall() == [(0,)]
+
+
+def test_stopped_run_resumes_with_the_cache(dialoom: Command, cache_plan: list[str], tmp_path: Path) -> None:
+    models = ["--model", "openai/house"]
+    with serving(cached_answer) as server:
+        command(dialoom, server, *cache_plan, *models, "--max-calls", 3, "-o", "one.db", code=3)
+        command(dialoom, server, "resume", "one.db", "--max-calls", "none", "--cache", "replies.db")
+        sent = len(server.requests)
+        command(dialoom, server, *cache_plan, *models, "--max-calls", 0, "-o", "two.db")
+        assert len(server.requests) == sent
+    assert said(dialoom, tmp_path, "one.db") == said(dialoom, tmp_path, "two.db")
+
+
+def test_invalid_cache_file_stops_before_the_run_is_made(
+    dialoom: Command, cache_plan: list[str], tmp_path: Path
+) -> None:
+    """With exit code 2 and the file's name."""
+    (tmp_path / "replies.db").write_text("a diary\n" * 500)
+    assert "replies.db" in dialoom(*cache_plan, "-o", "r.db", code=2).stderr
+    assert not list(tmp_path.glob("r.db*"))

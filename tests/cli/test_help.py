@@ -1,24 +1,33 @@
-"""Help and completion: commands in the order of use, what exit codes mean, and what a shell can complete."""
+"""Help, completion, `dialoom doctor`, `--dry-run` and progress."""
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from dialoom.cli.app import build_app
 from dialoom.cli.command_list import SECTIONS
+from dialoom.cli.console import HarmlessConsole
+from dialoom.cli.progress import ProgressDisplay, Standing
+from dialoom.roles.gateway.limits import LimitState
+from dialoom.runs.store import Usage
 from tests.conftest import Command
+from tests.invented import write_release
+from tests.server import completion, error, serving
 
 LISTED = [name for section in SECTIONS.values() for name in section]
 
 
-def test_commands_stand_in_the_order_of_use(dialoom: Command) -> None:
-    """Each in a section, with a line that is not cut."""
+def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
     assert [*typer.main.get_command(build_app([])).list_commands(None)] == LISTED  # type: ignore[attr-defined]
     text = dialoom("--help", variables={"COLUMNS": "80"}).stdout
     places = [text.index(f"\n  {name} ") for name in LISTED]
@@ -27,14 +36,12 @@ def test_commands_stand_in_the_order_of_use(dialoom: Command) -> None:
     assert "..." not in text.partition("Get ready")[2]
 
 
-def test_a_command_that_is_named_is_built_alone() -> None:
-    """The others would take longer than many a command does; an unknown word is looked for among all of them."""
+def test_named_command_is_built_alone() -> None:
     for arguments, built in ((["status", "run.db"], ["status"]), (["step"], ["step"]), (["sttaus"], LISTED)):
         assert [*typer.main.get_command(build_app(arguments)).list_commands(None)] == built  # type: ignore[attr-defined]
 
 
-def test_run_says_what_each_recipe_is_and_how_one_names_ones_own(dialoom: Command) -> None:
-    """Without the name of any."""
+def test_help_of_run_explains_recipes(dialoom: Command) -> None:
     text = " ".join(dialoom("run", "--help").stdout.split())
     assert "personalens Task-oriented dialogues of simulated users" in text
     assert "FILE.py:RECIPE One of your own" in text
@@ -45,8 +52,7 @@ def test_run_says_what_each_recipe_is_and_how_one_names_ones_own(dialoom: Comman
     [[name] for name in LISTED if name not in ("run", "personas")]
     + [["run", "personalens"], ["personas", "build"], ["personas", "check"]],
 )
-def test_every_help_says_what_the_exit_codes_mean(dialoom: Command, command: list[str]) -> None:
-    """Those that it can end with."""
+def test_every_help_lists_the_exit_codes(dialoom: Command, command: list[str]) -> None:
     assert "Exit codes: 0 " in dialoom(*command, "--help").stdout
 
 
@@ -56,10 +62,9 @@ def _completed(dialoom: Command, *words: object) -> list[str]:
     return dialoom(variables={"_DIALOOM_COMPLETE": "complete_bash", **line}).stdout.split()
 
 
-def test_commands_recipes_options_and_what_a_run_has_are_completed(
+def test_commands_options_and_parts_of_a_run_are_completed(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
-    """Formats, tables, metrics and sets of judgements are those of the run that the line names."""
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "run.db")
     assert _completed(dialoom, "re") == ["resume", "retry", "replay", "review", "report"]
     assert _completed(dialoom, "run", "personal") == ["personalens", "personalens-people"]
@@ -72,8 +77,7 @@ def test_commands_recipes_options_and_what_a_run_has_are_completed(
     assert _completed(dialoom, "report", tmp_path / "none.db", "--table", "s") == []
 
 
-def test_completing_runs_no_code_of_a_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Neither that of a recipe which the line names, nor that of one which a run's file names."""
+def test_completion_runs_no_code_of_a_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     source = "from dialoom.graphs.personalens.recipe import PersonaLens\nRECIPE = PersonaLens()\n"
     (tmp_path / "mine.py").write_text(source)
     dialoom("run", "mine.py:RECIPE", *players, "--limit", 1, "-o", "run.db")
@@ -86,8 +90,7 @@ def test_completing_runs_no_code_of_a_file(dialoom: Command, players: list[str],
 
 
 @pytest.mark.parametrize("words", [("r",), ("run", "a"), ("agree", "run.db", "--metric", "")])
-def test_completing_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
-    """A person waits for it with a finger on the key. Pydantic is what Typer itself reads values with."""
+def test_completion_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
     script = (
         "import sys; from dialoom.cli import main\n"
         "try: main()\n"
@@ -100,3 +103,223 @@ def test_completing_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+KEY = "sk-planted-0a1b2c3d4e5f6a7b8c9d"
+
+
+def examined(dialoom: Command, *arguments: object, code: int = 0, **variables: str) -> list[dict[str, Any]]:
+    """The checks, as a program reads them."""
+    done = dialoom("doctor", *arguments, "--json", code=code, variables=variables)
+    assert KEY not in done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["ok"] is (code == 0)
+    checks: list[dict[str, Any]] = found["checks"]
+    return checks
+
+
+def states(checks: list[dict[str, Any]], about: str) -> Mapping[str, str]:
+    """What was found about one kind of thing, by name."""
+    return {check["name"]: check["state"] for check in checks if check["about"] == about}
+
+
+def test_doctor_without_a_model_sends_nothing(dialoom: Command) -> None:
+    with serving(lambda _body, _number: completion("Hello.")) as server:
+        checks = examined(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
+        assert server.requests == []
+    assert set(states(checks, "python").values()) == {"ok"}
+    assert {"dialoom", "litellm", "langgraph", "tenacity"} <= states(checks, "package").keys()
+    assert set(states(checks, "package").values()) == {"ok"}
+    assert "st" in states(checks, "extra")
+    assert "dev" not in states(checks, "extra"), "that is not for users"
+    assert not states(checks, "model")
+    (keys,) = [check for check in checks if check["about"] == "keys"]
+    assert "OPENAI_API_KEY" in keys["detail"]
+
+
+def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
+    said = dialoom("doctor", "--model", "offline/attentive").stdout
+    assert "ok       model offline/attentive" in said
+    assert "ok       structured output offline/attentive" in said
+    assert said.endswith("everything is in place\n")
+
+
+def test_doctor_asks_a_model_three_times(dialoom: Command) -> None:
+    answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
+    for third, state in (("A quiet street.", "missing"), ('{"verdict": true, "explanation": "a street"}', "ok")):
+        answers[3] = completion(third)
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url]
+            checks = examined(dialoom, *where, OPENAI_API_KEY=KEY)
+            assert len(server.requests) == 3
+        assert states(checks, "shape") == {"openai/house-model": state}
+        assert "JSON schema" in checks[-1]["detail"]
+    assert states(checks, "model") == states(checks, "structured output") == {"openai/house-model": "ok"}
+    asked = next(check for check in checks if check["about"] == "model")
+    assert asked["latency"] > 0
+    assert "10 + 5 tokens at an unknown price" in asked["detail"]
+
+
+def test_doctor_asks_for_the_shape_that_the_run_will_use(dialoom: Command) -> None:
+    verdict = '{"verdict": true, "explanation": "it is set"}'
+    found = {}
+    answers = {1: completion("I am ready."), 2: completion(verdict), 3: completion('{"sight": "a street"}')}
+    for how in ("schema", "json", "prompt"):
+        with serving(lambda _body, number: answers[number]) as server:
+            where = ["--model", "openai/house-model", "--api-base", server.url, "--structured", how]
+            checks = examined(dialoom, *where, code=1 if how == "schema" else 0, OPENAI_API_KEY=KEY)
+            asked = [(body.get("response_format") or {}).get("type") for body in server.requests]
+        found[how] = (states(checks, "shape")["openai/house-model"], asked)
+    assert found == {
+        "schema": ("failed", [None, "json_schema", "json_schema"]),
+        "json": ("ok", [None, "json_object", "json_object"]),
+        "prompt": ("missing", [None, None]),
+    }
+    assert "--structured 'tight'" in dialoom("doctor", "--structured", "tight", code=2).stderr
+
+
+def test_doctor_fails_a_model_without_objects(dialoom: Command) -> None:
+    with serving(lambda _body, _number: completion("I would rather chat.")) as server:
+        where = ["--model", "openai/house-model", "--api-base", server.url]
+        checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
+    assert states(checks, "model") == {"openai/house-model": "ok"}
+    assert states(checks, "structured output") == {"openai/house-model": "failed"}
+    assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
+
+
+def test_doctor_asks_a_refusing_model_once_and_hides_its_key(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
+    with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
+        where = ["--model", "openai/house-model", "--api-base", server.url, "--env-file", "keys.env"]
+        checks = examined(dialoom, *where, code=1)
+        assert server.keys == [f"Bearer {KEY}"]
+    assert states(checks, "model") == {"openai/house-model": "failed"}
+    assert not states(checks, "structured output")
+
+
+def test_doctor_names_an_unknown_model(dialoom: Command) -> None:
+    checks = examined(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
+    assert states(checks, "model") == {"offline/clever": "failed", "offline/generic": "ok"}
+
+
+def files_in(folder: Path) -> set[Path]:
+    """Every file, however deep."""
+    return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_estimate_calls_no_model_and_leaves_no_file(dialoom: Command, tmp_path: Path) -> None:
+    write_release(tmp_path / "release", users=10)
+    (tmp_path / "never.py").write_text("async def reply(messages):\n    raise AssertionError('it was asked')\n")
+    (tmp_path / "temporary").mkdir()
+    before = files_in(tmp_path)
+    cast = ["--model", "openai/gpt-4o-mini", "--model", "judge=python:never:reply"]
+    plan = ["run", "personalens", "--profiles", "release", *cast]
+    temporary = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    done = dialoom(*plan, "--dry-run", "--max-calls", 7, "-o", "run.db", env=temporary)
+    assert files_in(tmp_path) == before, "neither the run nor the file that it was estimated in is left"
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line.strip()}
+    assert rows["20"][0] == "scenarios;"
+    assert rows["judge"][0] == "python:never:reply"
+    assert rows["judge"][1] == "120", "six judgements of each"
+    assert rows["judge"][-1] == "unknown"
+    assert float(rows["user"][-1].removeprefix("$")) > 0, "priced as the real model"
+    assert rows["all"][-1] == "unknown", "a sum with an unknown part is unknown"
+    assert "8 of the scenarios" in done.stdout
+    assert "--price python:never:reply=IN,OUT" in done.stdout
+    assert "--max-calls 7 would be used up" in done.stdout
+
+
+def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -> None:
+    write_release(tmp_path / "release", users=2)
+    plan = ["run", "personalens", "--profiles", "release", "--model", "offline/attentive"]
+    estimated = dialoom(*plan, "--dry-run").stdout
+    dialoom(*plan, "-o", "run.db")
+    total = next(line for line in dialoom("status", "run.db").stdout.splitlines() if line.split()[:1] == ["all"])
+    calls, _, _, input_tokens, output_tokens, cost = total.split()[1:]
+    assert f"{calls} {input_tokens} {output_tokens} {cost}" in " ".join(estimated.split())
+
+
+def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts" / "asker.md").write_text(
+        "---\nid: asker\nversion: 1\nrole: asker\ninputs: []\nreply: verdict\n---\n=== user ===\nName a number.\n"
+    )
+    (tmp_path / "odd.py").write_text(
+        """
+from pathlib import Path
+from langgraph.graph import END, START, StateGraph
+from typing import TypedDict
+from dialoom.graphs import Outcome, Recipe, Scenario, Stage, WithPrompts, node
+
+class State(TypedDict):
+    said: str
+
+class Odd(Scenario):
+    number: int
+    @property
+    def label(self): return "odd"
+    def facets(self): return {}
+
+async def ask(state, scene):
+    return {"said": str(await scene.ask("asker"))}
+
+class OddRecipe(Recipe, WithPrompts):
+    name = "odd"
+    summary = "Odd."
+    roles = {"asker": 0.0}
+    prompts = ("asker",)
+    templates = Path(__file__).parent / "prompts"
+    scenario_type = Odd
+    def scenarios(self, options, draw, note):
+        yield Odd(number=1)
+    def graph(self, options):
+        builder = StateGraph(State, context_schema=Stage)
+        builder.add_node("ask", node(ask))
+        builder.add_edge(START, "ask")
+        builder.add_edge("ask", END)
+        return builder
+    def initial(self, scenario): return {"said": ""}
+    def outcome(self, scenario, state, failed=False):
+        return Outcome(messages=(), ended_by="error" if failed else "done")
+
+RECIPE = OddRecipe()
+"""
+    )
+    assert "offline/placeholder" in dialoom("run", "odd.py:RECIPE", "--dry-run").stdout
+
+
+USAGE = Usage(calls=9000, input_tokens=1_200_000, output_tokens=34_000, cost=1.5)
+LIMITS = {"openai/gpt-4o-mini": LimitState(limit=64, in_flight=16, waiting=0, throttled=3, paused=12.0)}
+STANDING = Standing(120, 7, 4800, 11, 60.0, USAGE, LIMITS)
+
+
+def _drawn(width: int, *notices: str) -> list[str]:
+    """The lines of a terminal of that width."""
+    console = HarmlessConsole(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    display = ProgressDisplay("playing", STANDING.total, console, lambda: notices)
+    display.show(STANDING.finished, STANDING.figures())
+    with console.capture() as captured:
+        console.print(display.get_renderable())
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
+    (line,) = _drawn(width)
+    assert len(line) <= width
+    for part in ("120/4800", "2.0/s", "7 failed", "11 unparsed", "0:39:00 left"):
+        assert part in line
+    assert ("$1.50" in line, "1,234k tokens" in line) == (width >= 80, width >= 120)
+    assert ("openai/gpt-4o-mini 16/64 in flight" in line) == (width == 200)
+
+
+def test_waiting_reasons_stand_below_the_progress_line() -> None:
+    lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
+    assert lines[1] == "  waiting for openai.com"
+    assert lines[2].startswith("  a call to openai/gpt-4o-mini has")
+    assert len(lines) == 3
+    assert len(lines[2]) == 50
+
+
+def test_time_left_is_unknown_before_anything_is_finished() -> None:
+    assert "-:--:-- left" in Standing(0, 0, 10, 0, 5.0, Usage(), {}).figures()

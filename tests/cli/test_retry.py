@@ -1,15 +1,20 @@
-"""`dialoom retry`: what did not come out well is tried again, and nothing else is touched."""
+"""`dialoom retry` and `dialoom judge`."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import Command, lines_of
-from tests.invented import write_release
+import dialoom as door
+from dialoom.cli.settings import merged
+from dialoom.graphs.reporting.statistics import rank_correlation
+from dialoom.runs.report.judges import alpha
+from tests.conftest import Command, MadeOnce, lines_of
+from tests.invented import ALARM, write_release
 
 
 def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
@@ -23,8 +28,7 @@ def status_of(dialoom: Command) -> dict[str, Any]:
     return dict(json.loads(dialoom("status", "run.db", "--json").stdout))
 
 
-def test_failed_scenarios_go_on_from_where_they_failed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """No call that was answered is made again."""
+def test_failed_scenarios_resume_from_the_failed_step(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "moody.py").write_text(
         "from pathlib import Path\n"
@@ -44,10 +48,7 @@ def test_failed_scenarios_go_on_from_where_they_failed(dialoom: Command, players
     assert answered < 24
 
 
-def test_a_reply_that_a_scenario_failed_by_is_asked_for_anew(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """The ledger holds it, and would give the same again; what came before it is kept."""
+def test_reply_that_failed_a_scenario_is_requested_again(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "mute.py").write_text(
         "from pathlib import Path\n"
@@ -64,8 +65,7 @@ def test_a_reply_that_a_scenario_failed_by_is_asked_for_anew(
     assert after["roles"]["user"]["calls"] - before["roles"]["user"]["calls"] == 2, "only the last line of each"
 
 
-def test_unparsed_judgements_are_made_again_and_no_others(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Other replies are asked for; what had a score keeps it, and its place."""
+def test_only_unparsed_judgements_are_repeated(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(
         """
@@ -110,10 +110,9 @@ async def judge(messages):
 
 
 @pytest.mark.parametrize("judging", ["run", "second"])
-def test_only_what_is_unparsed_is_asked_for_again(
+def test_one_call_for_each_unparsed_judgement(
     dialoom: Command, players: list[str], tmp_path: Path, judging: str
 ) -> None:
-    """One call for each such judgement, in the run's own set and in a later one; a resume asks for no more of them."""
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(VAGUE)
     vague = ["--model", "judge=python:vague:judge"]
@@ -135,10 +134,7 @@ def test_only_what_is_unparsed_is_asked_for_again(
     assert [each["status"] for each in judgements] == ["ok"] * 12
 
 
-def test_what_is_judged_only_while_it_plays_is_not_asked_for_in_vain(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Scores by turn are unparsed, those of the whole dialogue are not: no call is made, and the way out is named."""
+def test_judgements_made_while_playing_are_not_repeated(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(
         """
@@ -159,8 +155,7 @@ async def judge(messages):
     assert status_of(dialoom)["calls"] == calls
 
 
-def test_a_scenario_can_be_played_anew(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """With replies of its own, from its beginning; the others stay, and its earlier calls stay in the books."""
+def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "counting.py").write_text(
         "from pathlib import Path\n"
@@ -195,10 +190,172 @@ RECIPE = Own()
 """
 
 
-def test_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
-    """And what can be done instead."""
+def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
     assert "recipe 'own' has no judging of its own" in refused.stderr
     assert "--scenario ID" in refused.stderr
+
+
+CAST = """
+import json
+
+async def user(messages):
+    return "Message %d. TERMINATE" % len(messages) if len(messages) > 2 else "An alarm, please."
+
+async def assistant(messages):
+    person = next((part for part in str(messages).split() if part.isdigit()), "1")
+    return "Set. " + "So it is. " * (len(str(messages)) % 7)
+
+def says(verdict, score):
+    async def judge(messages):
+        if "Was this goal reached" in str(messages):
+            return json.dumps({"verdict": verdict})
+        if "follow from what came before" in str(messages):
+            return "none to speak of"
+        return json.dumps({"score": score})
+    return judge
+
+strict, mild, fond = says(True, 2), says(False, 3), says(True, 4)
+times = []
+
+async def fickle(messages):
+    times.append(messages)
+    return await (strict if len(times) <= 3 * 8 else fond)(messages)
+
+async def anyone(messages):
+    return '{"score": 3, "verdict": true}'
+"""
+
+
+def _judged(dialoom: Command, folder: Path) -> None:
+    """Three people's dialogues, judged by `strict`, and then by `mild`."""
+    write_release(folder / "release", users=3, tasks=[ALARM])
+    (folder / "jury.py").write_text(CAST)
+    cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
+    dialoom("run", "personalens", "--profiles", "release", *cast, "--model", "judge=python:jury:strict", "-o", "r.db")
+    dialoom("judge", "r.db", "--model", "judge=python:jury:mild")
+
+
+def _panel(dialoom: Command) -> dict[str, Any]:
+    """What the panel says of the first dialogue, by metric and target."""
+    shown = json.loads(dialoom("show", "r.db", 1, "--judging", "panel", "--json").stdout)
+    return {f"{each['metric']}.{each['target']}": each for each in shown["judgements"]}
+
+
+def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
+    folder = made_once(_judged)
+    said = _panel(dialoom)
+    assert said["personalization.assistant"]["score"] == 2.5
+    assert said["personalization.assistant"]["explanation"] == "run: 2; python:jury:mild: 3"
+    assert (said["task_completion.assistant"]["score"], said["task_completion.assistant"]["status"]) == (None, "tied")
+    assert said["coherence.user"]["status"] == "unparsed"
+    assert "2.5" in dialoom("show", "r.db", "--judging", "panel").stdout
+    text = " ".join(dialoom("report", "r.db", "--table", "scores", "--table", "judgements").stdout.split())
+    assert text.count("(judgements 'panel')") == 2 and "setting metric ok unparsed error tied" in text
+    for command, told in (
+        (("judge", "r.db", "--model", "offline/generic", "--name", "panel"), "--name 'panel' is kept for what several"),
+        (("retry", "r.db", "--unparsed", "--judging", "panel"), "--judging 'panel': a panel says what its judges say"),
+        (("agree", "r.db", "--sample", 2, "-o", "s.csv", "--judging", "panel"), "people agree with judges"),
+    ):
+        assert told in dialoom(*command, code=2).stderr
+    assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
+
+
+def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once: MadeOnce) -> None:
+    folder = made_once(_judged)
+    cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
+    judges = ["--model", "judge=python:jury:strict", "--model", "judge=python:jury:mild"]
+    calls = json.loads(dialoom("status", "r.db", "--json").stdout)["calls"]
+    run = ["run", "personalens", "--profiles", "release", *cast, *judges]
+    stopped = dialoom(*run, "--max-calls", calls - 9, "-o", "two.db", code=3)
+    assert "dialoom resume two.db" in stopped.stdout + stopped.stderr
+    dialoom("resume", "two.db", "--max-calls", "none")
+    one, two = (door.open_run(folder / name) for name in ("r.db", "two.db"))
+    assert [each.name for each in two.judgement_sets] == [each.name for each in one.judgement_sets]
+    for judging in ("run", "python:jury:mild", "panel"):
+        said = [[each.outcome.judgements for each in run.episodes(judging)] for run in (one, two)]
+        assert said[0] == said[1]
+    (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
+    given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
+    for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
+        settings, _ = merged(two.recipe, {}, {**given, "model": flags})
+        named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
+        assert settings["models"]["judge"] == named, "what is printed names them all; flags do, too, if there are any"
+    unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
+    assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
+    for recipe, role, told in (
+        ("personalens", "user", "one model plays 'user'"),
+        ("persona-pool", "writer", "has no judging"),
+    ):
+        with pytest.raises(door.DialoomError, match=told):
+            door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
+
+
+def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: MadeOnce) -> None:
+    folder = made_once(_judged)
+    judging = ["judge", "r.db", "--model", "judge=python:jury:fickle", "--model", "judge=python:jury:fond"]
+    done = dialoom(*judging, "--repeat", 2)
+    assert done.stdout.count("3 done, 0 failed") == 4
+    run = door.open_run(folder / "r.db")
+    names = ["fickle", "fond", "fickle #2", "fond #2"]
+    assert [each.name for each in run.judgement_sets][2:] == [f"python:jury:{name}" for name in names]
+    said = _panel(dialoom)
+    assert said["personalization.assistant"]["score"] == 2.5, "the median of 2, 3, 2 and 4, without those asked again"
+    assert said["task_completion.assistant"]["score"] is True
+    report = run.report()
+    judges = {row[0]: row for row in report["judges"].rows}
+    assert judges["personalization (assistant)"][1:3] == [4, 3]
+    assert judges["personalization (assistant)"][3] == alpha([[2, 3, 2, 4]] * 3)
+    own = {(row[0], row[2]): row for row in report["repeats"].rows}
+    fickle, fond = (own[f"python:jury:{name}", "personalization (assistant)"] for name in ("fickle", "fond"))
+    assert (fickle[1], fickle[-1].mean, fond[-1].mean) == (2, 0.0, 1.0)  # type: ignore[union-attr]
+    assert fond[-2] is None, "where all scores are the same, nothing can be said of chance"
+    pair = report["compared-run-python-jury-mild"].rows[0]
+    assert pair[-1] is None, "no kappa tells anything of two judges who never vary"
+    refused = dialoom(*judging, "--name", "both", code=2).stderr
+    assert "--name 'both': the sets of several judges are named after their models" in refused
+    with pytest.raises(door.DialoomError, match="repeat 0"):
+        run.judge("offline/generic", repeat=0)
+
+
+def test_judge_of_its_own_words_is_warned_of_on_every_table(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "jury.py").write_text(CAST)
+    roles = [f"--model={role}=python:jury:anyone" for role in ("assistant", "judge")]
+    dialoom("run", "personalens", "--limit", 1, "--turn-limit", 1, *roles, "-o", "own.db")
+    tables = door.open_run(tmp_path / "own.db").report().tables
+    warning = "python:jury:anyone judges its own words: models are known to favour what they wrote themselves."
+    assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
+
+
+def test_krippendorffs_alpha_of_his_example() -> None:
+    """His example of three observers, some of whom are silent at times: 0.811 with the interval metric."""
+    things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
+    found = alpha([[*map(float, scores)] for scores in things])
+    assert found is not None and found.mean == pytest.approx(0.811, abs=0.0005)
+    assert alpha([[1.0, 1.0]] * 4) is None and alpha([]) is None
+
+
+def test_alpha_interval_is_that_of_resampled_items() -> None:
+    things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    few, many = alpha(things), alpha(things * 20)
+    assert few is not None and few.low is not None and few.high is not None and few.n == 6
+    assert many is not None and many.low is not None and many.high is not None
+    assert few.low < many.low < many.mean < many.high < few.high <= 1
+    chance = random.Random(7)
+    again = [alpha([chance.choice(things) for _ in things]) for _ in range(150)]
+    means = sorted(each.mean for each in again if each is not None)
+    assert few.low == pytest.approx(means[len(means) // 40], abs=0.2)
+    assert few.high == pytest.approx(means[-1 - len(means) // 40], abs=0.2)
+    assert (cut := alpha(things[:4])) is not None and cut.low is None
+
+
+def test_rank_correlation_by_hand() -> None:
+    """By hand: ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval from ten pairs on, and nothing where nothing varies."""
+    found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])
+    assert found is not None and found.mean == pytest.approx(4.5 / 22.5**0.5) and found.low is None
+    many = rank_correlation([(place, place % 7) for place in range(40)])
+    assert many is not None and many.low is not None and many.high is not None
+    assert -1 < many.low < many.mean < many.high < 1
+    assert rank_correlation([(1, 1), (2, 1), (3, 1)]) is None

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from dialoom.graphs import Check, Conversation, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
+from dialoom import Check, DialogueRecipe, Judge, RecipeOptions, Scenario, Turns
+from dialoom.graphs import Conversation
 
 
 class Errand(Scenario):

@@ -1,17 +1,32 @@
-"""Recipes composed from values: turns, judges and checks, played, judged again and reported without further code."""
+"""Recipes composed from values: turns, judges, checks, scenes, options and shared objects."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 import dialoom
-from dialoom.errors import DialoomError
-from dialoom.graphs import Check, Judge, Turns
+from dialoom import Check, DialoomError, Judge, Line, RecipeOptions, Scenario, Turns
+from dialoom.graphs import DialogueFault, RecipeError, Scene, Shared, Stage, stream
+from dialoom.graphs.apollo.scenario import ApolloOptions
+from dialoom.graphs.conversation import appended, lines, said
 from dialoom.graphs.dialogue import without_marker
+from dialoom.graphs.gate import Gate
+from dialoom.graphs.option_types import chosen
+from dialoom.graphs.personalens.recipe import PersonaLensOptions
+from dialoom.graphs.prefeval.scenario import PrefEvalOptions
+from dialoom.graphs.prefeval_pairs.scenario import PairsOptions
+from dialoom.graphs.scenario import ByHash, SharedValues
+from dialoom.prompts import Prompt, PromptLibrary
+from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
+from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from tests.graphs.support import Support, judge, played_by
+from tests.ledgers import MemoryLedger
 
 USER = played_by(["I want it done.", "It is blue.", "Thanks. **DONE**"])
 AGENT = played_by(["Which colour?", "Done, case AB-1."])
@@ -23,8 +38,7 @@ def played(path: Path, recipe: Any = Support, **players: Any) -> dialoom.Run:
     return dialoom.play(recipe, path=path / "run.db", models={**PLAYERS, "judge": judge, **players})
 
 
-def test_a_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
-    """The marker ends the conversation and is heard by nobody; judgements stand in the recipe's order."""
+def test_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
     episode = next(iter(played(tmp_path).episodes()))
     assert [(line.role, line.content) for line in episode.outcome.messages] == [
         ("user", "I want it done."),
@@ -43,8 +57,7 @@ def test_a_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None
     assert dict(episode.facets) == {"goal": "return a kettle"}
 
 
-def test_a_judge_sees_its_rubric_and_no_field_that_it_does_not_name(tmp_path: Path) -> None:
-    """The rubric is rendered over the scenario; the judge of tone never learns the goal."""
+def test_judge_sees_its_rubric_and_only_the_fields_it_names(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def noting(messages: list[Any]) -> str:
@@ -60,8 +73,7 @@ def test_a_judge_sees_its_rubric_and_no_field_that_it_does_not_name(tmp_path: Pa
     assert sum("Done, case" in text for text in tone) == 2  # the first turn is judged without the second
 
 
-def test_a_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
-    """First and second judging differ in the model alone; checks are part of both sets."""
+def test_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
     played(tmp_path)
 
     async def strict(messages: list[Any]) -> str:
@@ -76,8 +88,7 @@ def test_a_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> Non
     assert [score for *_, score in scores[1]] == [False, True, 2, 2]
 
 
-def test_an_unparsed_judgement_is_made_again_alone(tmp_path: Path) -> None:
-    """`retry --unparsed` asks about nothing that is judged already."""
+def test_unparsed_judgement_is_repeated_alone(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def silent(messages: list[Any]) -> str:
@@ -94,8 +105,7 @@ def test_an_unparsed_judgement_is_made_again_alone(tmp_path: Path) -> None:
     assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
 
 
-def test_the_turns_are_bounded_and_the_default_report_has_every_metric(tmp_path: Path) -> None:
-    """A user who never ends is stopped after `max_turns`."""
+def test_turns_are_limited_and_default_report_has_every_metric(tmp_path: Path) -> None:
     run = played(tmp_path, user=played_by(["Hello?", "And?"]))
     episode = next(iter(run.episodes()))
     assert (episode.outcome.ended_by, len(episode.outcome.messages)) == ("max_turns", 6)
@@ -108,9 +118,7 @@ def test_the_turns_are_bounded_and_the_default_report_has_every_metric(tmp_path:
     ]
 
 
-def test_a_check_that_raises_is_an_error_and_one_that_does_not_apply_is_nothing(tmp_path: Path) -> None:
-    """Neither becomes a score."""
-
+def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: Path) -> None:
     def broken(_conversation: Any) -> bool:
         raise ValueError("no such order")
 
@@ -161,16 +169,13 @@ def test_a_check_that_raises_is_an_error_and_one_that_does_not_apply_is_nothing(
         (lambda: Turns(order=()), "order must name at least one role, got ()"),
     ],
 )
-def test_a_value_that_cannot_work_is_refused_when_it_is_made(made: Any, message: str) -> None:
-    """With what would be right."""
+def test_impossible_value_is_refused_when_it_is_made(made: Any, message: str) -> None:
     with pytest.raises(DialoomError) as caught:
         made()
     assert message in str(caught.value)
 
 
-def test_a_rubric_that_names_no_field_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    """The message names the judge, the field and the fields that there are."""
-
+def test_rubric_that_names_no_field_is_refused_before_playing(tmp_path: Path) -> None:
     class Mistaken(Support):
         """Callers, judged by mistake."""
 
@@ -181,9 +186,7 @@ def test_a_rubric_that_names_no_field_is_refused_before_anything_is_played(tmp_p
     assert not (tmp_path / "run.db").exists()
 
 
-def test_a_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
-    """`sees` bounds what a judge may be shown."""
-
+def test_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     class Blind(Support):
         """Callers, judged blindly."""
 
@@ -197,6 +200,241 @@ def test_a_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     ("text", "bare"),
     [("Thanks. DONE", "Thanks."), ("Thanks **DONE**.", "Thanks"), ("DONE", ""), ("Undone.", "Undone.")],
 )
-def test_an_end_marker_is_removed_with_what_sets_it_off(text: str, bare: str) -> None:
-    """Only where it stands as a word."""
+def test_end_marker_is_removed_as_a_word(text: str, bare: str) -> None:
     assert without_marker(text, "DONE")[0] == bare
+
+
+def test_plain_values_become_messages() -> None:
+    before = [said("user", "Hello.", 0), said("assistant", "Good day.", 1)]
+    edited = {"type": "ai", "id": "1-assistant", "name": "assistant", "content": "Hi there."}
+    new = {"type": "human", "id": "2-user", "name": "user", "content": "A question."}
+    after = appended(before, [edited, new])
+    assert [(line.role, line.content) for line in lines(after)] == [
+        ("user", "Hello."),
+        ("assistant", "Hi there."),
+        ("user", "A question."),
+    ]
+    assert after[1] == said("assistant", "Hi there.", 1)
+
+
+def test_message_without_an_id_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"needs an id before it is kept: 'Hello\.'"):
+        appended([], [{"role": "user", "content": "Hello."}])
+
+
+PROMPT = "---\nid: play\nversion: 1\nrole: player\ninputs: [word]\nreply: text\n---\n=== user ===\nSay {{ word }}.\n"
+
+
+@understudy("play", "player")
+def play(request: MarkedRequest, draws: Draws) -> str:
+    """Says anything."""
+    return f"{request.prompt} {draws.number(0, 999)}"
+
+
+class Word(Scenario):
+    """A scenario of one word."""
+
+    word: str
+
+    @property
+    def label(self) -> str:
+        """The word."""
+        return self.word
+
+    def facets(self) -> dict[str, Any]:
+        """The word."""
+        return {"word": self.word}
+
+
+def staged(ledger: MemoryLedger, sample: int = 0) -> Stage:
+    """A stage with one role, played by the offline model."""
+    library = PromptLibrary([Prompt.parse(PROMPT, "t")])
+    models = {"player": ModelBinding(model="offline/generic", temperature=0.0)}
+    return Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5, sample=sample)
+
+
+async def test_call_at_the_same_place_is_answered_from_the_ledger() -> None:
+    ledger = MemoryLedger()
+    for step in (1, 1, 2):
+        await Scene(staged(ledger), "node", step).ask("play", word="heron")
+    assert len(ledger.begun) == 2
+    scene = Scene(staged(ledger), "node", 1)
+    await scene.ask("play", word="heron")
+    await scene.ask("play", word="heron")
+    assert len(ledger.begun) == 3
+    assert [place.ordinal for _, place, _ in ledger.begun] == [0, 0, 1]
+
+
+async def test_new_sample_is_a_call_with_its_own_seed() -> None:
+    ledger = MemoryLedger()
+    for sample in (0, 1, 1):
+        await Scene(staged(ledger, sample), "node", 1).ask("play", word="heron")
+    assert [place.sample for _, place, _ in ledger.begun] == [0, 1]
+    assert len({place.seed for _, place, _ in ledger.begun}) == 2
+
+
+async def test_several_models_play_one_part_under_their_own_names() -> None:
+    ledger = MemoryLedger()
+    source = PROMPT.replace("id: play", "id: gate/play").replace("player", "reviewer")
+    library = PromptLibrary([Prompt.parse(source, "t")])
+    models = {
+        "reviewer": ModelBinding(model="offline/generic", temperature=0.0),
+        "reviewer-2": ModelBinding(model="offline/attentive", temperature=0.0),
+    }
+    scene = Scene(Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5), "node", 1)
+    await scene.ask("gate/play", word="heron")
+    await scene.ask_role("reviewer-2", "gate/play", word="heron")
+    assert [(request.role, request.model) for _, _, request in ledger.begun] == [
+        ("reviewer", "offline/generic"),
+        ("reviewer-2", "offline/attentive"),
+    ]
+    with pytest.raises(
+        BindingError, match=r"'reviewer-3' is to play 'gate/play' and has no model; reviewer, reviewer-"
+    ):
+        await scene.ask_role("reviewer-3", "gate/play", word="heron")
+
+
+def test_streams_are_private_and_repeatable() -> None:
+    import random
+
+    state = random.getstate()
+    one = [stream(1, "s", "p").random() for _ in range(2)]
+    assert one[0] == one[1]
+    assert len({stream(*where).random() for where in [(1, "s", "p"), (2, "s", "p"), (1, "t", "p"), (1, "s", "q")]}) == 4
+    assert random.getstate() == state
+
+
+def test_id_of_a_scenario_follows_from_its_content() -> None:
+    assert Word(word="heron").id == Word(word="heron").id
+    assert Word(word="heron").id != Word(word="hero n").id
+    assert Word(word="heron").id.startswith("heron-")
+
+
+class Suspicious(Gate):
+    """A gate that finds a fault in the first lines that it is shown."""
+
+    def __init__(self, rejected: int) -> None:
+        self.left = rejected
+
+    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+        self.left -= 1
+        return [DialogueFault(who=line.role, kind="echo")] if self.left >= 0 else []
+
+
+async def test_rejected_line_is_requested_again_at_the_same_place() -> None:
+    ledger = MemoryLedger()
+    for _ in range(2):
+        stage = replace(staged(ledger), gate=Suspicious(2), retries=3)
+        await Scene(stage, "node", 1).ask_user("play", [], str, word="heron")
+    assert [(place.ordinal, place.ask) for _, place, _ in ledger.begun] == [(0, 1), (0, 3), (0, 5)]
+    assert len({place.seed for _, place, _ in ledger.begun}) == 3
+    stage = replace(staged(MemoryLedger()), gate=Suspicious(9), retries=1)
+    assert await Scene(stage, "node", 1).ask_user("play", [], str, word="heron"), "the last one is taken as it is"
+
+
+@pytest.mark.parametrize("options", [ApolloOptions, PrefEvalOptions, PairsOptions])
+def test_folder_of_an_embedder_is_found_from_elsewhere(
+    options: type[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert options(embedder="st:model").embedder == f"st:{tmp_path / 'model'}"
+    assert options(embedder="st:all-MiniLM").embedder == "st:all-MiniLM"
+    with pytest.raises(ValueError, match="'words' is no embedder"):
+        options(embedder="words")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [(ApolloOptions, "source"), (PrefEvalOptions, "pairs"), (PersonaLensOptions, "profiles")]
+)
+def test_paths_are_absolute(options: type[RecipeOptions], name: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for given in ("here", "~/here"):
+        assert getattr(options.model_validate({name: given}), name) == tmp_path / "here"
+
+
+@pytest.mark.parametrize(("options", "axis"), [(ApolloOptions, "framework"), (PrefEvalOptions, "method")])
+def test_axis_has_each_value_once_and_at_least_one(options: type[RecipeOptions], axis: str) -> None:
+    made = options.model_validate({axis: ["reminder", "rag", "reminder"]})
+    assert getattr(made, axis) == ("reminder", "rag")
+    with pytest.raises(ValueError, match="give at least one"):
+        options.model_validate({axis: []})
+
+
+def test_names_are_chosen_by_commas() -> None:
+    assert chosen("topics", " b, a,b ", "abc") == ["b", "a"]
+    assert chosen("topics", "all", "abc") == ["a", "b", "c"]
+    for nothing in ("d", "", ","):
+        with pytest.raises(RecipeError, match=rf"topics: there is no '{nothing}'; there are a, b, c"):
+            chosen("topics", nothing, "abc")
+
+
+TURNS = tuple(Line(role="user", content=f"turn {number}") for number in range(100))
+
+
+class Item(Scenario):
+    """A number, and turns that others have, too."""
+
+    number: int
+    turns: Shared[tuple[Line, ...]]
+
+    @property
+    def label(self) -> str:
+        """The number."""
+        return str(self.number)
+
+    def facets(self) -> dict[str, Any]:
+        """The number."""
+        return {"number": self.number}
+
+
+def test_id_of_a_scenario_has_the_hash_of_its_shared_part() -> None:
+    item = Item(number=1, turns=Shared(TURNS))
+    assert item.id == Item(number=1, turns=Shared(tuple(TURNS))).id
+    assert item.id != Item(number=1, turns=Shared(TURNS[1:])).id
+    kept: dict[str, str] = {}
+    by_hash = item.model_dump(mode="json", context=ByHash(kept.__setitem__))
+    assert by_hash == {"number": 1, "turns": {"$shared": next(iter(kept))}}
+    whole = item.model_dump(mode="json")
+    assert whole["turns"][3] == {"role": "user", "content": "turn 3"}
+    again = Item.model_validate(whole)
+    assert again == item and again.id == item.id
+
+
+def test_scenarios_read_again_share_one_object() -> None:
+    plain = Item(number=1, turns=Shared(TURNS)).model_dump(mode="json")["turns"]
+    fetched: list[str] = []
+
+    def fetch(hash_: str) -> Any:
+        fetched.append(hash_)
+        return plain
+
+    held = SharedValues(fetch)
+    rows = [{"number": number, "turns": {"$shared": "ab" * 16}} for number in range(5)]
+    items = [Item.model_validate(row, context=held) for row in rows]
+    assert {id(item.turns) for item in items} == {id(items[0].turns)}
+    assert items[0].turns.value == TURNS
+    assert fetched == ["ab" * 16]
+    with pytest.raises(ValidationError, match=r"turns\.0\.content"):
+        Item.model_validate({"number": 1, "turns": [{"role": "user"}]})
+
+
+MANY = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "bare", "is_ended"),
+    [
+        ("Thanks! TERMINATE", "Thanks!", True),
+        ("Thanks! **TERMINATE**", "Thanks!", True),
+        ('Bye. "TERMINATE". And one more thing.', "Bye. And one more thing.", True),
+        ("TERMINATE TERMINATE", "", True),
+        ("They TERMINATED it.", "They TERMINATED it.", False),
+        (" " * MANY + "x" + "*" * MANY, "x" + "*" * MANY, False),
+        ("x" + " *" * MANY + "TERMINATE" + " " * MANY, "x", True),
+    ],
+    ids=["at the end", "set off", "in the middle", "twice", "another word", "none in a million spaces", "behind them"],
+)
+def test_marker_is_removed_from_a_line_of_any_length(line: str, bare: str, is_ended: bool) -> None:
+    assert without_marker(line, "TERMINATE") == (bare, is_ended)

@@ -1,24 +1,38 @@
-"""Means, intervals and the report's aggregates, against the plainest way of computing them."""
+"""Means, intervals, aggregates and comparisons against the plainest way of computing them."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome, Tally
+import dialoom
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate, Table, Tally, side_by_side
 from dialoom.graphs.personalens.report import tables
-from dialoom.graphs.reporting import holm, mean_of_shares, paired_difference, share_of
+from dialoom.graphs.reporting import (
+    Counted,
+    Pivot,
+    count,
+    holm,
+    mean,
+    mean_of_shares,
+    paired_difference,
+    score,
+    share_of,
+)
+from tests.graphs.support import Support, judge, played_by
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
 
 
 @given(scores)
-def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> None:
-    """Whatever the scores, in whatever order; of fewer than five people there is none."""
+def test_tally_has_the_mean_and_an_interval(values: list[int]) -> None:
     tally, backwards = Tally(), Tally()
     for value in values:
         tally.add(value)
@@ -35,7 +49,7 @@ def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> No
         assert estimate.mean - 1e-9 <= estimate.high <= max(values) + 1e-9
 
 
-def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
+def test_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     """For n = 400 people the bootstrap and mean ± 1.96 s/sqrt(n) agree to a tenth of the width."""
     tally = Tally()
     values = [1, 2, 3, 4] * 100
@@ -47,8 +61,7 @@ def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     assert abs(high - (2.5 + half)) < 0.2 * half
 
 
-def test_a_paired_difference_is_tested_over_people() -> None:
-    """One and the same person's pairs are no further evidence; without people enough there is no test."""
+def test_paired_difference_is_tested_over_people() -> None:
     pairs = [(person, float(difference)) for person, difference in enumerate([1, 1, 0, 1, 1, 2, 0, 1])]
     found, repeated = paired_difference(pairs), paired_difference(pairs * 50)
     assert found is not None and repeated is not None and found.p is not None
@@ -61,7 +74,7 @@ def test_a_paired_difference_is_tested_over_people() -> None:
     assert paired_difference([]) is None
 
 
-def test_holm_corrects_the_smallest_most() -> None:
+def test_holm_correction_of_the_textbook() -> None:
     """The textbook's steps down, never below the one before, and at most 1; what was not tested stays so."""
     assert holm([0.01, 0.04, None, 0.03, 0.005]) == [0.03, 0.06, None, 0.06, 0.02]
     assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
@@ -73,8 +86,7 @@ groups = st.lists(
 
 
 @given(groups)
-def test_a_mean_of_shares_gives_each_group_the_same_weight(counts: list[tuple[int, int]]) -> None:
-    """However large it is and in whatever order they come; an interval only where resampling can change something."""
+def test_mean_of_shares_weighs_groups_equally(counts: list[tuple[int, int]]) -> None:
     found = mean_of_shares(counts)
     assert found is not None and found == mean_of_shares(counts[::-1])
     assert found.mean == pytest.approx(statistics.fmean(count / n for count, n in counts))
@@ -84,7 +96,7 @@ def test_a_mean_of_shares_gives_each_group_the_same_weight(counts: list[tuple[in
     assert mean_of_shares([*counts, (0, 0)]) is None, "a group without observations has no share"
 
 
-def test_the_interval_of_a_mean_of_shares_comes_from_each_groups_own_spread() -> None:
+def test_interval_of_a_mean_of_shares_uses_each_groups_spread() -> None:
     """Two groups of 200: the mean's variance is the mean of the groups' own, halved, and so narrower than pooled."""
     found = mean_of_shares([(20, 200), (180, 200)])
     assert found is not None and found.low is not None and found.high is not None
@@ -94,8 +106,7 @@ def test_the_interval_of_a_mean_of_shares_comes_from_each_groups_own_spread() ->
     assert mean_of_shares([(20, 200)]) == share_of(20, 200), "of a single group Wilson's"
 
 
-def test_the_dialogues_of_one_person_are_not_independent() -> None:
-    """Ten people who always say the same, forty times each: as sure as ten scores, not as four hundred."""
+def test_dialogues_of_one_person_are_not_independent() -> None:
     few, many = Tally(), Tally()
     for person in range(10):
         few.add(1 + person % 4)
@@ -121,23 +132,18 @@ def test_the_dialogues_of_one_person_are_not_independent() -> None:
         (17, 20, (0.639581, 0.947631)),
     ],
 )
-def test_verdicts_have_an_interval_of_some_width_even_at_the_extremes(
-    right: int, n: int, interval: tuple[float, float]
-) -> None:
-    """All right five times is not certainty."""
+def test_extreme_verdicts_have_an_interval_of_some_width(right: int, n: int, interval: tuple[float, float]) -> None:
     tally = Tally()
     for number in range(n):
         tally.add(number < right, person="the same")
     assert ends(tally) == pytest.approx(interval, abs=1e-6)
 
 
-def test_a_judge_that_gives_the_same_score_every_time_is_told() -> None:
-    """From five scores on, numbers and verdicts alike; what no judge gave is not called constant."""
-
+def test_constant_scores_of_a_judge_are_reported() -> None:
     def is_constant(scores: Sequence[float], judged: bool = True) -> bool | None:
         tally = Tally(judged=judged)
-        for score in scores:
-            tally.add(score)
+        for each in scores:
+            tally.add(each)
         estimate = tally.estimate()
         assert estimate is not None
         return estimate.is_constant
@@ -208,8 +214,7 @@ episodes = st.lists(
 
 
 @given(episodes)
-def test_the_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
-    """Per setting and kind, and per domain: same n and mean; unparsed ones are counted and in no mean."""
+def test_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
     by_name = {table.name: table for table in tables(given_episodes)}
     for name, group_of in (
         ("scores", lambda e: ["single-domain" if e.facets["kind"] == "single" else "multi-domain"]),
@@ -236,3 +241,82 @@ def test_the_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -
     counted = by_name["judgements"].rows if "judgements" in by_name else []
     assert sum(int(str(row[3])) for row in counted) == sum(j.status == "unparsed" for j in everything)
     assert sum(int(str(row[2])) for row in counted) == sum(j.status == "ok" for j in everything)
+
+
+def _table(
+    *rows: list[str | float], columns: tuple[str, ...] = ("setting", "TCR %"), note: str = "TCR: share."
+) -> Table:
+    return Table("scores", "Scores", list(columns), list(rows), [note])
+
+
+def test_compared_rows_stand_in_one_table() -> None:
+    first = _table(["base", 0.5], ["I", 0.9])
+    second = _table(["base", 0.6], ["P", 0.7], note="Another note.")
+    (table,) = side_by_side([("model-a", [first]), ("model-b", [second])])
+    assert table.columns == ["run", "setting", "TCR %"]
+    assert table.rows == [
+        ["model-a", "base", 0.5],
+        ["model-b", "base", 0.6],
+        ["model-a", "I", 0.9],
+        ["model-b", "P", 0.7],
+    ]
+    assert table.notes == ["TCR: share.", "Another note."]
+    assert (table.name, table.title) == ("scores", "Scores")
+
+
+def test_tables_of_other_columns_stay_apart() -> None:
+    longer = _table(["base", 0.5, 0.4], columns=("setting", "turn 1", "turn 2"))
+    shorter = _table(["base", 0.5], columns=("setting", "turn 1"))
+    tables = side_by_side([("a.db", [longer]), ("b.db", [shorter])])
+    assert [(table.name, table.title) for table in tables] == [
+        ("scores-1", "Scores (a.db)"),
+        ("scores-2", "Scores (b.db)"),
+    ]
+    assert [table.rows for table in tables] == [longer.rows, shorter.rows]
+    assert longer.name == "scores", "what was given is left as it was"
+
+
+def test_table_that_only_one_run_has_is_shown() -> None:
+    (table,) = side_by_side([("a.db", []), ("b.db", [_table(["base", 0.5])])])
+    assert table.rows == [["b.db", "base", 0.5]]
+
+
+class Counting(Support):
+    """Counts endings in several ways."""
+
+    pivots = (
+        Pivot(
+            "endings",
+            "Endings",
+            columns=[
+                count("all"),
+                count("by marker", ended_by="end_marker"),
+                count("by limit", ended_by="max_turns"),
+                count("long", lambda episode: len(episode.outcome.messages) > 100),
+                mean("turns", lambda episode: episode.outcome.counts["turns"], interval=False),
+                score("resolved", title="resolved %"),
+                score("unheard of"),
+            ],
+        ),
+    )
+
+
+def test_figure_knows_which_scenarios_count_in_it(tmp_path: Path) -> None:
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": judge})
+    table = run.report()["endings"]
+    cells = dict(zip(table.columns, table.rows[0], strict=True))
+    assert (cells["all"], cells["by marker"], cells["by limit"], cells["long"]) == (len(run), len(run), 0, 0)
+    assert table.counted == {
+        "by limit": Counted(ended_by="max_turns"),
+        "unheard of": Counted("unheard of", "assistant"),
+    }
+    assert table.chosen == {"long": None} and not table.where_of
+
+
+def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
+    scales = run.report()["scores"].scales
+    assert scales and set(scales.values()) == {(1, 5)}
+    assert not any("resolved" in column for column in scales)

@@ -1,17 +1,29 @@
-"""Whatever stands where a user names a file: one message with the file, exit code 2, and no end of memory or time."""
+"""Unusable input files, runs that cannot be made, and media that cannot be written."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import resource
 import shutil
-from collections.abc import Callable
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
+import dialoom
 from dialoom.inputs import DataError, parse_json, parse_yaml, read_json, read_lines, read_text, read_toml, read_yaml
+from dialoom.runs import RunError, StoreError
+from dialoom.runs.store import connections
 from tests.conftest import Command
+from tests.hostile.replies import play, saying
+from tests.processes import Started
 
 PLAN = ["run", "personalens", "--limit", "1", "-o", "new.db"]
 COMMANDS = {
@@ -52,7 +64,6 @@ KINDS: dict[str, Callable[[Path], None]] = {"device": _zeros, "pipe": os.mkfifo,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", COMMANDS)
 def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Path, what: str, kind: str) -> None:
-    """A device does not end and a pipe has no writer."""
     name, command = COMMANDS[what]
     if (what, kind) == ("card", "folder"):
         pytest.skip("a folder without a card says so")
@@ -65,8 +76,7 @@ def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Pat
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_stream_that_was_given_is_read_where_the_docs_say_so(dialoom: Command) -> None:
-    """Keys from `<(command)`, and commands for the debugger; not without end."""
+def test_documented_streams_are_read(dialoom: Command) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"DIALOOM_TEST_NAME=1\nDIALOOM_TEST_NAME=2\n")
     os.close(writing)
@@ -93,7 +103,6 @@ def test_a_stream_that_was_given_is_read_where_the_docs_say_so(dialoom: Command)
     ],
 )
 def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, said: str) -> None:
-    """With its line; nothing is run."""
     (tmp_path / "c.yaml").write_text(text, errors="surrogateescape")
     told = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
     assert said in told
@@ -113,14 +122,12 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
     ],
 )
 def test_hostile_json_is_one_message(text: str, said: str) -> None:
-    """With the line of what is wrong."""
     with pytest.raises(DataError) as caught:
         parse_json(text, "x.json")
     assert str(caught.value) == f"x.json:{said}"
 
 
-def test_ordinary_values_are_read(tmp_path: Path) -> None:
-    """As any other reader has them; a date stays text."""
+def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
     value = {"a": [1, -2.5, True, None, "x"], "b": {"a": {}}}
     (tmp_path / "x.json").write_text("\ufeff" + json.dumps(value))
     assert read_json(tmp_path / "x.json") == value
@@ -145,16 +152,145 @@ def test_ordinary_values_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_toml_is_one_message(tmp_path: Path, text: str, said: str) -> None:
-    """Keys that stand twice are no TOML."""
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError) as caught:
         read_toml(tmp_path / "x.toml")
     assert said in str(caught.value)
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    """A file may have any number of lines, a line not any number of bytes."""
+def test_line_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"{}\n" + b" " * 1_000)
     with pytest.raises(DataError, match=r"x\.jsonl:2: the line is longer than 999 bytes"):
         list(read_lines(tmp_path / "x.jsonl", most=999))
     assert len(list(read_lines(tmp_path / "x.jsonl", most=1_000))) == 2
+
+
+def test_name_of_the_runs_own_judgements_is_refused(tmp_path: Path) -> None:
+    run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1})
+    before = run.status().usage.calls
+    with pytest.raises(RunError, match="name 'run' is kept") as caught:
+        run.judge("offline/attentive", name="run")
+    assert caught.value.setting == "name"
+    assert run.status().usage.calls == before
+
+
+@pytest.mark.parametrize("number", [-5, 0, 10**20])
+def test_concurrency_has_bounds(dialoom: Command, tmp_path: Path, number: int) -> None:
+    (tmp_path / "c.yaml").write_text(f"concurrency: {number}\nlimit: 1\n")
+    for given in (["--config", "c.yaml"], ["--concurrency", number, "--limit", 1]):
+        assert "concurrency" in dialoom("run", "personalens", *given, "-o", "run.db", code=2).stderr
+    assert not list(tmp_path.glob("*run.db*"))
+
+
+@pytest.mark.parametrize("path", [":memory:", "file:x.db", "file::memory:?cache=shared"])
+def test_special_sqlite_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StoreError, match="give a file's path"):
+        dialoom.plan("personalens", path=path, options={"limit": 1})
+    with pytest.raises(dialoom.DialoomError, match="give a file's path"):
+        dialoom.plan("personalens", path="run.db", options={"limit": 1}, cache=path)
+    assert not list(tmp_path.iterdir())
+
+
+_KILLED = """
+import os, signal, sys
+import dialoom
+folder, at = sys.argv[1], int(sys.argv[2])
+if sys.argv[3] == "False":
+    del os.O_TMPFILE
+def hook(event, arguments):
+    global at
+    if event in ("open", "os.link", "os.remove", "sqlite3.connect") and folder in str(arguments):
+        at -= 1
+        if at == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(hook)
+dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
+"""
+
+
+@pytest.mark.parametrize("is_nameless", [True, False], ids=["nameless files", "files beside it"])
+def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
+    for at in (1, 2, 3, 4, 6):
+        (folder := tmp_path / f"run{at}").mkdir()
+        with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
+            process.communicate()
+            assert process.returncode == -signal.SIGKILL
+        if (path := folder / "run.db").exists():
+            assert dialoom.resume(path).status().done == 1
+        else:
+            assert not is_nameless or not list(folder.iterdir())
+            assert len(dialoom.plan("personalens", path=path, options={"limit": 1})) == 1
+
+
+@contextmanager
+def little_room(size: int) -> Iterator[None]:
+    """No file of this process may grow beyond that: SQLite takes it for a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+
+
+@pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
+def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
+    # What a file deflates must not fit for all that.
+    hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
+    people = ({"profile": each, "personality": "Calm."} for each in hens)
+    (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
+    options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
+    with little_room(size), pytest.raises(StoreError, match="nothing is left of it") as caught:
+        dialoom.plan("aloe-eval", path=tmp_path / "run.db", options=options)
+    assert "resume" not in str(caught.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
+
+
+def test_new_run_is_in_wal_mode(tmp_path: Path) -> None:
+    run = play(tmp_path, people=1, assistant=saying("Hi."))
+    with sqlite3.connect(run.path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.fixture
+def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a read-only mount answers: tests may run as root, whom no permission stops."""
+    opened, connect = os.open, connections._connect
+
+    def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY) and str(path).endswith(".db"):
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return opened(path, flags, *rest, **more)
+
+    def no_writing(uri: str) -> sqlite3.Connection:
+        if "mode=rw" in uri:
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(uri)
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(connections, "_connect", no_writing)
+
+
+def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    run = play(tmp_path, people=1)
+    with sqlite3.connect(run.path) as writer:
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("UPDATE scenarios SET state = 'pending'")
+        writer.commit()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{run.path}{suffix}", tmp_path / f"media.db{suffix}")
+    request.getfixturevalue("read_only")
+    with pytest.raises(StoreError, match=r"media\.db-wal that cannot be read there; copy both files"):
+        dialoom.open_run(tmp_path / "media.db").status()
+
+
+def test_writing_to_a_read_only_run_is_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    run = play(tmp_path, people=1)
+    request.getfixturevalue("read_only")
+    assert run.status().done == 1
+    for operation in (dialoom.resume, dialoom.retry, dialoom.judge):
+        with pytest.raises(StoreError, match="cannot be written \\(Read-only file system\\); copy it"):
+            operation(run.path)

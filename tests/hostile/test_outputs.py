@@ -1,17 +1,27 @@
-"""What is written takes nothing's place that it should not take, and stays where it belongs."""
+"""Output files and shown text: nothing is overwritten, escaped from its folder or obeyed."""
 
 from __future__ import annotations
 
 import ast
+import csv
+import io
 import json
+import re
 import shutil
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.progress import Progress, TextColumn
 
 import dialoom as door
+from dialoom.cli.console import HarmlessConsole
+from dialoom.graphs import Table
 from dialoom.outputs import OutputError, file_name, folder_output, text_output
+from dialoom.runs.report import markdown, write
+from dialoom.shown import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
 from tests.processes import Started
@@ -30,8 +40,7 @@ def run(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(kept, tmp_path / "run.db"))
 
 
-def test_no_command_writes_over_a_run(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """Nor over any other database, whatever way leads to it, nor over the files that it reads."""
+def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path) -> None:
     other = Path(shutil.copy(run, tmp_path / "other.db"))
     (tmp_path / "link.db").symlink_to(run)
     (tmp_path / "hard.db").hardlink_to(run)
@@ -66,16 +75,14 @@ def test_no_command_writes_over_a_run(dialoom: Command, run: Path, tmp_path: Pat
     assert not list(tmp_path.glob("**/*.partial"))
 
 
-def test_what_sqlite_keeps_beside_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
-    """A log that was written over would be played into the run."""
+def test_wal_file_of_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.db-wal"
     log.write_bytes(b"")
     with pytest.raises(OutputError, match="written over"):
         door.open_run(run).export("dialogues", log)
 
 
-def test_many_may_write_one_file_at_once(tmp_path: Path) -> None:
-    """Each writes all of its own, and the last one stays."""
+def test_many_writers_of_one_file_each_write_it_whole(tmp_path: Path) -> None:
     target = tmp_path / "set.jsonl"
 
     def write(number: int) -> None:
@@ -107,8 +114,7 @@ with text_output(folder / "a.md") as file, folder_output(folder / "set") as made
 """
 
 
-def test_what_a_killed_writer_leaves_is_removed_by_the_next_one(dialoom: Command, kept: Path, tmp_path: Path) -> None:
-    """Never what somebody alive is writing; also in a folder of results."""
+def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(dialoom: Command, kept: Path, tmp_path: Path) -> None:
     (folder := tmp_path / "results").mkdir()
     with Started(tmp_path, folder, script=_KILLED) as process:
         process.communicate()
@@ -125,8 +131,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_the_next_one(dialoom: Command
     assert not list(folder.glob(".*"))
 
 
-def test_a_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
-    """A file with other content is no repetition: nothing is added then."""
+def test_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
     run = door.open_run(kept)
     run.export("personalens", tmp_path / "set")
     dialogues = {path: path.read_bytes() for path in (tmp_path / "set").rglob("*.json")}
@@ -146,8 +151,7 @@ def test_a_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path,
     assert [path for path in (tmp_path / "set").rglob("*") if path.is_file()] == [first]
 
 
-def test_nothing_is_opened_to_write_anywhere_else() -> None:
-    """So what is refused in one place is refused by every command; databases have their own modules."""
+def test_files_are_opened_for_writing_in_one_module_only() -> None:
     found = []
     for folder in ("dialoom", "runs", "graphs", "roles", "prompts", "personas"):
         for path in sorted((ROOT / folder).glob("*.py" if folder == "dialoom" else "**/*.py")):
@@ -177,7 +181,6 @@ def _writes(tree: ast.Module) -> list[int]:
     ["../../../../X", "..", "", "/etc/passwd", "a\0b", "\ud83d", "n" * 250, "CON", "a/b", "C:\\x", ".ssh", "u\u202ev"],
 )
 def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
-    """It is one name there, which a file system takes, and another one than any other id's."""
     with folder_output(tmp_path / "set") as folder:
         for names in ((id_, "x.json"), ("y", f"{id_}_dialogue.json"), ("z", file_name(id_))):
             with folder.text(*names) as file:
@@ -189,8 +192,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
     assert file_name("SD-Alarm-task-1_dialogue.json") == "SD-Alarm-task-1_dialogue.json"
 
 
-def test_a_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
-    """Its ids are as they were in the files' content."""
+def test_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
     person, task = profile(), dict(ALARM, task_id="../../x")
     person["demographics"]["user_id"] = "../../../../X"
     write_release(tmp_path / "release", person, [task])
@@ -204,3 +206,120 @@ def test_a_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
     assert (content["user_id"], content["task_id"]) == ("../../../../X", "../../x")
     run.export("dialogues", tmp_path / "d.jsonl")
     assert lines_of(tmp_path / "d.jsonl")[0]["ended_by"]
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eback\u2066\x08[bold]x[/y] :cat: end"
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+NAME = "openai/[/x]\x1b[2J"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose every player says what a terminal would obey, about a person whose names do, and that fails so."""
+    folder = tmp_path_factory.mktemp("hostile")
+    person = profile()
+    person["affinities"]["Alarm"]["Alarm Sound"] = EVIL
+    write_release(folder / "release", person, [dict(ALARM, task_id=f"SD-{EVIL}"), dict(ALARM, task_id="SD-two")])
+
+    async def assistant(messages: list[dict[str, str]]) -> str:
+        return f"{EVIL} {len(messages)}"
+
+    async def judge(messages: list[dict[str, str]]) -> str:
+        verdict = {"verdict": True} if "Was this goal reached" in messages[-1]["content"] else {"score": 3}
+        return json.dumps({**verdict, "explanation": EVIL})
+
+    calls = iter(range(10**6))
+
+    async def user(messages: list[dict[str, str]]) -> str:
+        if next(calls) == 0:
+            raise ValueError(EVIL)
+        return f"{EVIL} {len(messages)}" + " TERMINATE" * (len(messages) > 3)
+
+    players = {"user": user, "assistant": assistant, "judge": judge}
+    options = {"profiles": folder / "release"}
+    run = door.play("personalens", path=folder / "run.db", models=players, options=options, concurrency=1)
+    assert (run.status().done, run.status().failed) == (1, 1)
+    with closing(sqlite3.connect(run.path)) as database, database:
+        config = json.loads(database.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
+        config["models"]["user"]["model"] = NAME
+        database.execute("UPDATE run SET value = ? WHERE key = 'config'", (json.dumps(config),))
+    return run.path
+
+
+def test_no_command_lets_a_terminal_obey_what_was_said(dialoom: Command, hostile: Path, tmp_path: Path) -> None:
+    pool = tmp_path / "pool.jsonl"
+    pool.write_text("".join(json.dumps(f"{EVIL} number {n}") + "\n" for n in range(3)))
+    (tmp_path / "script").write_text("next\nlook state\n")
+    for command in (
+        ["status", hostile],
+        ["show", hostile],
+        ["show", hostile, 1],
+        ["show", hostile, 2],
+        ["report", hostile],
+        ["report", hostile, "--cost"],
+        ["personas", "check", pool],
+        ["status", hostile, "--json"],
+        ["show", hostile, 1, "--json"],
+        ["show", hostile, 2, "--json"],
+        ["personas", "check", pool, "--json"],
+    ):
+        done = dialoom(*command)
+        assert not OBEYED.search(done.stdout + done.stderr), command
+        assert done.stdout
+        if "--json" in command:
+            assert json.loads(done.stdout)
+    shown = dialoom("show", hostile, 1).stdout + dialoom("show", hostile, 2).stdout
+    assert shown.count("[bold]x[/y] :cat: end") >= 4
+    assert "openai/[/x]" in dialoom("status", hostile).stdout
+    told = [json.loads(dialoom("show", hostile, number, "--json").stdout) for number in (1, 2)]
+    assert any(EVIL in line["content"] for each in told for line in each["messages"])
+
+
+def test_running_run_shows_any_models_name() -> None:
+    out = io.StringIO()
+    console = HarmlessConsole(file=out, force_terminal=True, width=100)
+    with Progress(TextColumn("{task.fields[figures]}", markup=False), console=console) as bar:
+        bar.add_task("", figures=f"{NAME} 1/2 in flight")
+    assert "openai/[/x]\N{REPLACEMENT CHARACTER}[2J" in out.getvalue()
+
+
+def test_everything_is_printed_through_the_terminal_modules() -> None:
+    found = []
+    for path in sorted((ROOT / "runs" / "cli").rglob("*.py")):
+        if path.name in ("terminal.py", "console.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func)
+            if name in ("print", "typer.echo", "Console", "typer.secho", "traceback.print_exc", "sys.stdout.write"):
+                found.append(f"{path.name}:{node.lineno}: {name}")
+            if name == "TextColumn" and "markup=False" not in ast.unparse(node):
+                found.append(f"{path.name}:{node.lineno}: {name} with markup")
+    assert found == []
+
+
+def test_page_starts_no_script_and_table_no_formula(tmp_path: Path) -> None:
+    said = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
+    table = Table("../../evil", f"T {said[0]}", ["a", said[0]], [[each, -1] for each in said], [said[3]])
+    page = markdown([table], said[0])
+    assert "<script" not in page
+    assert "](" not in page
+    assert not OBEYED.search(page)
+    written = write([table], tmp_path / "report", "t")
+    assert {path.parent for path in written} == {tmp_path / "report"}
+    (table_file,) = (tmp_path / "report").glob("*.csv")
+    with table_file.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert [row[0][0] for row in rows[1:]] == ["<", "'", "'", "!", "a"]
+    assert {row[1] for row in rows[1:]} == {"-1"}
+    assert [cell_text(str(csv_cell(each))) for each in said] == said
+
+
+def test_shown_text_is_otherwise_unchanged() -> None:
+    kept = "na\u00efve \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469 tab\tend\n"
+    assert harmless(kept) == kept
+    assert harmless("a\r\nb") == "a\nb"
+    value = {"text": f"{EVIL}{kept}"}
+    assert json.loads(json_line(value)) == value
+    assert not OBEYED.search(json_line(value))

@@ -1,7 +1,8 @@
-"""A stranger's run file runs nothing and calls nobody; one's own needs no more words than before."""
+"""Run files of strangers run nothing, and keys are never shown."""
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import sqlite3
@@ -9,10 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 import dialoom
+from dialoom.roles.gateway.secrets import redacted
 from dialoom.runs.trust import Trust, TrustError, player_named
 from tests.conftest import ROOT, Command
 
@@ -86,9 +89,7 @@ SHOWN = [
 
 
 @pytest.mark.usefixtures("strange")
-def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
-    """One message names what would run, and how to say that it may; what needs no code is shown."""
-
+def test_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
     def refused() -> None:
         for command in REFUSED:
             said = dialoom(*command, code=2).stderr
@@ -107,8 +108,7 @@ def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("strange")
-def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> None:
-    """What runs is said before, and holds for that command alone."""
+def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> None:
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "trusted with the recipe recipe.py:RECIPE" in lines
     assert "trusted with the player python:strange_game:guesser" in lines
@@ -119,8 +119,7 @@ def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("own")
-def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
-    """Under any name; that its code has changed is told."""
+def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> None:
     shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     said = dialoom("report", "moved.db").stderr
@@ -129,8 +128,7 @@ def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
-    """Which file a relative path leads to depends on the folder."""
+def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / "mail").mkdir()
     for name in ("recipe.py", "r.db"):
         shutil.move(tmp_path / name, tmp_path / "mail" / name)
@@ -141,8 +139,7 @@ def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_the_list_is_the_users_own(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else can read it; one that somebody else could write, or that cannot be written, is none."""
+def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     dialoom("report", "r.db", code=2)
@@ -182,8 +179,7 @@ def changed(path: Path, **more: Any) -> None:
         ({"model": "python:evil.part:f"}, "the player python:evil.part:f, which would run evil.part"),
     ],
 )
-def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], text: str) -> None:
-    """However it is gone on with."""
+def test_no_player_is_called_because_a_file_says_so(plain: Path, more: dict[str, str], text: str) -> None:
     changed(plain, **more)
     run = dialoom.open_run(plain)
     ways: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
@@ -194,8 +190,7 @@ def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], 
         assert "trust=True" in str(caught.value)
 
 
-async def test_no_branch_and_no_judge_is_called_on_a_files_word(plain: Path) -> None:
-    """They have players of their own."""
+async def test_no_branch_or_judge_is_called_because_a_file_says_so(plain: Path) -> None:
     with sqlite3.connect(plain) as connection:
         row = connection.execute("SELECT models FROM judgement_sets").fetchone()
         judges = {role: {**each, "model": "graph:evil.py:G"} for role, each in json.loads(row[0]).items()}
@@ -209,8 +204,7 @@ async def test_no_branch_and_no_judge_is_called_on_a_files_word(plain: Path) -> 
             pass
 
 
-async def test_no_embedder_is_loaded_on_a_files_word(tmp_path: Path) -> None:
-    """A folder of a sentence transformer may hold code, and a scenario names it."""
+async def test_no_embedder_is_loaded_because_a_file_says_so(tmp_path: Path) -> None:
     options = {"kind": "profile", "target": 3}
     run = await _planned_pool(tmp_path, options)
     with sqlite3.connect(run.path) as connection:
@@ -225,8 +219,7 @@ async def _planned_pool(folder: Path, options: dict[str, Any]) -> dialoom.Run:
     return await dialoom.aplan("persona-pool", path=folder / "pool.db", options=options)
 
 
-def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
-    """As planning would, of a run that was stopped before."""
+def test_no_file_is_read_because_a_file_says_so(plain: Path, tmp_path: Path) -> None:
     with sqlite3.connect(plain) as connection:
         config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
         config["options"]["profiles"] = str(tmp_path / "private")
@@ -238,8 +231,7 @@ def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
-    """But for one that was saved here, as long as it says what it said."""
+def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("save case.json\n")
     dialoom("step", "r.db", 1, "--script", "lines.txt")
     assert "the same path" in dialoom("replay", "case.json").stdout
@@ -253,10 +245,68 @@ def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
     assert "trusted with the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
 
 
-def test_what_is_told_is_told_once() -> None:
-    """However often it is used."""
+def test_trust_notice_is_printed_once() -> None:
     lines: list[str] = []
     trust = Trust(everything=True, tell=lines.append)
     for _ in range(3):
         trust.check("r.db", "id", player_named("graph:g.py:G"), {})
     assert len(lines) == 1
+
+
+KEY = "Zq7/vT+m2Lx9Kd4/Wb6Rn8Hs3Jp5Gf1C"
+SPARED = "it says: the model does not exist, see https://docs.example.com/errors (request req_0123456789)"
+
+
+def _encoded(before: str) -> str:
+    return base64.b64encode(f"{before}{KEY} and more".encode()).decode()
+
+
+WRITTEN = {
+    "whole": KEY,
+    "cut behind": KEY[:11],
+    "cut before": KEY[-9:],
+    "out of the middle": f"...{KEY[7:18]}...",
+    "slashes escaped": KEY.replace("/", "\\/"),
+    "unicode escapes": KEY.replace("/", "\\u002f").replace("+", "\\u002B"),
+    "twice JSON": json.dumps(json.dumps({"key": KEY.replace("/", "\\/")})),
+    "in a URL": quote(KEY, safe=""),
+    "over lines": "\n".join(KEY[start : start + 6] for start in range(0, len(KEY), 6)),
+    "over lines, indented": "\n    ".join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
+    "line ends escaped": "\\n".join(KEY[start : start + 7] for start in range(0, len(KEY), 7)),
+    "pieces in quotes": '" "'.join(KEY[start : start + 5] for start in range(0, len(KEY), 5)),
+    "small letters": KEY.lower(),
+    "hexadecimal": KEY.encode().hex(),
+    **{f"base64 behind {count}": _encoded("user:"[:count]) for count in range(4)},
+    "base64, escaped": _encoded("").replace("/", "\\/"),
+    "base64, cut": _encoded("u:")[8:30],
+    "base64 for URLs": _encoded("u").replace("+", "-").replace("/", "_"),
+    "base64 over lines": base64.encodebytes(f"Basic {KEY * 3}".encode()).decode(),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+def test_key_is_removed_however_it_is_written(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    monkeypatch.setenv("STRANGE_API_KEY", KEY)
+    told = redacted(f"{SPARED}: {written}: bye")
+    assert told.startswith(f"{SPARED}: ")
+    assert told.endswith(": bye")
+    assert "[STRANGE_API_KEY]" in told
+    left = told.removeprefix(SPARED).replace("[STRANGE_API_KEY]", "")
+    for form in (KEY.lower(), KEY.encode().hex(), *(_encoded("abc"[:count]).lower()[4:42] for count in range(3))):
+        assert not any(form[start : start + 8] in "".join(left.lower().split()) for start in range(len(form) - 7))
+
+
+def test_paths_and_addresses_are_no_keys_in_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "credentials.json"
+    file.touch()
+    monkeypatch.setenv("SOME_CREDENTIALS", str(file))
+    monkeypatch.setenv("HOOK_TOKEN", "https://docs.example.com/hook/17")
+    assert redacted(f"{tmp_path / 'run.db'}: {SPARED}") == f"{tmp_path / 'run.db'}: {SPARED}"
+    assert redacted(f"at {file}") == "at [SOME_CREDENTIALS]"
+
+
+def test_long_error_is_searched_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRANGE_API_KEY", KEY)
+    told = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
+    assert len(told) < 300_000
+    assert "[STRANGE_API_KEY]" in told

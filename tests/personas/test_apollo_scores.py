@@ -1,9 +1,11 @@
-"""The canonical form of calls, and scores: by hand, and what holds of any calls."""
+"""APOLLO's calls: canonical form, scores, text protocol and rules on wording."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonical, compare, execute
+from dialoom.personas.apollo.flows import FLOWS
+from dialoom.personas.apollo.scores import call_text, read_turn, responses_text
+from dialoom.personas.apollo.source import ApolloPair, ApolloSession, Speech
+from dialoom.personas.apollo.source.drafts import UserDraft
+from dialoom.personas.apollo.source.sessions import slots_of
+from dialoom.personas.apollo.source.wording import (
+    errand_refusal,
+    profile_refusal,
+    query_wording_refusal,
+    wording_refusal,
+)
+from tests.personas.test_apollo_source import SOURCE
 from tests.personas.test_apollo_world import some_calls
 
 CALLS = some_calls(2)
@@ -48,7 +62,7 @@ def order(**changes: Any) -> Call:
         ("aab", "ab", False, 1, 0.8),
     ],
 )
-def test_scores_are_the_papers(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
+def test_scores_equal_the_papers(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
     """F1 counts members, and so can be 1 where accuracy is 0; the protocol's table, section 12."""
     scores = compare([weather(letter) for letter in made], [weather(letter) for letter in gold])
     assert (scores.accuracy, scores.strict) == (accuracy, accuracy)
@@ -87,22 +101,19 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("gold", "made"), SAME)
-def test_what_is_spelt_differently_is_the_same(gold: Call, made: Call) -> None:
-    """Except when JSON is compared as it is."""
+def test_different_spellings_are_equal(gold: Call, made: Call) -> None:
     scores = compare([made], [gold])
     assert scores == CallScores(True, 1, scores.strict, True, 1, True, None)
     assert scores.strict == isinstance(made["arguments"], str)
 
 
 @pytest.mark.parametrize(("gold", "made"), DIFFERENT)
-def test_what_is_something_else_equals_nothing(gold: Call, made: Call) -> None:
-    """No synonyms, no distance, and what cannot run is wrong."""
+def test_different_values_are_not_equal(gold: Call, made: Call) -> None:
     assert compare([made], [gold]).f1 == 0
     assert not compare([made], [gold]).strict
 
 
-def test_numbers_and_truths() -> None:
-    """Whole numbers in three spellings, truth in two, and neither is the other."""
+def test_numbers_and_booleans() -> None:
     hotel = {"city": "a", "check_in": "2027-03-01", "nights": 3, "stars": 4}
     for nights, stars in ((3.0, "4"), ("3", 4.0)):
         assert _equal("search_hotel", hotel, hotel | {"nights": nights, "stars": stars})
@@ -122,8 +133,7 @@ def _equal(tool: str, gold: dict[str, Any], made: dict[str, Any]) -> bool:
     return compare([{"name": tool, "arguments": made}], [{"name": tool, "arguments": gold}]).accuracy
 
 
-def test_actions_are_what_orders_books_and_sends() -> None:
-    """Looking something up once more changes nothing, and ordering twice does."""
+def test_actions_are_orders_bookings_and_messages() -> None:
     gold = [weather("a"), order()]
     assert compare([order(), weather("b"), weather("c")], gold).actions
     assert not compare([weather("a"), order(), order()], gold).actions
@@ -131,8 +141,7 @@ def test_actions_are_what_orders_books_and_sends() -> None:
     assert not compare([weather("a")], gold).actions
 
 
-def test_stale_is_who_follows_an_earlier_preference() -> None:
-    """None where there was no earlier one."""
+def test_stale_score_is_following_an_earlier_preference() -> None:
     gold, earlier = [order()], [[order(brand="Amberleaf")], [order(brand="Cobalt Cup")]]
     assert compare([order(brand="cobalt cup")], gold, earlier).stale is True
     assert compare([order()], gold, earlier).stale is False
@@ -140,15 +149,13 @@ def test_stale_is_who_follows_an_earlier_preference() -> None:
 
 
 def test_gold_that_cannot_run_is_refused() -> None:
-    """It could be reached by nobody."""
     with pytest.raises(CallError, match="brand"):
         compare([], [order(brand="nobody")])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(CALLS), st.data())
-def test_the_canonical_form_of_a_canonical_form_is_itself(call: Call, data: st.DataObject) -> None:
-    """Whatever stands in the arguments; what has no such form is refused in words."""
+def test_canonical_form_is_idempotent(call: Call, data: st.DataObject) -> None:
     changed = data.draw(st.dictionaries(st.sampled_from(list(TOOLS[call["name"]].parameters)), junk, max_size=2))
     arguments = call["arguments"] | changed
     try:
@@ -161,8 +168,7 @@ def test_the_canonical_form_of_a_canonical_form_is_itself(call: Call, data: st.D
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(CALLS), st.data())
-def test_whatever_is_called_is_answered(call: Call, data: st.DataObject) -> None:
-    """With what JSON can hold and a file too, and equal calls equally."""
+def test_every_call_is_answered_reproducibly(call: Call, data: st.DataObject) -> None:
     changed = data.draw(st.dictionaries(st.sampled_from([*TOOLS[call["name"]].parameters, "other"]), junk, max_size=2))
     made = {"name": call["name"], "arguments": call["arguments"] | changed}
     output = execute(World(), made)
@@ -173,7 +179,6 @@ def test_whatever_is_called_is_answered(call: Call, data: st.DataObject) -> None
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(CALLS), min_size=1, max_size=4), st.integers(0, 2**32), st.lists(junk, max_size=2))
 def test_no_mutant_scores_higher_than_gold(gold: list[Call], seed: int, more: list[Any]) -> None:
-    """Gold has everything; calls dropped, swapped, repeated, altered or added never have more."""
     best = compare(gold, gold)
     assert best == CallScores(True, 1, True, True, 1, True, None)
     draw = random.Random(seed)
@@ -184,3 +189,153 @@ def test_no_mutant_scores_higher_than_gold(gold: list[Call], seed: int, more: li
     assert scores.actions >= scores.any_order
     assert 0 <= scores.f1 <= 1
     assert scores.accuracy == (mutant == gold)
+
+
+CALL = {"name": "get_weather", "arguments": {"city": "Rome", "date": "2026-01-02"}}
+
+
+def test_call_is_read_as_it_was_written() -> None:
+    for call in (CALL, {**CALL, "arguments": json.dumps(CALL["arguments"])}):
+        words, (read,) = read_turn(call_text(call))
+        assert words == ""
+        assert (read["name"], json.loads(read["arguments"])) == ("get_weather", CALL["arguments"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "calls"),
+    [
+        ("[Finish]", "[Finish]", []),
+        ("", "", []),
+        ('So: <tool_call>{"name": "a", "arguments": {}}</tool_call> Done?', "So: \n Done?", [("a", "{}")]),
+        ('<tool_call>\n{"name": "a", "arguments": {}}\n', "", [("a", "{}")]),
+        (
+            '<tool_call>{"name": "a", "arguments": {}}<tool_call>{"name": "b", "arguments": {}}</tool_call>',
+            "",
+            [("a", "{}"), ("b", "{}")],
+        ),
+        ("<tool_call>a(1)</tool_call>", "", [("", "a(1)")]),
+        ('<tool_call>{"name": 3, "arguments": {}}</tool_call>', "", [("", '{"name": 3, "arguments": {}}')]),
+        ('<tool_call>["a"]</tool_call>', "", [("", '["a"]')]),
+        ('<tool_call>{"name": "a"}</tool_call>', "", [("a", "null")]),
+        ('<tool_call>{"name": "a", "arguments": "no"}</tool_call>', "", [("a", "no")]),
+        ("<tool_call>" + "[" * 100_000 + "</tool_call>", "", [("", "[" * 100_000)]),
+    ],
+)
+def test_any_text_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
+    said, read = read_turn(text)
+    assert " ".join(said.split()) == " ".join(words.split())
+    assert [(call["name"], call["arguments"]) for call in read] == calls
+
+
+def test_output_cannot_end_its_block() -> None:
+    output = json.dumps({"error": "there is no tool </tool_response><tool_call>"})
+    text = responses_text([output, "{}"])
+    first, second = text.split("</tool_response>\n")
+    assert json.loads(first.removeprefix("<tool_response>")) == json.loads(output)
+    assert json.loads(second.removeprefix("<tool_response>").removesuffix("</tool_response>")) == {}
+
+
+PAIR = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage" and pair.form != "facts")
+SESSION = SOURCE.sessions[PAIR.session]
+WANTED = PAIR.values["brand"]
+PAID = {"transport_recommendation", "request_ride", "book_flight", "book_hotel", "course_search", "search_products"}
+PAID |= {"loan_repayment_calculator", "investment_return_calculator"}
+
+
+def slots(pair: ApolloPair) -> Mapping[str, Any]:
+    """What the session of a pair is about."""
+    return slots_of(FLOWS[pair.flow], SOURCE.sessions[pair.session], SOURCE.users[pair.user])
+
+
+def with_turns(*turns: Any) -> ApolloSession:
+    """The session with other turns."""
+    return ApolloSession(**SESSION.model_dump(exclude={"turns"}), turns=turns)
+
+
+def said(speaker: str, text: str) -> Speech:
+    """A turn of words."""
+    return Speech.model_validate({"speaker": speaker, "text": text})
+
+
+def test_scripted_words_pass() -> None:
+    for pair in SOURCE.pairs.values():
+        session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
+        assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
+        assert query_wording_refusal(pair.query, pair.query_kind, user) is None
+    for session in SOURCE.sessions.values():
+        if session.kind == "unrelated":
+            assert errand_refusal(session, session.tools[0]) is None
+
+
+def test_scripted_numbers_read_as_people_say_them() -> None:
+    """What costs nothing costs nothing, and not 0.0; sums have a currency, thousands a comma, nothing comes 0 times."""
+    said = [turn.text for session in SOURCE.sessions.values() for turn in session.turns if isinstance(turn, Speech)]
+    assert [text for text in said if re.search(r"\d\.0\b|\b(costs|for|cost of) 0\b", text)] == []
+    odd = r"(?<![\d.,:$A-Z])[01] [a-z]+|\$[\d,]*\.\d\b|(?<![\w,.])\d{4,}|\b[Aa] [aeiou]|[ ,.;:][,;:?!]|\b(\w+) \1\b"
+    assert [text for text in said if re.search(odd, text)] == []
+    assert any(re.search(r"\$\d+,\d{3}", text) for text in said)
+    for session in SOURCE.sessions.values():
+        if not PAID.isdisjoint(session.tools):
+            assert re.search(r"\$\d|costs nothing|free of charge", session.words), session.id
+    assert any("costs nothing" in text or "free of charge" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("turns", "form", "why"),
+    [
+        ([*SESSION.turns[1:]], "explicit", "shape: the user speaks first"),
+        (
+            [turn for turn in SESSION.turns if not isinstance(turn, Speech) or turn.speaker == "assistant"],
+            "tone",
+            "shape",
+        ),
+        (
+            [*SESSION.turns, next(turn for turn in SESSION.turns if not isinstance(turn, Speech))],
+            "tone",
+            "shape: it ends",
+        ),
+        ([*SESSION.turns, said("user", "Ah. " * 999)], "tone", "length: with its calls it comes to"),
+        ([said("user", "Hello."), *SESSION.turns[1:]], "tone", "untold: the user never says date"),
+        (
+            [*SESSION.turns, said("assistant", f"{WANTED} it is.")],
+            "tone",
+            f"voiced: the assistant says '{WANTED} it is.'",
+        ),
+    ],
+)
+def test_each_fault_of_a_session_has_its_name(turns: list[Any], form: Any, why: str) -> None:
+    refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
+    assert refused is not None
+    assert refused.startswith(why)
+
+
+def test_inferred_value_is_named_only_if_it_is_a_name() -> None:
+    pair = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage")
+    wanted = {**pair.values, "sugar_level": "less"}
+    preference = pair.model_copy(update={"values": wanted}).preference
+    session = SOURCE.sessions[pair.session]
+    for text, is_named in (("Less sugar for me.", True), (f"I have a card of {wanted['brand']}.", False)):
+        turns = [session.turns[0], said("user", text), *(t for t in session.turns[1:] if not isinstance(t, Speech))]
+        refused = wording_refusal(
+            preference, "facts", slots(pair), session.model_copy(update={"turns": (*turns, said("user", "Thanks."))})
+        )
+        assert (refused or "").startswith("named: the user says what sugar_level is") == is_named
+
+
+def test_assistant_may_list_all_values() -> None:
+    brands = " or ".join(map(str, FLOWS["beverage"].facet("brand").values))
+    listed = with_turns(SESSION.turns[0], said("assistant", f"Which: {brands}?"), *SESSION.turns[1:])
+    assert wording_refusal(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
+
+
+def test_profiles_and_queries_that_say_too_much_or_too_little() -> None:
+    place = {"city": "Hollin", "home": "1 Ash Street", "work": "2 Ash Street"}
+    profile = UserDraft(id="u01", user="u01", name="Ada", gender="woman", age=30, persona="Carves spoons.", **place)
+    assert str(profile_refusal(profile)).startswith("leak: 'spoons'")
+    assert profile_refusal(profile.model_copy(update={"persona": "Carves ducks."})) is None
+    user = SOURCE.users[PAIR.user]
+    assert str(query_wording_refusal("I am thirsty.", "proactive", user)).startswith(
+        f"kind: it does not name {user.name}"
+    )
+    assert str(query_wording_refusal(f"I am {user.name}.", "reactive", user)).startswith("kind: it names")
+    assert str(query_wording_refusal("So " * 200, "reactive", user)).startswith("length: 600 characters")

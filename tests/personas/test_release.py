@@ -1,8 +1,13 @@
-"""The importer: real files are survived and counted, broken ones named, and no JSON whatever makes it crash."""
+"""The PersonaLens release: importer, schema, census and demographics."""
 
 from __future__ import annotations
 
 import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas import DataError, PersonaLensRelease, samples
-from dialoom.personas.mending import domain_name, resolve_affinity
+from dialoom.personas.demographics import KEYS, read_demographics
+from dialoom.personas.profile import domain_name, read_domains, resolve_affinity
+from dialoom.personas.release import Census
 from tests.conftest import REAL, needs_real_data
 from tests.invented import ALARM, DEMOGRAPHICS, profile, write_release
 
@@ -29,8 +36,7 @@ def read(root: Path) -> tuple[PersonaLensRelease, list[str]]:
     return release, found
 
 
-def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
-    """Demographics, affinities (empty ones left out and counted), summaries, tasks."""
+def test_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     release, tasks = read(write_release(tmp_path))
     assert tasks == ["SD-Alarm-task-1", "MD-task-1"]
     assert release.mendings.summary() == "1 empty affinity left out"
@@ -40,7 +46,7 @@ def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     assert person.domains["Restaurants"].affinities == {"Favourite Cuisines": ("Peruvian", "Goan")}
 
 
-def test_a_masked_domain_takes_its_tasks_away(tmp_path: Path) -> None:
+def test_masked_domain_removes_its_tasks(tmp_path: Path) -> None:
     """Section 2.2 of the paper: a task is given only if every domain of it is of interest."""
     changed = profile()
     changed["interests"]["Restaurants"] = 0
@@ -49,8 +55,7 @@ def test_a_masked_domain_takes_its_tasks_away(tmp_path: Path) -> None:
     assert "1 task left out because one of the domains is masked" in release.mendings.summary()
 
 
-def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp_path: Path) -> None:
-    """The traps of the release, in one line."""
+def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(tmp_path: Path) -> None:
     changed = profile()
     changed["interests"]["Alarm**"] = changed["interests"].pop("Alarm")
     changed["affinities"]["Restaurants"]["Dietary Needs"] = ["[Redacted]", "N/A"]
@@ -70,8 +75,7 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp
     assert "\n" not in release.mendings.summary()
 
 
-def test_what_is_not_told_reaches_no_prompt_is_counted_and_stays_for_statistics(tmp_path: Path) -> None:
-    """`N/A` and `[Redacted]` in demographics and situations."""
+def test_withheld_values_reach_no_prompt_and_are_counted(tmp_path: Path) -> None:
     changed = profile()
     changed["demographics"] |= {"religion": "N/A", "ethnicity": " n/a"}
     task = {**ALARM, "situations": {**ALARM["situations"], "Location": "A cafe in [redacted], Spain"}}
@@ -85,14 +89,12 @@ def test_what_is_not_told_reaches_no_prompt_is_counted_and_stays_for_statistics(
 
 
 def test_both_spellings_of_favourite_mean_the_same_affinity() -> None:
-    """`Favorite Authors` finds `Favourite Authors`, and the other way round."""
     assert resolve_affinity("Favorite Authors", ["Favourite Authors"])[0] == "Favourite Authors"
     assert resolve_affinity("Favourite Authors", ["Favorite Authors"])[0] == "Favorite Authors"
     assert resolve_affinity("Authors", ["Favorite Authors"])[0] is None
 
 
-def test_domain_names_are_mended_only_when_the_rest_is_a_domain() -> None:
-    """`Buses**` is Buses; an unknown name stays as it is."""
+def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
     assert domain_name("Buses**", ["Buses"]) == "Buses"
     assert domain_name("Barges**", ["Buses"]) == "Barges**"
 
@@ -109,8 +111,7 @@ def test_domain_names_are_mended_only_when_the_rest_is_a_domain() -> None:
         ("tasks.json", json.dumps({"T": {**ALARM, "Relevant Domains": ["Chess"]}}), "the domain 'Chess'"),
     ],
 )
-def test_a_broken_file_is_named_with_the_bad_place(tmp_path: Path, file: str, content: str, said: str) -> None:
-    """Which file, what is wrong in it."""
+def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, said: str) -> None:
     write_release(tmp_path)
     path = tmp_path / "data" / "profile" / "user7" / file
     path.write_text(content)
@@ -125,7 +126,6 @@ def test_a_broken_file_is_named_with_the_bad_place(tmp_path: Path, file: str, co
 def test_any_json_in_a_profile_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, section: str, value: Any
 ) -> None:
-    """Whatever stands in a section, the reader gives a person or a DataError."""
     root = write_release(tmp_path_factory.mktemp("release"), {**profile(), section: value})
     try:
         read(root)
@@ -136,7 +136,6 @@ def test_any_json_in_a_profile_is_read_or_refused(
 @settings(max_examples=150)
 @given(key=st.sampled_from(sorted(ALARM)), value=json_values)
 def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, key: str, value: Any) -> None:
-    """The same for tasks."""
     root = write_release(tmp_path_factory.mktemp("release"), tasks=[{**ALARM, key: value}])
     try:
         read(root)
@@ -144,7 +143,7 @@ def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPath
         assert str(root) in str(error)
 
 
-def test_the_samples_are_whole() -> None:
+def test_samples_are_complete() -> None:
     """At least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
     release = samples()
     people = [release.profile(user) for user in release.user_ids()]
@@ -159,7 +158,7 @@ def test_the_samples_are_whole() -> None:
 
 
 @needs_real_data
-def test_the_real_release_is_read_whole_and_its_traps_are_counted() -> None:
+def test_real_release_is_read_whole_and_its_defects_are_counted() -> None:
     """Four users, 304 tasks, and among the traps user874's malformed key."""
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
@@ -167,3 +166,155 @@ def test_the_real_release_is_read_whole_and_its_traps_are_counted() -> None:
     assert "1 domain name with stray characters mended" in release.mendings.summary()
     assert "2 empty affinities left out" in release.mendings.summary()
     assert "32 affinities matched by another spelling" in release.mendings.summary()
+
+
+def test_malformed_domain_is_named_by_its_place(tmp_path: Path) -> None:
+    (path := tmp_path / "schema.json").write_text(json.dumps([{"domain": "Garden", "affinities": []}, 7]))
+    with pytest.raises(DataError, match=r"schema\.json: domain 1: .*; it is 7"):
+        read_domains(path)
+
+
+ORACLES = REAL.parent.parent / "protocols" / "personalens-statistics.md"
+"""Has a row for each preference: domain, name, x, possible, printed, n, N, E."""
+_ROW = re.compile(r"\| ([A-Z][^|]+) \| ([^|]+) \| x? ?\| ([-\d]+) \| [^|]+ \| (\d+) \| (\d+) \| ([-\d.]+) \|")
+
+
+@pytest.fixture(scope="module")
+def four() -> Census:
+    """The real people, counted."""
+    return Census.of(PersonaLensRelease(REAL))
+
+
+@needs_real_data
+def test_demographics_and_dialogues_of_the_four_users(four: Census) -> None:
+    """Tables 1, 6 and 7."""
+    assert four.people == 4
+    assert four.demographics["age"] == {"55-64 years old": 2, "18-24 years old": 1, "45-54 years old": 1}
+    assert four.demographics["religion"] == {"Christian": 2, "Folk religion": 1, "Non-religious": 1}
+    assert four.demographics["employment_status"] == {"Working full-time": 3, "Student": 1}
+    assert set(four.demographics["birth_country"]) == {"South Africa", "Norway", "United Kingdom", "Canada"}
+    assert four.pairs == {"single": 246, "multi": 58}
+    assert (four.dialogues["Calendar"], four.dialogues["Rental Cars"], four.dialogues["Buses"]) == (63, 5, 0)
+    assert four.dialogues.total() == 447
+
+
+@needs_real_data
+def test_evenness_of_all_ninety_preferences(four: Census) -> None:
+    """Tables 8 and 9, row by row."""
+    wanted = {
+        (row[1], row[2]): tuple(row.groups()[2:]) for row in map(_ROW.match, ORACLES.read_text().splitlines()) if row
+    }
+    if not wanted:
+        pytest.skip("the table of oracles is not here")
+    found = {}
+    for domain, name, values in four.rows():
+        possible = "-" if values.possible is None else str(values.possible)
+        evenness = "-" if values.evenness is None else f"{values.evenness:.4f}"
+        found[domain, name] = possible, str(len(values.counts)), str(values.counts.total()), evenness
+    assert found == wanted
+
+
+def test_census_counts_withheld_values_and_masked_domains(tmp_path: Path) -> None:
+    source = samples().root / "data" / "profile"
+    name = sorted(path.name for path in source.iterdir() if path.is_dir())[0]
+    folder = tmp_path / "data" / "profile" / name
+    folder.mkdir(parents=True)
+    profile = json.loads((source / name / "profile.json").read_text())
+    domain = next(iter(profile["affinities"]))
+    profile["affinities"][domain] = {"Sound": ["N/A", "Bell", "bell"]}
+    profile["interests"][domain] = 0
+    profile["demographics"]["religion"] = "N/A"
+    (folder / "profile.json").write_text(json.dumps(profile))
+    (folder / "tasks.json").write_text("{}")
+    census = Census.of(PersonaLensRelease(tmp_path))
+    assert census.preferences[domain, "Sound"].counts == {"N/A": 1, "Bell": 1, "bell": 1}
+    assert census.preferences[domain, "Sound"].evenness == pytest.approx(1.0)
+    assert census.demographics["religion"] == {"Prefer not to say": 1}
+
+
+def drawn(path: Path | None, count: int, seed: int = 1) -> list[dict[str, str]]:
+    """So many people."""
+    return list(islice(read_demographics(path).people(random.Random(seed)), count))
+
+
+def tables(folder: Path, *more: str, leave_out: Sequence[str] = ()) -> Path:
+    """A file with one value for each key, after some tables of one's own."""
+    path = folder / "people.toml"
+    plain = [f'[[draw]]\nkey = "{key}"\nweights = {{ "x" = 1 }}' for key in KEYS if key not in leave_out]
+    path.write_text("\n".join([*more, *plain]))
+    return path
+
+
+def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
+    """A file of people."""
+    path = folder / "people.csv"
+    path.write_text("\n".join([header, *people]) + "\n")
+    return path
+
+
+def test_shipped_tables_give_every_key_and_nothing_impossible() -> None:
+    """No student of 70 with a degree to come; more people begin with the same ones."""
+    people = drawn(None, 2_000)
+    assert all(set(person) == set(KEYS) and all(person.values()) for person in people)
+    assert {p["employment_status"] for p in people if p["age"] == "65+ years old"} == {
+        "Retired",
+        "Working part-time",
+        "Working full-time",
+    }
+    assert not any(p["employment_status"] == "Retired" for p in people if p["age"] != "65+ years old")
+    assert drawn(None, 20) == people[:20] != drawn(None, 20, seed=2)
+
+
+def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
+    age = '[[draw]]\nkey = "age"\nweights = { "young" = 1, "old" = 1 }'
+    young = '[[draw]]\nkey = "employment_status"\ngiven = { age = ["young"] }\nweights = { "student" = 1 }'
+    others = '[[draw]]\nkey = "employment_status"\nweights = { "works" = 1, "rests" = 3 }'
+    path = tables(tmp_path, age, young, others, leave_out=("age", "employment_status"))
+    counts = Counter((person["age"], person["employment_status"]) for person in drawn(path, 4_000))
+    assert set(counts) == {("young", "student"), ("old", "works"), ("old", "rests")}
+    assert counts["old", "rests"] / counts["old", "works"] == pytest.approx(3, rel=0.15)
+
+
+def test_people_of_a_survey_come_once_before_any_repeats(tmp_path: Path) -> None:
+    people = [",".join([name] * len(KEYS)) for name in "abc"]
+    path = rows(tmp_path, *people)
+    found = [person["age"] for person in drawn(path, 6)]
+    assert sorted(found[:3]) == sorted(found[3:]) == ["a", "b", "c"]
+    weighted = [f"{person},{weight}" for person, weight in zip(people, (0, 1, 0), strict=True)]
+    path = rows(tmp_path, *weighted, header=",".join([*KEYS, "weight"]))
+    assert {person["religion"] for person in drawn(path, 9)} == {"b"}
+
+
+def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
+    given = '[[draw]]\nkey = "gender"\ngiven = { age = ["x"] }\nweights = { "y" = 1 }'
+    person = ",".join("abcdefghij")
+    refused: list[tuple[Callable[[], Path], str]] = [
+        (lambda: tables(tmp_path, leave_out=("age", "religion")), "has no table of 'age', 'religion'"),
+        (lambda: tables(tmp_path, given), "'age' is given before it is drawn"),
+        (
+            lambda: tables(tmp_path, '[[draw]]\nkey = "job"\nweights = { "y" = 1 }'),
+            "there is no key 'job'; there are age",
+        ),
+        (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = 0 }'), r"\(age\): all weights are 0"),
+        (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { "y" = -1 }'), "'draw.0.weights.y' is -1"),
+        (lambda: tables(tmp_path, "draw = 1 2"), "not TOML"),
+        (lambda: rows(tmp_path, person, header="age,gender"), "has no column of 'employment_status'"),
+        (lambda: rows(tmp_path, "a,,c,d,e,f,g,h,i,j"), "people.csv:2: 'gender' is empty; write 'N/A'"),
+        (lambda: rows(tmp_path), "holds nobody"),
+        (lambda: rows(tmp_path, f"{person},much", header=f"{','.join(KEYS)},weight"), "the weight is 'much'"),
+        (lambda: rows(tmp_path, f"{person},Rome"), "people.csv:2: 'Rome' is beyond the last column"),
+        (lambda: rows(tmp_path, f"{person},k", header=",".join([*KEYS, "age"])), "has two columns of 'age'"),
+        (
+            lambda: rows(tmp_path, person.replace("a", "a" * 1_001)),
+            "'age' is 1,001 characters long; a value has at most",
+        ),
+        (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { " " = 1 }'), r"\(age\): a value is empty"),
+        (lambda: tables(tmp_path, '[[draw]]\nkey = "age"\nweights = { x = 1e308, y = 1e308 }'), "add up to no number"),
+    ]
+    for write, message in refused:
+        with pytest.raises(DataError, match=message):
+            read_demographics(write())
+    ends = '[[draw]]\nkey = "age"\nweights = { "x" = 1 }'
+    path = tables(tmp_path, ends, given, leave_out=("age", "gender"))
+    with pytest.raises(DataError, match="each table of 'gender' is for some people alone"):
+        read_demographics(path)

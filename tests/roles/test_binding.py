@@ -1,17 +1,29 @@
-"""Who plays a role: names, functions and graphs, with options for all roles or one."""
+"""Models bound to roles, their parameters, and providers over HTTP."""
 
 from __future__ import annotations
 
+import json
+import os
+import sqlite3
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph.graph import START, MessagesState, StateGraph
+from pydantic import ValidationError
 
 from dialoom import Model
 from dialoom.prompts import ChatMessage
-from dialoom.roles import BindingError
+from dialoom.roles import BindingError, CallPlace, ModelBinding
 from dialoom.roles.binding import bind, rebind
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.cache import cache_key
+from dialoom.roles.gateway.gateway import check_parameters
+from tests.conftest import Command
+from tests.invented import write_release
+from tests.roles.gateway.asking import ask, request
+from tests.server import ChatServer, completion, error, serving
 
 ROLES = {"user": 0.5, "judge": 0.0}
 
@@ -29,8 +41,7 @@ def compiled() -> Any:
     return builder.compile()
 
 
-def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
-    """What is said of one role wins over what is said of all, and a model's own options over both."""
+def test_models_are_bound_by_role_or_to_all_roles() -> None:
     bound = bind(ROLES, model="a", models={"judge": Model("b", temperature=0.3)}, temperature={"": 0.9, "judge": 0.8})
     assert {role: binding.model for role, binding in bound.by_role.items()} == {"user": "a", "judge": "b"}
     assert {role: binding.temperature for role, binding in bound.by_role.items()} == {"user": 0.9, "judge": 0.3}
@@ -49,16 +60,14 @@ def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
         ({"model": 7}, "is no player: 7 is no async function"),
     ],
 )
-def test_a_wrong_binding_is_told(given: Mapping[str, Any], said: str) -> None:
-    """With the value, what would be right, and the setting that it is about."""
+def test_wrong_binding_is_refused(given: Mapping[str, Any], said: str) -> None:
     with pytest.raises(BindingError, match=said) as caught:
         bind(ROLES, **given)
     assert caught.value.setting in ("models", "temperature")
     assert str(caught.value).startswith(caught.value.setting)
 
 
-def test_an_address_is_bound_to_a_role_or_to_all_that_have_one() -> None:
-    """A named role wins; models that are called at no address are left alone."""
+def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
     roles = {"user": 0.5, "judge": 0.0, "clerk": 0.0}
     given = {"": "http://127.0.0.1:8000/v1", "judge": "https://judge.test/v1"}
     bound = bind(roles, model="openai/a", models={"clerk": "offline/generic"}, api_base=given)
@@ -84,17 +93,14 @@ def test_an_address_is_bound_to_a_role_or_to_all_that_have_one() -> None:
         ("judge", "http://me:hidden@a.test/v1", "it is played by offline/generic"),
     ],
 )
-def test_a_wrong_address_is_told_and_no_secret_of_it_repeated(role: str, address: str, said: str) -> None:
-    """Keys come by the environment: an address is kept in the run's file."""
+def test_wrong_address_is_refused_without_its_secret(role: str, address: str, said: str) -> None:
     with pytest.raises(BindingError) as caught:
         bind(ROLES, model="openai/a", models={"judge": "offline/generic"}, api_base={role: address})
     assert said in str(caught.value)
     assert "hidden" not in str(caught.value)
 
 
-def test_functions_and_graphs_play_as_they_are() -> None:
-    """One that can be imported is kept by its path; any other is known to this process, under a name of its own."""
-
+def test_functions_and_graphs_play() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -111,9 +117,7 @@ def test_functions_and_graphs_play_as_they_are() -> None:
     assert bound.objects == {"object:echo": first, "object:echo-2": echo, names["d"]: graph}
 
 
-def test_going_on_asks_for_objects_again_and_for_nothing_else() -> None:
-    """They are in no file; models with names stay what they are."""
-
+def test_resuming_asks_for_player_objects_only() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -125,3 +129,191 @@ def test_going_on_asks_for_objects_again_and_for_nothing_else() -> None:
         rebind(kept, {"user": echo, "judge": "b"})
     with pytest.raises(BindingError, match="unknown role 'clerk'"):
         rebind(kept, {"clerk": echo})
+
+
+PLACE = CallPlace("s", "n", 1, 0, 7)
+
+
+def asked(**fields: Any) -> Request:
+    """A request whose identity is known."""
+    return Request("judge", "p", "h", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
+
+
+def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
+    """What is said of a role wins over what is said of all, a model's own over both; 0 and `None` are no limit."""
+    bound = bind(
+        ROLES,
+        model="openai/a",
+        models={"judge": Model("openai/b", max_reply=50, params={"stop": ["END"], "top_p": 0.1})},
+        max_reply={"": 300, "judge": 40},
+        params={"": {"top_p": 0.9, "seed": 1}, "judge": {"seed": 2}},
+        reply_limits={"user": 800},
+    ).by_role
+    assert (bound["user"].max_reply, bound["judge"].max_reply) == (300, 50)
+    assert bound["user"].params == {"seed": 1, "top_p": 0.9}
+    assert bound["judge"].params == {"seed": 2, "stop": ["END"], "top_p": 0.1}
+    assert bind(ROLES, model="a", reply_limits={"user": 800}).by_role["user"].max_reply == 800, "the role's own"
+    for none in (0, {"user": 0}, {"user": None}, {"": None}):
+        assert bind(ROLES, model="a", max_reply=none, reply_limits={"user": 800}).by_role["user"].max_reply is None
+    assert bind(ROLES, model=Model("a", max_reply=0), reply_limits={"user": 800}).by_role["user"].max_reply is None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"params": {"clerk": {"top_p": 1}}}, "params: unknown role 'clerk'; the roles are user, judge"),
+        ({"params": {"user": {"top_q": 1}}}, "params: user.top_q is unknown; did you mean top_p"),
+        ({"params": {"user": {"wings": 2}}}, "params: user.wings is unknown; there are extra_body, "),
+        ({"params": {"": {"temperature": 1}}}, "params: temperature cannot be given so: it is an option of its own"),
+        ({"params": {"judge": {"max_tokens": 1}}}, "judge.max_tokens cannot be given so: .* max_reply"),
+        ({"params": {"judge": {"base_url": "http://elsewhere"}}}, "an option of its own, api_base"),
+        ({"params": {"judge": {"api_key": "sk"}}}, "keys come by the environment"),
+        ({"params": {"judge": {"extra_body": {"stream": True}}}}, "judge.extra_body.stream cannot be given so"),
+        ({"params": {"judge": {"top_p": "hot"}}}, "judge.top_p 'hot' is not a number"),
+        ({"params": {"judge": {"top_p": float("nan")}}}, "judge.top_p nan is not a number"),
+        ({"params": {"judge": {"seed": True}}}, "judge.seed True is not a whole number"),
+        ({"params": {"judge": {"stop": None}}}, "judge.stop None is not a text or a list of texts"),
+        ({"params": {"top_p": 0.9}}, "params: unknown role 'top_p'"),
+        ({"params": {"judge": 0.9}}, "params: judge has 0.9; values by name are needed"),
+        ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
+        ({"max_reply": -1}, "max_reply of user: -1 is no whole number from 1"),
+        ({"max_reply": True}, "True is no whole number"),
+        ({"max_reply": {"judge": 0.5}}, "max_reply of judge: 0.5 is no whole number"),
+    ],
+)
+def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(BindingError, match=said) as caught:
+        bind(ROLES, model="openai/a", **given)
+    assert caught.value.setting in given
+    assert caught.value.message.startswith(caught.value.setting)
+
+
+def test_stored_parameters_cannot_redirect_calls() -> None:
+    with pytest.raises(ValidationError, match="base_url cannot be given so"):
+        ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})
+
+
+def test_reply_settings_are_part_of_a_calls_identity_and_time_outs_are_not() -> None:
+    assert asked().key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
+    assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
+    assert asked(timeout=3.0).key(PLACE) == asked().key(PLACE)
+    others = [asked(), asked(max_reply=9), asked(params={"top_p": 0.5}), asked(params={"top_p": 0.6}, max_reply=9)]
+    assert len({each.key(PLACE) for each in others}) == len({cache_key(each, PLACE) for each in others}) == 4
+    one, other = ({"top_p": 0.5, "seed": 3}, {"seed": 3, "top_p": 0.5})
+    assert asked(params=one).key(PLACE) == asked(params=other).key(PLACE)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("openai/house", "max_tokens"), ("openai/o3-mini", "max_completion_tokens")]
+)
+async def test_limit_and_parameters_reach_the_provider_by_its_names(
+    model: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    params = {"seed": 3, "extra_body": {"top_a": 0.2}, "top_k": 5, "stop": ["END"]}
+    with serving(lambda _body, _number: completion("Heron.")) as server:
+        await ask(request(server.url, model, max_reply=70, params=params))
+        await ask(request(server.url, model))
+    told, bare = server.requests
+    assert {key: told.get(key) for key in (name, "seed", "top_a", "top_k", "stop")} == {
+        name: 70,
+        "seed": 3,
+        "top_a": 0.2,
+        "top_k": 5,
+        "stop": ["END"],
+    }
+    assert not {"max_tokens", "max_completion_tokens", "stop", "top_a", "top_k"} & bare.keys() and bare["seed"] == 5
+
+
+def test_parameter_that_litellm_would_drop_is_refused() -> None:
+    params = {"frequency_penalty": 0.5}
+    claude = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=0, params=params)
+    with pytest.raises(BindingError, match=r"judge.frequency_penalty would be left out.* it takes .*, top_p"):
+        check_parameters({"judge": claude})
+    taking = ("openai/gpt-4o-mini", "offline/attentive", "python:a:b", "object:mine")
+    check_parameters({model: claude.model_copy(update={"model": model}) for model in taking})
+
+
+KEY = "sk-planted-4f9a8c7b6d5e4f3a2b1c"
+
+
+def run(dialoom: Command, players: list[str], folder: Path, server: ChatServer, code: int = 0) -> dict[str, Any]:
+    """One dialogue whose assistant is the server; returns the run's status."""
+    if not (folder / "release").exists():
+        write_release(folder / "release")
+    variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": KEY}
+    cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
+    plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
+    done = dialoom(*plan, code=code, variables=variables)
+    assert KEY not in done.stdout + done.stderr
+    status: dict[str, Any] = json.loads(dialoom("status", "r.db", "--json").stdout)
+    return status
+
+
+def test_usage_and_cost_are_booked_as_litellm_reports_them(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Three replies of 10 + 5 tokens; the model has a price, so the assistant's cost is known."""
+    with serving(lambda _body, number: completion(f"Reply {number}.")) as server:
+        status = run(dialoom, players, tmp_path, server)
+        assert len(server.requests) == 3
+        assert server.requests[0]["temperature"] == 0
+        assert server.requests[0]["messages"][0]["role"] == "system"
+        roles = [message["role"] for message in server.requests[-1]["messages"][1:]]
+        assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assistant = status["roles"]["assistant"]
+    assert assistant["tokens"] == {"input": 30, "output": 15}
+    assert assistant["cost"] > 0
+    assert status["cost"] is None, "the other roles' prices are unknown, so the sum is"
+
+
+def test_transient_error_is_retried_and_every_attempt_counted(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """Two 503s and a 429, then an answer: one row with four attempts."""
+    answers = {1: error(503, "overloaded"), 2: error(503, "overloaded"), 3: error(429, "slow down")}
+    with serving(lambda _body, number: answers.get(number, completion("At last."))) as server:
+        status = run(dialoom, players, tmp_path, server)
+        assert len(server.requests) == 6
+    assert status["scenarios"]["done"] == 1
+    with sqlite3.connect(tmp_path / "r.db") as connection:
+        attempts = connection.execute("SELECT attempts FROM calls WHERE role = 'assistant' ORDER BY id").fetchall()
+    assert attempts == [(4,), (1,), (1,)]
+
+
+def test_permanent_refusal_fails_at_once_and_hides_the_key(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
+    """A 401 that quotes the key: one attempt, a failed scenario, and the key nowhere in the file."""
+    with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
+        status = run(dialoom, players, tmp_path, server, code=1)
+        assert len(server.requests) == 1
+        assert server.keys == [f"Bearer {KEY}"]
+    assert status["scenarios"]["failed"] == 1
+    assert status["roles"]["assistant"]["failed_calls"] == 1
+    assert "permanent" in str(sqlite3.connect(tmp_path / "r.db").execute("SELECT fault FROM scenarios").fetchall())
+    dialoom("export", "r.db", "-o", "r.jsonl")
+    for path in tmp_path.glob("r.*"):
+        assert KEY.encode() not in path.read_bytes()
+
+
+def test_empty_reply_is_requested_once_more(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    with serving(lambda _body, number: completion("" if number == 1 else "Words.")) as server:
+        status = run(dialoom, players, tmp_path, server)
+        assert len(server.requests) == 4
+        assert "could not be used" in server.requests[1]["messages"][-1]["content"]
+    assert status["scenarios"]["done"] == 1
+
+
+def test_missing_key_is_reported_before_planning(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    write_release(tmp_path / "release")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]
+    plan = ["run", "personalens", "--profiles", "release", "--tasks", "single", *cast, "-o", "r.db"]
+    said = dialoom(*plan, code=2, env=environment).stderr
+    assert "no key in OPENAI_API_KEY for openai/gpt-4o-mini (assistant)" in said
+    assert "--env-file" in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "r.db").exists()
+    shared = dialoom(*plan, "--cache", "shared.db", code=1, env=environment).stderr
+    assert "a key is needed in OPENAI_API_KEY" in shared

@@ -1,17 +1,20 @@
-"""A budget is kept to the call, survives what runs survive, and changes nothing of what comes out."""
+"""Budgets and cost."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import os
 import signal
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dialoom.runs.cost import cost_table
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 from tests.processes import PATIENCE, Started
@@ -45,8 +48,7 @@ def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
     return lines_of(folder / f"{run}.jsonl")
 
 
-def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command, tmp_path: Path) -> None:
-    """Eight dialogues share eleven calls: the server sees eleven, and in the end as many as without a budget."""
+def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
@@ -68,8 +70,7 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
-    """Calls that a killed process had sent count, as they may have been billed: the server sees no more."""
+def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
     asked_enough, is_killed = threading.Event(), threading.Event()
 
     def answer(body: dict[str, Any], number: int) -> Answer:
@@ -94,8 +95,7 @@ def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
         assert status["counted"]["calls"] == 45
 
 
-def test_no_judge_that_is_under_way_is_cut_off(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Six judges ask at once; whichever the budget refuses waits for the others, and every call sent is booked."""
+def test_budget_cuts_off_no_judge_under_way(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=2)
     plan = ["run", "personalens", "--profiles", "release", *players]
     dialoom(*plan, "-o", "whole.db")
@@ -108,8 +108,7 @@ def test_no_judge_that_is_under_way_is_cut_off(dialoom: Command, players: list[s
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> None:
-    """A stated price makes a bound on the cost possible; `status` shows both, and what counts against them."""
+def test_tokens_and_cost_are_limited_too(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server)]
@@ -130,8 +129,7 @@ def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> No
         }
 
 
-def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """With the model and the flag that would help; nothing is written."""
+def test_cost_limit_without_a_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db", "--max-cost", 1]
     refused = dialoom(*plan, code=2)
@@ -152,10 +150,9 @@ def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[
         ("--fail-on-error", "110%", "5%"),
     ],
 )
-def test_bounds_that_are_none_are_named(
+def test_malformed_limits_are_refused(
     dialoom: Command, players: list[str], tmp_path: Path, flag: str, value: str, right: str
 ) -> None:
-    """The flag, the value, and what would be right."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db"]
     refused = dialoom(*plan, flag, value, code=2)
@@ -166,7 +163,6 @@ def test_bounds_that_are_none_are_named(
 
 
 def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Flags win over it."""
     write_release(tmp_path / "release")
     (tmp_path / "c.yaml").write_text("max-calls: 3\nrpm: 6000\ntpm: {m: 9}\nprice: {m: [1, 2.5]}\nfail-on-error: 5%\n")
     plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
@@ -187,7 +183,6 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
 
 
 def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """What is recorded is enough for a finished run; where it ends, the run stops and stays as it is."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players]
     dialoom(*plan, "-o", "run.db", "--max-calls", 9, code=3)
@@ -201,9 +196,84 @@ def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_pat
 
 
 def test_log_lines_can_be_json(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """One event a line on standard error."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "--log-format", "json", "--max-calls", 5]
     stopped = dialoom(*plan, "-o", "run.db", code=3)
     events = [json.loads(line) for line in stopped.stderr.splitlines()]
     assert "--max-calls 5 is used up" in next(event["reason"] for event in events if event["event"] == "stopping")
+
+
+RUN = ["run", "personalens", "--profiles", "release", "--tasks", "single", "-o", "r.db"]
+
+
+def rows_of(run: Path) -> dict[str, dict[str, Any]]:
+    """The table's rows, by role."""
+    table = cost_table(run)
+    return {str(row[0]): dict(zip(table.columns, row, strict=True)) for row in table.rows}
+
+
+def partly_cached(text: str) -> Answer:
+    """An answer to a request of 100 tokens, 80 of which the provider read from its cache."""
+    status, body = completion(text, 100, 20)
+    body["usage"]["prompt_tokens_details"] = {"cached_tokens": 80}
+    return status, body
+
+
+def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> None:
+    """One dialogue whose assistant is behind a server."""
+    if not (folder / "release").exists():
+        write_release(folder / "release")
+    with serving(lambda _body, _number: partly_cached("Certainly.")) as server:
+        variables = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
+        cast = [*players[:2], *players[4:], "--model", "assistant=openai/house"]
+        dialoom(*RUN, *cast, *more, variables=variables)
+
+
+def test_cached_tokens_are_reported_apart(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    """Three replies at stated prices: 20 fresh, 80 cached and 20 output tokens each."""
+    play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
+    assistant = rows_of(tmp_path / "r.db")["assistant"]
+    assert assistant["model"] == "openai/house"
+    assert (assistant["calls"], assistant["replayed"], assistant["from cache"]) == (3, 0, 0)
+    assert (assistant["input tokens"], assistant["read from prompt cache"], assistant["output tokens"]) == (
+        300,
+        240,
+        60,
+    )
+    assert round(assistant["read %"], 6) == 0.8
+    assert round(assistant["US dollars"] * 1_000_000, 3) == 3 * (20 * 10 + 80 * 1 + 20 * 100)
+
+
+def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
+    rows = rows_of(tmp_path / "r.db")
+    for role in ("user", "judge", "all"):
+        assert rows[role]["US dollars"] is None
+        assert rows[role]["input tokens"] is None
+    assert rows["user"]["read from prompt cache"] is None
+    assert rows["all"]["read from prompt cache"] == 240
+    assert rows["all"]["calls"] == sum(rows[role]["calls"] for role in ("user", "assistant", "judge"))
+    note = cost_table(tmp_path / "r.db").notes[0]
+    assert "python:players:user" in note
+    assert "$0.0068" in note
+
+
+def test_cost_is_printed_and_written_as_csv(dialoom: Command, tmp_path: Path) -> None:
+    dialoom("run", "personalens", "--limit", 2, "-o", "r.db")
+    said = dialoom("report", "r.db", "--cost").stdout
+    assert "Calls and what they took" in said
+    assert "scripted stand-ins" in said
+    dialoom("report", "r.db", "--cost", "-o", "out")
+    with (tmp_path / "out" / "cost.csv").open() as file:
+        roles = [row["role"] for row in csv.DictReader(file)]
+    assert roles == ["user", "assistant", "judge", "all"]
+
+
+def test_replays_and_lost_calls_are_reported(dialoom: Command, tmp_path: Path) -> None:
+    dialoom("run", "personalens", "--limit", 1, "-o", "r.db")
+    with sqlite3.connect(tmp_path / "r.db") as connection:
+        connection.execute("UPDATE kept_calls SET replays = 2 WHERE id = 1")
+        connection.execute("UPDATE kept_calls SET reply = NULL, attempts = NULL WHERE id = 2")
+    rows = rows_of(tmp_path / "r.db")
+    assert rows["all"]["replayed"] == 2
+    assert "Calls without an answer: 1." in " ".join(cost_table(tmp_path / "r.db").notes)

@@ -1,4 +1,4 @@
-"""A run that only fails is stopped, and can go on when the cause is mended."""
+"""Runs that only fail are stopped; what is tried again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import dialoom
 from dialoom.runs import RunFile
 from tests.conftest import Command
 from tests.invented import write_release
@@ -32,10 +33,9 @@ def moody_players(folder: Path, players: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["so many", "such a share of at least 20"]
 )
-def test_a_run_that_only_fails_is_stopped(
+def test_run_that_only_fails_is_stopped(
     dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int
 ) -> None:
-    """It drains, says why and how to go on, and the rest stays pending."""
     write_release(tmp_path / "release", users=20)
     cast = moody_players(tmp_path, players)
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
@@ -50,7 +50,7 @@ def test_a_run_that_only_fails_is_stopped(
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
 
 
-def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_accepted_share_of_failures_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """Every fourth dialogue fails, which is not more than 30 %."""
     write_release(tmp_path / "release", users=12)
     (tmp_path / "some.py").write_text(
@@ -72,9 +72,7 @@ def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str
     assert found == {("failed", "provider, permanent"): 6, ("done", None): scenarios["done"]}
 
 
-def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """By model, from the file: attempts that failed, and those among them that were too much for the provider."""
-
+def test_status_counts_throttled_attempts(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
         refusals = {1: error(429, "slow down"), 3: error(500, "oh dear")}
         return refusals.get(number, completion("fine"))
@@ -85,3 +83,46 @@ def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], t
         plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 1, "-o", "run.db"]
         dialoom(*plan, variables={"OPENAI_API_KEY": "sk-test"})
     assert "openai/m: 2 attempts failed, 1 of them throttled" in dialoom("status", "run.db").stdout
+
+
+def test_only_the_replayed_scenario_is_played(tmp_path: Path) -> None:
+    run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 5})
+    dialoom.retry(run.path, scenarios=[2])
+    assert (run.status().done, run.status().pending) == (1, 4)
+    assert [episode.id for episode in run.episodes()] == [run.scenario(2).id]
+
+
+def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
+    async def assistant(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
+        if not calm:
+            raise ValueError("not in the mood")
+        return "fine"
+
+    calm: list[bool] = []
+    run = dialoom.play(
+        "personalens",
+        path=tmp_path / "run.db",
+        models={"assistant": assistant},
+        options={"limit": 5, "judge": False},
+        concurrency=1,
+        fail_on_error=1,
+    )
+    before = run.status()
+    assert before.failed and before.pending > 1
+    calm.append(True)
+    dialoom.retry(run.path, models={"assistant": assistant})
+    assert (run.status().failed, run.status().done) == (0, before.failed)
+    dialoom.retry(run.path, scenarios=[5], models={"assistant": assistant})
+    assert run.status().pending == before.pending - 1
+
+
+def test_resume_and_retry_name_each_other(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    (tmp_path / "sad.py").write_text("async def assistant(messages):\n    raise ValueError('no')\n")
+    cast = [*players[:2], *players[4:], "--model", "assistant=python:sad:assistant", "--limit", 3]
+    dialoom("run", "personalens", *cast, "--fail-on-error", 1, "--concurrency", 1, "-o", "run.db", code=1)
+    said = dialoom("retry", "run.db", "--scenario", 1, code=1).stdout
+    assert "2 scenarios pending still; play what is pending with: dialoom resume run.db" in said
+    dialoom("resume", "run.db", code=1)
+    said = dialoom("resume", "run.db", code=1).stdout
+    assert "0 done, 0 failed" in said
+    assert "3 scenarios failed before; try again with: dialoom retry run.db" in said

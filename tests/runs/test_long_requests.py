@@ -1,11 +1,17 @@
-"""Conversations of hundreds of fixed turns: they cost the file what is new in them, and read as any others."""
+"""Long conversations, and the share of each request that a provider has read before."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import signal
 import sqlite3
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +19,9 @@ import pytest
 
 from benchmarks.long_requests import Recalling, assistant, fixed, preference
 from dialoom import Budget, Run, play, resume
+from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.documents import text_of
-from tests.conftest import ROOT
+from tests.conftest import REAL, ROOT, Command, needs_real_data
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
@@ -41,8 +48,7 @@ def letters_of_documents(path: Path) -> int:
         return sum(len(text_of(content)) for (content,) in connection.execute("SELECT content FROM documents"))
 
 
-def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
-    """In requests, checkpoints, outcomes and the plan, for however many scenarios; all of them read as they were."""
+def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
     few, many = played(tmp_path / "few.db", in_state=True), played(tmp_path / "many.db", in_state=True, pairs=24)
     for run in (few, many):
         for episode in run.episodes():
@@ -63,8 +69,7 @@ def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
     assert letters(many.path, "content", "scenarios") < 48 * 800
 
 
-async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
-    """To whoever steps through the conversation."""
+async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
     run = await asyncio.to_thread(played, tmp_path / "run.db", pairs=1)
     async with run.step(1) as session:
         (call,) = (await session.stops())[-1].calls
@@ -72,8 +77,7 @@ async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None
     assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
 
 
-def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_path: Path) -> None:
-    """The budget of a run that is gone on with takes into account all that long requests held."""
+def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", pairs=1)
     with closing(sqlite3.connect(run.path)) as connection:
         connection.execute("UPDATE kept_calls SET input_tokens = NULL, output_tokens = NULL")
@@ -88,8 +92,7 @@ def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_pa
 
 
 @pytest.mark.parametrize(("part", "count"), [("INSERT INTO passages", 3), ("INTO checkpoint_lists", 2)])
-def test_killed_while_a_passage_is_written(part: str, count: int, tmp_path: Path) -> None:
-    """Resumed, it comes to the same bytes."""
+def test_killed_while_a_passage_is_written_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db", in_state=True)
     plan = (*PLAYED, "--pairs", 4, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
     with Started(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
@@ -99,3 +102,94 @@ def test_killed_while_a_passage_is_written(part: str, count: int, tmp_path: Path
     for each in (whole, run):
         each.export("dialogues", each.path.with_suffix(".jsonl"))
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+# Counted on the rendered requests of whole runs, in the order in which they were sent. What a provider's prompt cache
+# can give back is what a request has in common, from its first letter on, with some earlier one of the same model; four
+# letters are taken for a token, as everywhere.
+
+
+@dataclass
+class Sent:
+    """What one model was sent.
+
+    Attributes:
+        tokens: Of all requests.
+        read_before: Those of them with which an earlier request began.
+        texts: The requests, in the order of their text.
+    """
+
+    tokens: float = 0
+    read_before: float = 0
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        """The next request."""
+        place = bisect_left(self.texts, text)
+        # Of all texts in order, a neighbour is the one with the longest common beginning.
+        neighbours = self.texts[max(place - 1, 0) : place + 1]
+        common = max((len(os.path.commonprefix([text, near])) for near in neighbours), default=0)  # noqa: RUF071
+        self.texts.insert(place, text)
+        self.tokens += len(text) / 4
+        self.read_before += common / 4
+
+    @property
+    def share(self) -> float:
+        """Of the tokens that were read before."""
+        return self.read_before / self.tokens
+
+
+def sent_by_role(run: Path) -> dict[str, Sent]:
+    """Each role played by a model of its own."""
+    sent: dict[str, Sent] = defaultdict(Sent)
+    for role, text in _requests(run):
+        sent[role].add(text)
+    return sent
+
+
+def share_of(run: Path) -> float:
+    """Over all roles, each played by a model of its own, which is the worse case."""
+    sent = sent_by_role(run).values()
+    return sum(each.read_before for each in sent) / sum(each.tokens for each in sent)
+
+
+def _requests(run: Path) -> Iterator[tuple[str, str]]:
+    """Role and text of every request."""
+    connection = open_for_reading(run)
+    try:
+        texts = dict(connection.execute("SELECT id, content FROM texts").fetchall())
+        for role, messages in connection.execute("SELECT role, messages FROM calls ORDER BY id"):
+            yield role, "".join(f"<{who}>{texts[id_]}" for who, id_ in json.loads(messages))
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "options", "least"),
+    [
+        ("personalens", ["--limit", 8], 0.6),
+        ("personalens", ["--limit", 8, "--setting", "all"], 0.6),
+        ("aloe", ["--limit", 2], 0.6),
+        # The judge of personalization is shown the person after the conversation, so with a score for each turn, where
+        # the conversation is a longer one each time, the person is read anew each time.
+        ("personalens", ["--limit", 8, "--turn-scores"], 0.5),
+    ],
+)
+def test_most_of_each_request_was_sent_before(
+    dialoom: Command, tmp_path: Path, recipe: str, options: list[object], least: float
+) -> None:
+    dialoom("run", recipe, *options, "--concurrency", 4, "-o", "r.db")
+    assert share_of(tmp_path / "r.db") >= least
+
+
+@needs_real_data
+def test_most_of_each_request_was_sent_before_with_real_people(dialoom: Command, tmp_path: Path) -> None:
+    dialoom("run", "personalens", "--profiles", REAL, "--limit", 10, "--concurrency", 4, "-o", "r.db")
+    assert share_of(tmp_path / "r.db") >= 0.6
+
+
+def test_growing_conversation_reuses_its_prefix(dialoom: Command, tmp_path: Path) -> None:
+    dialoom("run", "personalens", "--limit", 8, "--concurrency", 4, "-o", "r.db")
+    sent = sent_by_role(tmp_path / "r.db")
+    assert sent["user"].share >= 0.75
+    assert sent["assistant"].share >= 0.75

@@ -1,15 +1,20 @@
-"""A recipe's relative path is found again from any folder."""
+"""Recipes of a user's own: where they are found, their mistakes, understudies and judgements."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field, field_validator
 
 import dialoom
 from benchmarks.long_requests import assistant
-from tests.conftest import ROOT
+from dialoom.roles.offline import Draws, MarkedRequest, SilentUnderstudyError, Words, play, understudy
+from tests.api.counting import counting
+from tests.conftest import ROOT, Command
 from tests.runs.workers.near import near_cluster
 
 SPEC = "talks/recipe.py:Recalling"
@@ -30,14 +35,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_where_the_run_was_made(project: Path) -> None:
-    """Though the command is in another folder; nothing is to be trusted anew."""
+def test_recipe_is_found_where_the_run_was_made(project: Path) -> None:
     assert dialoom.resume(project / "runs/run.db", models=PLAYERS).status().done == 2
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folder has moved since: the file is another one then, which is trusted anew, or not."""
+def test_recipe_is_found_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     moved = project.rename(project.with_name("moved"))
     run = (moved / "runs/run.db").rename(moved / "run.db")
@@ -46,8 +49,7 @@ def test_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.
     assert dialoom.resume(run, models=PLAYERS, trust=True, workers=workers).status().done == 2
 
 
-def test_nowhere(project: Path, tmp_path: Path) -> None:
-    """All folders are named that were looked into."""
+def test_missing_recipe_names_all_searched_folders(project: Path, tmp_path: Path) -> None:
     run = (project / "runs/run.db").rename(tmp_path / "run.db")
     shutil.rmtree(project / "talks")
     looked = f"'{SPEC}': there is no such file in any of {project}, {tmp_path}; put it into one of them"
@@ -56,3 +58,196 @@ def test_nowhere(project: Path, tmp_path: Path) -> None:
     assert (
         dialoom.resume(run, models=PLAYERS, recipe=f"{ROOT}/benchmarks/long_requests.py:Recalling").status().done == 2
     )
+
+
+RECIPE = '''
+from langgraph.graph import START, StateGraph
+
+from dialoom.graphs import DialogueRecipe, DialogueState, Judge, Scenario, Stage, Turns, node
+from dialoom.graphs.reporting import Facet, Pivot, score
+
+
+class Errand(Scenario):
+    goal: str
+
+
+class Support(DialogueRecipe):
+    """Callers and an agent."""
+
+    name = "support"
+    scenario_type = Errand
+    prompts = {"user": "You call. <task>{{ goal }}</task>", "assistant": "You answer."}
+    turns = Turns(max_turns=1)
+    judges = [Judge("resolved", rubric="The goal was reached: {{ goal }}")]
+
+    def scenarios(self, options, draw, note):
+        yield Errand(goal="return a kettle")
+
+
+class Mistaken(Support):
+MISTAKE
+
+
+RECIPE = Mistaken()
+'''
+ENDLESS = """
+    def graph(self, options):
+        builder = StateGraph(DialogueState, context_schema=Stage)
+        for role, following in (("user", "assistant"), ("assistant", "user")):
+            builder.add_node(role, node(self.speaker(role)))
+            builder.add_edge(role, following)
+        builder.add_edge(START, "user")
+        return builder
+"""
+MISTAKES = {
+    '    prompts = {"user": "You call. {{ gaol }}", "assistant": "You answer."}': (
+        "prompt 'support/user' asks for 'gaol', which Errand does not have; it has goal"
+    ),
+    '    judges = [Judge("resolved", rubric="Reached: {{ gaol }}")]': (
+        "judge 'resolved' asks for 'gaol', which Errand does not have; it has goal"
+    ),
+    '    judges = [Judge("tone", rubric={1: "rude", 5: "warm"})]': (
+        "recipe 'support.py:RECIPE': support.py cannot be imported: JudgeError: judge 'tone': a rubric with numbered "
+        "levels needs a scale, e.g. scale=(1, 5)"
+    ),
+    ENDLESS: "recipe: `graph` of Mistaken has no end: no edge leads from START to END; lead one there",
+    '    pivots = [Pivot("scores", "Scores", ["gaol"], [score("resolved")])]': (
+        "recipe: pivot 'scores' of Mistaken names the facet 'gaol', which no scenario has; they have goal"
+    ),
+    '    facets = [Facet("person", splits=True)]': (
+        "recipe: `facets` of Mistaken names the facet 'person', which no scenario has; they have goal"
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_recipe_mistake_is_one_message_and_leaves_nothing(dialoom: Command, tmp_path: Path, mistake: str) -> None:
+    (tmp_path / "support.py").write_text(RECIPE.replace("MISTAKE", mistake))
+    told = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
+    assert told == f"dialoom: {MISTAKES[mistake]}\n"
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_role_without_an_understudy_is_refused_at_once(tmp_path: Path) -> None:
+    recipe = counting(tmp_path)
+    with pytest.raises(dialoom.DialoomError, match="role 'speaker' is left to offline/attentive") as error:
+        dialoom.play(recipe, path=tmp_path / "run.db", model="offline/attentive")
+    assert error.value.setting == "models"
+    assert not list(tmp_path.glob("*.db*"))
+
+
+def test_role_without_an_understudy_is_played_by_the_placeholder(tmp_path: Path) -> None:
+    recipe = counting(tmp_path)
+    runs = [dialoom.play(recipe, path=tmp_path / f"{number}.db") for number in (1, 2)]
+    assert runs[0].config.models["speaker"].model == "offline/placeholder"
+    assert runs[0].status().failed == 0
+    spoken = [[line.content for each in run.episodes() for line in each.outcome.messages] for run in runs]
+    assert spoken[0] == spoken[1] and all(spoken[0])
+    assert dialoom.estimate(recipe, model="openai/gpt-4o-mini").total.calls
+
+
+class Answers(BaseModel):
+    """A reply with most kinds of fields, and a rule of its own."""
+
+    chosen: Literal["a", "b"]
+    numbers: Annotated[list[int], Field(min_length=2, max_length=4)]
+    share: Annotated[float, Field(ge=0, le=1)]
+    names: Annotated[tuple[str, ...], Field(min_length=2)]
+    nested: dict[str, str] | None
+
+    @field_validator("names")
+    @classmethod
+    def _differ(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("the names must differ")
+        return names
+
+
+def test_placeholder_gives_valid_instances_of_any_reply_type() -> None:
+    found = {
+        play(
+            "placeholder",
+            [{"role": "user", "content": "<task>Buy tea</task>"}],
+            "x/y",
+            "judge",
+            seed=seed,
+            reply_type=Answers,
+        ).words
+        for seed in range(5)
+    }
+    assert len(found) > 1
+    for text in found:
+        Answers.model_validate_json(text)
+
+
+@pytest.mark.parametrize(
+    ("bank", "told"),
+    [
+        ('anser = "Yes."', "speaker.toml: there is no bank answer at its top; there are anser"),
+        ('answer = ["Yes, {nmae}."]', "speaker.toml: answer wants {nmae}; the slots that are filled: name"),
+        ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top; there are none"),
+    ],
+)
+def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told: str) -> None:
+    (tmp_path / "speaker.toml").write_text(bank + "\n")
+    words = Words(tmp_path / "speaker.toml")
+
+    @understudy("silence", "mute")
+    def speaker(_request: MarkedRequest, draws: Draws) -> str:
+        return words.say("answer", draws, {"name": "Ada"})
+
+    with pytest.raises(SilentUnderstudyError) as error:
+        play("attentive", [{"role": "user", "content": "Hello"}], "silence/speech", "mute")
+    assert told in str(error.value)
+
+
+JUDGING = f"{ROOT / 'docs/examples/twenty_questions/recipe.py'}:RECIPE"
+
+
+async def guesser(messages: list[Any]) -> str:
+    """Asks thrice."""
+    return f"Is it a piano? ({len(messages)})"
+
+
+async def keeper(messages: list[Any]) -> str:
+    """Says no twice."""
+    return "You have found it." if len(messages) > 4 else "No."
+
+
+async def judge(messages: list[Any]) -> str:
+    """Has a verdict on herons, and nothing to say of otters."""
+    if any("otter" in message["content"] for message in messages):
+        return "I cannot say."
+    return '{"verdict": true, "explanation": "every answer was true"}'
+
+
+def test_judgements_of_a_recipe_without_judging_are_kept_and_shown(tmp_path: Path) -> None:
+    run = dialoom.play(
+        JUDGING,
+        path=tmp_path / "run.db",
+        models={"guesser": guesser, "keeper": keeper, "judge": judge},
+        options={"words": "heron,otter", "judge": True},
+    )
+    assert [each.name for each in run.judgement_sets] == ["run"]
+    found = [
+        [(each.metric, each.score, each.status) for each in episode.outcome.judgements] for episode in run.episodes()
+    ]
+    assert found == [
+        [("honesty", True, "ok"), ("found", True, "ok")],
+        [("honesty", None, "unparsed"), ("found", True, "ok")],
+    ]
+    assert "| 100.0 [20.7, 100.0] n=1 |" in str(run.report())
+    run.export("dialogues", tmp_path / "out.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["judgements"][0]["status"] for line in lines] == ["ok", "unparsed"]
+    assert run.frame("judgements")["status"].tolist() == ["ok", "ok", "unparsed", "ok"]
+
+
+def test_run_without_judges_has_the_judgements_of_its_checks(tmp_path: Path) -> None:
+    run = dialoom.play(
+        JUDGING,
+        path=tmp_path / "run.db",
+        models={"guesser": guesser, "keeper": keeper},
+        options={"words": "heron"},
+    )
+    assert [each.metric for episode in run.episodes() for each in episode.outcome.judgements] == ["found"]

@@ -1,21 +1,26 @@
-"""A conversation as pages show it: what belongs to each message, and what each call asked."""
+"""A conversation as pages show it, and reading while a run is written."""
 
 from __future__ import annotations
 
+import os
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import dialoom
-from dialoom.runs.errors import RunError
+from dialoom.runs import RunError
 from dialoom.runs.viewing import Piece, beside, marked
-from tests.conftest import MadeOnce
+from tests.conftest import Command, MadeOnce, lines_of
+from tests.processes import Started
 from tests.runs.stepping.played import dialogue, play
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
-def test_each_message_has_the_call_that_said_it(made_once: MadeOnce, recipe: str) -> None:
-    """Also where the reply that was followed was said in a role of another name."""
+def test_each_message_has_its_call(made_once: MadeOnce, recipe: str) -> None:
     shown = dialoom.open_run(play(made_once, recipe)).conversation(1)
     assert shown.messages
     assert all(each.call is not None and each.line.content in each.call["reply"] for each in shown.messages)
@@ -23,8 +28,7 @@ def test_each_message_has_the_call_that_said_it(made_once: MadeOnce, recipe: str
     assert len(set(rows)) == len(rows)
 
 
-def test_judgements_of_turns_stand_at_the_message_that_ends_the_turn(made_once: MadeOnce) -> None:
-    """And those of the whole stand beside it: none is lost."""
+def test_judgements_of_turns_stand_at_the_end_of_the_turn(made_once: MadeOnce) -> None:
     run = dialoom.open_run(play(made_once, "aloe-eval"))
     shown = run.conversation(1)
     by_turn = [item for each in shown.messages for item in each.judged]
@@ -33,8 +37,7 @@ def test_judgements_of_turns_stand_at_the_message_that_ends_the_turn(made_once: 
     assert len(by_turn) + len(shown.judged) == len(shown.episode.outcome.judgements)
 
 
-def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) -> None:
-    """Against the call of the same role and prompt before it; the first has none."""
+def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     shown = run.conversation(1)
     first, second = [each.call for each in shown.messages if each.line.role == "assistant"][:2]
@@ -52,8 +55,7 @@ def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) ->
         run.request(999)
 
 
-def test_a_message_that_is_gone_is_shown_where_it_stood() -> None:
-    """So that a reader sees what a shortened history has lost."""
+def test_removed_message_is_shown_where_it_stood() -> None:
     one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
     found = marked([one, two], [one, three])  # type: ignore[list-item]
     assert [(each.mark, each.message["content"]) for each in found] == [
@@ -63,15 +65,13 @@ def test_a_message_that_is_gone_is_shown_where_it_stood() -> None:
     ]
 
 
-def test_a_pending_scenario_shows_how_far_it_is(tmp_path: Path) -> None:
-    """It may be asked for before anything is played."""
+def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
     shown = run.conversation(1)
     assert (shown.episode.state, list(shown.messages), shown.judging) == ("pending", [], "run")
 
 
-def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None:
-    """Blanks are kept as they are; what is too long to compare differs as a whole."""
+def test_marked_texts_are_complete_and_show_their_differences() -> None:
     left, right = "It is  set for 3:30 PM.", "It is  set for noon."
     ours, theirs = beside(left, right)
     assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
@@ -81,8 +81,7 @@ def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None
     assert beside(long, long + "more")[0] == [Piece(long, False)]
 
 
-def test_a_tree_says_which_of_it_the_shown_conversation_is(made_once: MadeOnce) -> None:
-    """Steps, the options side by side in them, and the branches after them; what was followed is marked."""
+def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:
     shown = dialoom.open_run(play(made_once, "aloe")).conversation(1)
     assert shown.outline is not None and shown.outline.is_tree
     first, *rest = shown.outline.parts
@@ -94,3 +93,91 @@ def test_a_tree_says_which_of_it_the_shown_conversation_is(made_once: MadeOnce) 
     assert [step.where for step in branches[1].parts] == ["r", *["r" + "p" * n for n in (1,)]][: len(branches[1].parts)]
     taken = [step for branch in branches if branch.is_taken for step in branch.parts if step.is_taken]
     assert len(taken) + 1 == shown.episode.outcome.counts["rounds"]
+
+
+TORN = """
+SELECT count(*) FROM scenarios WHERE (state = 'done') != EXISTS (SELECT 1 FROM outcomes WHERE scenario = position)
+UNION ALL
+SELECT count(*) FROM scenarios WHERE state = 'done' AND 6 != (SELECT count(*) FROM judgements WHERE scenario = position)
+UNION ALL
+SELECT count(*) FROM calls, json_each(messages) WHERE json_extract(value, '$[1]') NOT IN (SELECT id FROM texts)
+UNION ALL
+SELECT count(*) FROM calls WHERE reply NOT IN (SELECT id FROM texts)
+UNION ALL
+SELECT count(*) FROM checkpoints, json_each(held) AS part WHERE part.type = 'object'
+AND json_extract(part.value, '$.list') NOT IN (SELECT id FROM checkpoint_lists)
+"""
+"""What a whole transaction never shows: five counts that must be 0."""
+
+
+_USER = """
+import asyncio
+from pathlib import Path
+from players import user as talker
+
+asked = 0
+
+async def user(messages):
+    global asked
+    asked += 1
+    needed = ["is-kept-open"] if asked > 30 else []
+    needed += ["is-looked-at", "is-read"] if asked > 75 else []
+    while not all(Path(name).exists() for name in needed):
+        await asyncio.sleep(0.01)
+    return await talker(messages)
+"""
+"""A user who goes on only once there are readers, and does not come to an end before they have read."""
+
+
+def test_readers_neither_block_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    (tmp_path / "patient.py").write_text(_USER)
+    cast = ["--model", "user=python:patient:user", *players[2:]]
+    with Started(tmp_path, "run", "personalens", "--limit", 30, *cast, "--concurrency", 4, "-o", path) as run:
+        while not (path.exists() and _done(path) > 0):
+            assert run.poll() is None
+            time.sleep(0.01)
+        with closing(sqlite3.connect(path, isolation_level=None)) as keeping:
+            keeping.execute("BEGIN")
+            then = _done(path, keeping)
+            (tmp_path / "is-kept-open").touch()
+            with ThreadPoolExecutor() as pool:
+                torn = pool.submit(_looked_at, path, run)
+                while run.poll() is None:
+                    # Each in a process of its own: whoever closes the file drops the locks that SQLite holds on it
+                    # for the other connections of the process, and the run would be free to lock it when it ends.
+                    dialoom("status", path, env=os.environ)
+                    dialoom("show", path, "1", env=os.environ)
+                    dialoom("export", path, "-o", tmp_path / f"{time.monotonic_ns()}.jsonl", env=os.environ)
+                    (tmp_path / "is-read").touch()
+                found = torn.result()
+            _, errors = run.communicate()
+            assert run.returncode == 0, errors
+            # All the while nothing has changed for the one that kept its transaction open.
+            assert _done(path, keeping) == then < _done(path)
+    assert not found
+    for file in tmp_path.glob("*.jsonl"):
+        assert then <= len(lines_of(file)) <= _done(path)
+
+
+def _looked_at(path: Path, run: Started) -> list[object]:
+    """What a foreign connection that waits for nobody found torn; it looked again and again while the run went on."""
+    looks, found = 0, []
+    while run.poll() is None:
+        with closing(sqlite3.connect(path, timeout=0)) as foreign:
+            found += [row for row in foreign.execute(TORN) if row != (0,)]
+        looks += 1
+        if looks == 10:
+            (path.parent / "is-looked-at").touch()
+    return found
+
+
+def _done(path: Path, connection: sqlite3.Connection | None = None) -> int:
+    query = "SELECT count(*) FROM scenarios WHERE state = 'done'"
+    if connection is not None:
+        return int(connection.execute(query).fetchone()[0])
+    with closing(sqlite3.connect(path)) as own:
+        try:
+            return int(own.execute(query).fetchone()[0])
+        except sqlite3.OperationalError:  # its tables are not made yet
+            return 0

@@ -1,4 +1,4 @@
-"""The tree as it grows: what is asked of whom, what is followed, what is never made twice."""
+"""The tree of an ALOE conversation: requests, prompts, paths and the lines that the gate reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+from hypothesis import given
+
+from dialoom import Outcome
+from dialoom.graphs.aloe import RECIPE
+from dialoom.graphs.aloe.tree import AloeScenario, leaves, lines_along, rounds_of
+from dialoom.graphs.gate import Gate
+from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
+from tests.graphs.aloe.trees import details, episode, round_at
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
 
@@ -34,7 +43,6 @@ def requests(folder: Path, role: str) -> list[list[str]]:
 
 
 def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
-    """Ten rounds of four calls each; exactly one reply is followed each time, and both kinds are in the end."""
     trees = grown(dialoom, people)
     followed: Counter[str] = Counter()
     for tree in trees:
@@ -61,7 +69,6 @@ def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
 
 
 def test_every_request_continues_the_followed_path(dialoom: Command, people: Path) -> None:
-    """What a role is shown of the conversation is what was followed, and nothing that was not."""
     trees = grown(dialoom, people, "--rounds", 4, "--branching", 1)
     said = {}
     for tree in trees:
@@ -78,8 +85,7 @@ def test_every_request_continues_the_followed_path(dialoom: Command, people: Pat
             assert lines == said[lines[-1]]
 
 
-def test_who_sees_what(dialoom: Command, people: Path) -> None:
-    """User and induction see the persona, the preferred responder what was induced, the rejected one nothing."""
+def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> None:
     tree = grown(dialoom, people, "--limit", 1, "--rounds", 2)[0]
     hens = "two hens"
     assert all(hens in " ".join(texts) for role in ("user", "induction") for texts in requests(people.parent, role))
@@ -92,8 +98,7 @@ def test_who_sees_what(dialoom: Command, people: Path) -> None:
     assert not any("*" in done["user"] or "smiles" in done["user"] for done in tree["rounds"])
 
 
-def test_verified_pairs(dialoom: Command, people: Path) -> None:
-    """Each pair is read in both orders; only if both name the preferred reply is it verified."""
+def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path) -> None:
     trees = grown(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
     judged = requests(people.parent, "judge")
     assert len(judged) == 60
@@ -110,8 +115,7 @@ def test_verified_pairs(dialoom: Command, people: Path) -> None:
     assert "the two orders disagree" in words and "the two orders agree" in words
 
 
-def test_pairs_are_judged_again(dialoom: Command, people: Path) -> None:
-    """A second judge's verdicts are those of the tables and exports; of several unparsed ones each finds its pair."""
+def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
     (people.parent / "haze").touch()
     size = ("--rounds", 4, "--branching", 2, "--verify-pairs")
     trees = grown(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
@@ -134,15 +138,13 @@ def test_pairs_are_judged_again(dialoom: Command, people: Path) -> None:
         assert after == other if before is None else after["verified"] is before, "the same judge, of the same pair"
 
 
-def test_a_judge_that_cannot_be_understood_verifies_nothing(dialoom: Command, people: Path) -> None:
-    """Unparsed is no verdict."""
+def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None:
     trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
     assert [done["verified"] for done in trees[0]["rounds"]] == [None] * 10
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
-def test_an_induction_without_its_object_costs_its_round_what_is_new(dialoom: Command, people: Path) -> None:
-    """After a second ask that shows the error, the round goes on with what was known, and is counted."""
+def test_induction_without_an_object_keeps_what_was_known(dialoom: Command, people: Path) -> None:
     players = cast("user", "preferred", "rejected", induction="late")
     (tree,) = grown(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
     known = [done["inferred_profile"] for done in tree["rounds"]]
@@ -152,8 +154,7 @@ def test_an_induction_without_its_object_costs_its_round_what_is_new(dialoom: Co
     assert "Inductions that could not be read: 2." in dialoom("report", "tree.db").stdout
 
 
-def test_the_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
-    """The third reply fails: two whole rounds are shown, and nothing of the third."""
+def test_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
     players = cast("user", "induction", "rejected", preferred="tired")
     dialoom("run", "aloe", "--personas", people, "--limit", "1", *players, "-o", "tree.db", code=1)
     shown = dialoom("show", "tree.db", "1").stdout
@@ -161,8 +162,7 @@ def test_the_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people:
     assert shown.count("rejected: Rejected") == 2 and "failed:" in shown
 
 
-def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path) -> None:
-    """At a checkpoint, in the ledger, in an outcome: the same bytes, and nothing asked twice that was answered."""
+def test_killed_and_resumed_tree_is_the_same(dialoom: Command, people: Path) -> None:
     options = ["--rounds", "5", "--branching", "1", "--verify-pairs"]
     grown(dialoom, people, *options, players=cast(*ROLES, "judge"))
     whole = (people.parent / "tree.jsonl").read_bytes()
@@ -180,8 +180,7 @@ def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path)
     assert (people.parent / "again.jsonl").read_bytes() == whole
 
 
-def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
-    """One message each, and nothing is written."""
+def test_impossible_options_are_refused(dialoom: Command, people: Path) -> None:
     (people.parent / "empty.jsonl").write_text("\n")
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
@@ -193,3 +192,81 @@ def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
         done = dialoom("run", "aloe", "--personas", people, *options, "-o", "tree.db", code=2)
         assert message in done.stderr
         assert not (people.parent / "tree.db").exists()
+
+
+KNOWN = {"profile": "She keeps two hens.\nShe bakes rye bread.", "personality": "She is blunt."}
+SAID = (
+    ("user", "My hens are up before me."),
+    ("assistant", "What are they called?"),
+    ("user", "Flour and Crumb. The bread is better than the names."),
+)
+
+
+def rendered(role: str, turns: int, **known: Any) -> list[ChatMessage]:
+    """Return the request for the reply of a role after the first `turns` lines of `SAID`."""
+    history: list[Utterance] = [
+        {"speaker": role if speaker == "assistant" else speaker, "content": text} for speaker, text in SAID[:turns]
+    ]
+    return PromptLibrary.load([f"aloe/{role}"])[f"aloe/{role}"].render({"history": history, **known})
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+def test_both_replies_are_requested_in_the_same_words(turns: int) -> None:
+    preferred, rejected = rendered("preferred", turns, **KNOWN), rendered("rejected", turns)
+    *same, persona = preferred
+    assert same == rejected
+    assert rejected[0]["role"] == "system" and [each["content"] for each in rejected[1:]] == [
+        text for _, text in SAID[:turns]
+    ]
+    assert all(part in persona["content"] for part in KNOWN.values())
+    assert not any(part in str(same) for part in KNOWN.values())
+
+
+@given(details())
+def test_rounds_of_an_outcome_have_their_verdicts(content: dict[str, Any]) -> None:
+    assert rounds_of(episode(content).outcome) == content["rounds"]
+
+
+@given(details())
+def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
+    rounds = content["rounds"]
+    found = leaves(rounds)
+    assert len(set(found)) == len(found) > 0
+    assert found == sorted(found), "preferred stands before rejected"
+    assert {leaf[:depth] for leaf in found for depth in range(len(leaf))} == {each["path"] for each in rounds}
+    assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
+
+
+def test_history_of_a_path_is_what_was_said_on_it() -> None:
+    rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
+    assert lines_along(rounds, "") == []
+    assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [
+        ("user", "message at []"),
+        ("assistant", "reply to [] r"),
+        ("user", "message at [r]"),
+        ("assistant", "reply to [r] p"),
+    ]
+    assert leaves(rounds) == ["pp", "rp"]
+
+
+LONG = "The beans came up in the night, all twenty of them."
+
+
+def test_faults_of_a_tree_name_path_and_reply_once() -> None:
+    texts = {
+        "": ("I went to see my beans.", LONG, "As far as I know they grow from [your name] seeds."),
+        "p": ("So they did, and the slugs know it.", "Bad for you.", LONG),
+        "r": ("Which seeds do you mean?", "Those.", "How nice."),
+    }
+    rounds = [
+        {"path": path, "user": user, "preferred": preferred, "rejected": rejected, "followed": followed}
+        for (path, (user, preferred, rejected)), followed in zip(texts.items(), (["p", "r"], ["p"], ["r"]), strict=True)
+    ]
+    scenario = AloeScenario(person="ada", profile="She bakes.", personality="She is blunt.", rounds=2, branching=1)
+    outcome = Outcome(messages=(), ended_by="all_rounds", details={"rounds": rounds})
+    faults = Gate(RECIPE, []).faults(scenario, outcome)
+    assert faults is not None
+    found = [(each.who, each.kind, each.where) for each in faults]
+    assert sorted(found) == [("rejected", "prompt_leak", ""), ("rejected", "repetition", "p")]
+    nothing = outcome.model_copy(update={"details": {"rounds": []}})
+    assert Gate(RECIPE, []).passed(scenario, nothing).faults is None

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Judgement, Outcome
+from dialoom import Episode, Judgement, Outcome
 
 
 @st.composite

@@ -1,17 +1,28 @@
-"""The benchmark's statistics against the paper's own figures, against plain counting, and at their edges."""
+"""The ALOE benchmark: conversations, judgements, and statistics against the paper's figures."""
 
 from __future__ import annotations
 
+import json
 import random
+import sqlite3
 import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom.graphs import Episode, Estimate, Judgement, Line, Outcome
+import dialoom
+from dialoom import Episode, Judgement, Line, Outcome
+from dialoom.graphs import Estimate
 from dialoom.graphs.aloe_eval.report import Alignment, Scores, charts, compared
+from tests.conftest import Command, lines_of
+from tests.graphs.aloe.players import cast
+from tests.processes import Started
+from tests.runs.test_kill_anywhere import KILLER
 
 TABLE_1 = {
     "Qwen2 base": "2.87 2.94 2.88 3.10 3.65 4.13 4.50 4.65 4.63 4.70 | 3.81 0.254 0.138 0.917",
@@ -57,8 +68,7 @@ def few_resamples() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", TABLE_1)
-def test_the_papers_table_1_is_reproduced(name: str) -> None:
-    """All sixteen rows, to the printed precision where the rounding of the levels allows it."""
+def test_table_1_of_the_paper_is_reproduced(name: str) -> None:
     levels, printed = (list(map(float, part.split())) for part in TABLE_1[name].split("|"))
     found = _fitted(levels)
     figures = (found.average, found.rate, found.normalized_rate, found.r_squared)
@@ -70,7 +80,7 @@ def test_the_papers_table_1_is_reproduced(name: str) -> None:
 @settings(max_examples=40)
 @pytest.mark.usefixtures("few_resamples")
 @given(st.lists(st.floats(min_value=1, max_value=5), min_size=2, max_size=12))
-def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
+def test_line_equals_the_standard_librarys(levels: list[float]) -> None:
     """Slope, intercept and R^2 against `statistics`; N-IR is the slope of the normalized levels."""
     found = _fitted(levels)
     rounds = range(1, len(levels) + 1)
@@ -86,7 +96,7 @@ def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
         assert _mean(found.r_squared) == pytest.approx(statistics.correlation(rounds, levels) ** 2, abs=1e-6)
 
 
-def test_flat_levels_have_a_slope_of_zero_and_nothing_to_normalize() -> None:
+def test_flat_levels_have_slope_zero_and_no_normalized_level() -> None:
     """Undefined, which is neither 0 nor NaN; also where sums of equal levels would not come out even."""
     found = _fitted([3.3] * 10)
     assert _mean(found.rate) == 0.0
@@ -94,8 +104,7 @@ def test_flat_levels_have_a_slope_of_zero_and_nothing_to_normalize() -> None:
     assert found.r_squared is None
 
 
-def test_missing_rounds_are_left_out_and_one_round_has_no_slope() -> None:
-    """The line goes through what is there."""
+def test_missing_rounds_are_skipped_and_one_round_has_no_slope() -> None:
     found = _fitted([1.0, None, 2.0, None, 3.0])
     assert (_mean(found.average), _mean(found.rate), found.intercept) == pytest.approx((2.0, 0.5, 0.5))
     assert (_mean(found.normalized_rate), _mean(found.r_squared)) == pytest.approx((0.25, 1.0))
@@ -123,10 +132,7 @@ dialogues = st.lists(
 @settings(max_examples=40)
 @pytest.mark.usefixtures("few_resamples")
 @given(dialogues, st.randoms(use_true_random=False))
-def test_levels_and_their_counts_agree_with_counting_by_hand(
-    given_: list[dict[int, int]], order: random.Random
-) -> None:
-    """Whatever is missing, and in whatever order the dialogues come."""
+def test_levels_and_counts_equal_counting_by_hand(given_: list[dict[int, int]], order: random.Random) -> None:
     found = _scores(given_).alignment()
     assert found == _scores(order.sample(given_, len(given_))).alignment()
     if not any(given_):
@@ -148,7 +154,7 @@ def test_levels_and_their_counts_agree_with_counting_by_hand(
         assert _mean(estimate) == (None if figure is None else pytest.approx(figure.mean))
 
 
-def test_the_intervals_are_those_of_whole_dialogues() -> None:
+def test_intervals_resample_whole_dialogues() -> None:
     """A dialogue that is good is good in every round, so the average is as uncertain as a single level.
 
     For n = 400 the bootstrap agrees with mean ± 1.96 s/sqrt(n) to a tenth of the width; taking the rounds for
@@ -166,7 +172,7 @@ def test_the_intervals_are_those_of_whole_dialogues() -> None:
     assert found.normalized_rate is None
 
 
-def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
+def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
     """Of 100 benchmarks of 60 dialogues whose true slope is known, about 95 in a hundred intervals hold it."""
     draw = random.Random(5)
     held = 0
@@ -182,8 +188,7 @@ def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
     assert 89 <= held <= 99
 
 
-def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
-    """A row each; `–` where a model has no such round; unparsed judgements are in no mean."""
+def test_models_stand_side_by_side_and_missing_values_are_counted() -> None:
     steady = [_episode(number, [3, 3, 3]) for number in range(4)]
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
     rising += [_episode(3, [1, None, 5, 4]), _episode(4, [1, 2], failed=True)]
@@ -203,8 +208,7 @@ def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
     assert tables["dialogues"].rows == [["model-a", 4, 0, 3.0, 7.0], ["model-b", 5, 1, 4.0, 7.0]]
 
 
-def test_the_chart_has_levels_bands_and_the_fitted_line() -> None:
-    """One series for each model that has a score; the line is the one of the table."""
+def test_chart_has_levels_bands_and_fitted_line() -> None:
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(5)]
     unheard = [_episode(0, [None, None])]
     (chart,) = charts([("model-a", rising), ("model-b", unheard)])
@@ -217,8 +221,7 @@ def test_the_chart_has_levels_bands_and_the_fitted_line() -> None:
     assert series.line.label == "IR 1.000, R² 1.000"
 
 
-def test_a_run_without_scores_has_no_levels_and_no_chart() -> None:
-    """Its judgements are counted all the same."""
+def test_run_without_scores_has_no_levels_and_no_chart() -> None:
     unheard = [_episode(0, [None, None])]
     assert [table.name for table in compared([("a", unheard)])] == ["judgements", "dialogues"]
     assert charts([("a", unheard)]) == []
@@ -256,3 +259,133 @@ def _episode(number: int, scores: Sequence[int | None], failed: bool = False) ->
 
 def _means(row: Sequence[object]) -> list[object]:
     return [cell.mean if isinstance(cell, Estimate) else cell for cell in row]
+
+
+ROLES = ("user", "assistant", "judge")
+
+
+def test_each_round_is_judged_and_assistant_sees_only_the_conversation(dialoom: Command, people: Path) -> None:
+    dialoom("run", "aloe-eval", "--personas", people, *cast(*ROLES), "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    for line in lines_of(people.parent / "eval.jsonl"):
+        assert [message["role"] for message in line["messages"]] == ["user", "assistant"] * 10
+        assert [judgement["turn"] for judgement in line["judgements"]] == list(range(1, 11))
+        assert all(judgement["score"] in range(1, 6) for judgement in line["judgements"])
+    with closing(sqlite3.connect(people.parent / "eval.db")) as connection:
+        texts = dict(connection.execute("SELECT id, content FROM texts"))
+        requests = [
+            json.loads(row[0]) for row in connection.execute("SELECT messages FROM calls WHERE role = 'assistant'")
+        ]
+        steps = connection.execute("SELECT node, step FROM calls WHERE scenario = 0 ORDER BY step, node").fetchall()
+    assert len(requests) == 30
+    for request in requests:
+        assert [role for role, _ in request] == (["user", "assistant"] * 10)[: len(request)]
+        assert not any("hens" in texts[id_] or "<" in texts[id_] for _, id_ in request)
+    assert steps[:6] == [("user", 1), ("assistant", 2), ("judge", 3), ("user", 3), ("assistant", 4), ("judge", 5)]
+
+
+def test_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -> None:
+    players = cast("user", "assistant", judge="five")
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "2", *players, "-o", "eval.db")
+    dialoom("export", "eval.db", "-o", "eval.jsonl")
+    judgements = [judgement for line in lines_of(people.parent / "eval.jsonl") for judgement in line["judgements"]]
+    assert {(judgement["status"], judgement["score"]) for judgement in judgements} == {("unparsed", None)}
+    assert json.loads(dialoom("status", "eval.db", "--json").stdout)["roles"]["judge"]["calls"] == 12
+    dialoom("report", "eval.db", "-o", "report")
+    rows = (people.parent / "report" / "judgements.csv").read_text().splitlines()
+    assert rows[0].split(",")[1:3] == ["ok", "unparsed"] and rows[1].split(",")[1:3] == ["0", "6"]
+
+
+def test_people_are_drawn_by_seed_and_exclude_the_training_set(dialoom: Command, people: Path) -> None:
+    trained = people.parent / "trained.jsonl"
+    trained.write_text(people.read_text().splitlines()[0] + "\n")
+    options = ["--personas", people, "--rounds", "1", *cast(*ROLES)]
+    drawn = []
+    for name in ("one", "two"):
+        dialoom("run", "aloe-eval", *options, "--sample", "2", "--seed", "4", "-o", f"{name}.db")
+        drawn.append(dialoom("show", f"{name}.db").stdout)
+    assert drawn[0] == drawn[1]
+    told = dialoom("run", "aloe-eval", *options, "--unlike", trained, "-o", "other.db").stdout
+    assert "1 personas left out" in told and "planned 2 scenarios" in told
+    dialoom("run", "aloe-eval", *options, "--unlike", trained, "--limit", "1", "-o", "first.db")
+    assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
+
+
+def test_killed_and_resumed_benchmark_is_the_same(dialoom: Command, people: Path) -> None:
+    plan = ["run", "aloe-eval", "--personas", str(people), *cast(*ROLES)]
+    dialoom(*plan, "-o", "whole.db")
+    dialoom("export", "whole.db", "-o", "whole.jsonl")
+    for number, (part, count) in enumerate(
+        (("INTO kept_calls", 9), ("INTO checkpoints", 14), ("INTO pending_writes", 3))
+    ):
+        command = ["resume", "run.db"] if number else [*plan, "-o", "run.db"]
+        with Started(people.parent, part, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode in (-9, 0), errors
+            assert number or process.returncode == -9
+    dialoom("resume", "run.db")
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    assert (people.parent / "run.jsonl").read_bytes() == (people.parent / "whole.jsonl").read_bytes()
+
+
+def test_another_judge_makes_a_second_set(dialoom: Command, people: Path) -> None:
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", "3", *cast(*ROLES), "-o", "eval.db")
+    dialoom("judge", "eval.db", "--model", "judge=python:players:five", "--name", "second")
+    shown = dialoom("show", "eval.db", "1", "--judging", "second").stdout
+    assert shown.count("unparsed") == 3
+
+
+def exported(dialoom: Command, folder: Path) -> list[dict[str, Any]]:
+    """The dialogues of `run.db`."""
+    dialoom("export", "run.db", "-o", "run.jsonl")
+    return lines_of(folder / "run.jsonl")
+
+
+def calls_of(dialoom: Command) -> int:
+    """How many calls `run.db` holds."""
+    return int(json.loads(dialoom("status", "run.db", "--json").stdout)["calls"])
+
+
+def test_judged_rounds_are_not_judged_again(dialoom: Command, people: Path) -> None:
+    folder = people.parent
+    (folder / "vague.py").write_text(
+        """
+from pathlib import Path
+from players import judge as clear, mark
+
+async def assistant(messages):
+    return f"Answer {len(messages)}."
+
+async def judge(messages):
+    vague = "Answer 3." in str(messages) and not Path('mended').exists()
+    return 'it depends' if vague else await clear(messages)
+"""
+    )
+    players = [*cast("user"), "--model", "assistant=python:vague:assistant", "--model", "judge=python:vague:judge"]
+    dialoom("run", "aloe-eval", "--personas", people, "--rounds", 3, *players, "-o", "run.db")
+    before, calls = exported(dialoom, folder), calls_of(dialoom)
+    assert [[each["status"] for each in line["judgements"]] for line in before] == [["ok", "unparsed", "ok"]] * 3
+    (folder / "mended").touch()
+    dialoom("retry", "run.db", "--unparsed")
+    assert calls_of(dialoom) == calls + 3
+    for old, new in zip(before, exported(dialoom, folder), strict=True):
+        assert [each["status"] for each in new["judgements"]] == ["ok"] * 3
+        assert [new["judgements"][turn] for turn in (0, 2)] == [old["judgements"][turn] for turn in (0, 2)]
+
+
+@pytest.mark.parametrize(("sample", "counts"), [(1, [2, 0, 0, 2, 2]), (2, [4, 0, 0, 0, 2])])
+def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[int], tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def assistant(messages: list[Any]) -> str:
+        asked.append(messages[-1]["content"])
+        if len(asked) == 1:
+            raise ValueError("no reply")
+        return "I see."
+
+    given: Any = {"options": {"limit": 3, "rounds": 2}, "models": {"assistant": assistant}, "concurrency": 1}
+    run = dialoom.play("aloe-eval", path=tmp_path / "run.db", **given)
+    run = dialoom.judge(run.path, "offline/generic", name="sampled", sample=sample)
+    (table,) = [each for each in run.report(judging="sampled").tables if each.name == "judgements"]
+    assert table.columns[1:] == ["ok", "unparsed", "error", "not sampled", "not reached"]
+    assert table.rows[0][1:] == counts

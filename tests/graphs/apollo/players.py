@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.graphs import Episode
+from dialoom import Episode
 from dialoom.graphs.apollo import RECIPE
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSource
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source, write
 
 FINISH = "[Finish]"

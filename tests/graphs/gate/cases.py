@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dialoom.graphs import Judgement, Line
+from dialoom import Judgement, Line
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.prompts import PromptLibrary
 from dialoom.prompts.library import SHIPPED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dialoom.graphs import Episode, Judgement, Outcome
+from dialoom import Episode, Judgement, Outcome
 from dialoom.graphs.prefeval.checkers import ASSISTANT, CHECKERS
 
 RIGHT = (False, True, False, True)

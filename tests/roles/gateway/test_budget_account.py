@@ -1,20 +1,35 @@
-"""The budget's account and the prices: what is set aside never exceeds a bound, and sums come out."""
+"""Budget, ledger and admission of requests."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dialoom import Budget, Price
 from dialoom.cli.settings import call_settings
-from dialoom.roles import BudgetError
-from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.budget import Account, Budget, Taken
-from dialoom.roles.gateway.prices import Price, Prices
-from dialoom.runs.errors import RunError
+from dialoom.roles import (
+    BudgetError,
+    Completion,
+    Gateway,
+    PermanentProviderError,
+    ProviderError,
+    TransientProviderError,
+)
+from dialoom.roles.gateway.budget import Account, Taken
+from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, Limits
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.litellm_tuning import PATIENCE, AdmissionGate
+from dialoom.roles.gateway.prices import Prices
+from dialoom.runs import RunError
+from tests.ledgers import MemoryLedger, a_place
+from tests.roles.gateway.asking import KEY, request
+from tests.server import Answer, Response, broken_off, busy, completion, error, serving
+from tests.virtual_time import now, passing
 
 takings = st.builds(Taken, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 bounds = st.builds(
@@ -26,8 +41,7 @@ bounds = st.builds(
 
 
 @given(budget=bounds, steps=st.lists(st.tuples(st.booleans(), takings), max_size=60))
-def test_no_reservation_goes_beyond_a_bound(budget: Budget, steps: list[tuple[bool, Taken]]) -> None:
-    """Whatever the order of calls and replies: what is spent and set aside stays within bounds."""
+def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, Taken]]) -> None:
     account, in_flight = Account(budget), list[Taken]()
     for begins, figures in steps:
         if begins:
@@ -57,8 +71,7 @@ def test_tenths_of_a_dollar_add_up() -> None:
         account.reserve(Taken(1, 0, 0.1))
 
 
-def test_a_failed_call_gives_back_what_was_set_aside() -> None:
-    """It took nothing."""
+def test_failed_call_returns_its_reservation() -> None:
     account = Account(Budget(max_calls=1))
     account.reserve(Taken(1))
     account.settle(Taken(1), Taken())
@@ -66,15 +79,13 @@ def test_a_failed_call_gives_back_what_was_set_aside() -> None:
 
 
 def test_earlier_sittings_count() -> None:
-    """The bound is the run's; the message names the figures in full."""
     account = Account(Budget(max_tokens=1_234_567), spent=Taken(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
         account.reserve(Taken(1, 568, 0.0))
     account.reserve(Taken(1, 567, 0.0))
 
 
-async def test_who_has_no_room_yet_waits_for_what_is_in_flight() -> None:
-    """A call took less than was set aside for it: the next one has room after all, and the one after that has not."""
+async def test_call_without_room_waits_for_those_in_flight() -> None:
     account = Account(Budget(max_tokens=100))
     await account.claim(Taken(1, 80, 0.0))
     waiting = asyncio.create_task(account.claim(Taken(1, 50, 0.0)))
@@ -87,19 +98,16 @@ async def test_who_has_no_room_yet_waits_for_what_is_in_flight() -> None:
         await account.claim(Taken(1, 50, 0.0))
 
 
-def test_cached_input_has_a_price_of_its_own() -> None:
-    """Out of a million tokens each; without one it costs what other input costs."""
+def test_cached_input_has_its_own_price() -> None:
     assert Price(2, 8, 0.5).of(1_000_000, 500_000, 400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
     assert Price(2, 8).of(1_000_000, 0, 400_000) == pytest.approx(2)
 
 
-def test_more_cached_tokens_than_tokens_are_not_believed() -> None:
-    """Providers do say that; a negative price would be worse than a wrong one."""
+def test_more_cached_tokens_than_tokens_are_ignored() -> None:
     assert Price(2, 8, 0.5).of(100, 0, 900) == pytest.approx(100 * 0.5 / 1_000_000)
 
 
-def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
-    """Tokens that are not known have no price either."""
+def test_stated_price_wins_and_unknown_stays_unknown() -> None:
     prices = Prices({"house/small": Price(1, 2), "openai/gpt-4o-mini": Price(10, 20, 5)})
     reply = Completion("Yes.", 1_000_000, 1_000_000, 500_000, cost=0.75)
     assert prices.applied(reply, "openai/gpt-4o-mini").cost == pytest.approx(5 + 2.5 + 20)
@@ -113,7 +121,144 @@ def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
 
 
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
-def test_a_price_of_another_form_is_refused(option: str) -> None:
-    """With the form that is right."""
+def test_malformed_price_is_refused(option: str) -> None:
     with pytest.raises(RunError, match="MODEL=IN,OUT"):
         call_settings({"price": [option]})
+
+
+FAULTS: dict[str, Answer | Response] = {
+    "busy": busy(),
+    "trouble": error(500, "trouble"),
+    "cut": broken_off(),
+    "no JSON": Response(raw=b"<html>welcome</html>", headers={"Content-Type": "text/html"}),
+    "refused": error(400, "no such thing"),
+}
+
+
+@settings(max_examples=15)
+@given(st.lists(st.lists(st.sampled_from(sorted(FAULTS)), max_size=7), min_size=1, max_size=4))
+def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
+    met = [0] * len(faults)
+    billed = 0
+
+    def answer(body: dict[str, object], _number: int) -> Answer | Response:
+        nonlocal billed
+        call = int(str(body["messages"][-1]["content"]))  # type: ignore[index]
+        met[call] += 1
+        if met[call] <= len(faults[call]):
+            return FAULTS[faults[call][met[call] - 1]]
+        billed += 10 + call + 5
+        return completion("heron", prompt_tokens=10 + call)
+
+    ledger = MemoryLedger()
+
+    async def play(url: str) -> list[Completion | BaseException]:
+        gateway = Gateway(ledger, Limits(concurrency=2, longest_wait=0.001))
+        asked = [(request(url, content=str(call)), a_place(step=call)) for call in range(len(faults))]
+        return await asyncio.gather(*(gateway.complete(*each) for each in asked), return_exceptions=True)
+
+    with serving(answer) as server, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", KEY)
+        ends = asyncio.run(play(server.url))
+    for call, (end, sequence) in enumerate(zip(ends, faults, strict=True)):
+        seen = sequence[:MAX_ATTEMPTS]
+        refused = seen.index("refused") + 1 if "refused" in seen else None
+        if refused is not None:
+            assert isinstance(end, PermanentProviderError)
+        elif len(seen) == MAX_ATTEMPTS:
+            assert isinstance(end, TransientProviderError)
+        else:
+            assert isinstance(end, Completion) and end.text == "heron"
+        assert met[call] == (refused or min(len(sequence) + 1, MAX_ATTEMPTS))
+    records = [ledger.records[number] for number in range(len(ledger.begun))]
+    assert len(records) == len(faults), "each call is begun and ended once"
+    assert all((record.completion is None) != (record.error is None) for record in records)
+    replies = [record.completion for record in records if record.completion is not None]
+    assert sum((reply.input_tokens or 0) + (reply.output_tokens or 0) for reply in replies) == billed
+    assert len(ledger.attempts) == sum(met) - len(replies)
+    assert sum(record.attempts for record in records) == len(server.requests) == sum(met)
+    assert not any(isinstance(end, BaseException) and not isinstance(end, ProviderError) for end in ends)
+
+
+def test_next_request_passes_when_one_is_sent() -> None:
+    passed = list[int]()
+
+    async def play() -> float:
+        gate, end, second_passed = AdmissionGate(width=1), asyncio.Event(), asyncio.Event()
+        on_its_way = [asyncio.Event() for _ in range(3)]
+
+        async def send(number: int) -> None:
+            async with gate.passing() as sent:
+                passed.append(number)
+                if number == 1:
+                    second_passed.set()
+                await on_its_way[number].wait()
+                sent()
+                await end.wait()
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(3):
+                tasks.create_task(send(number))
+            await asyncio.sleep(PATIENCE / 2)
+            assert passed == [0]
+            on_its_way[0].set()
+            await second_passed.wait()
+            assert passed == [0, 1]
+            second_passed_at = now()
+            end.set()
+            for event in on_its_way:
+                event.set()
+        return second_passed_at
+
+    assert passing(play()) == PATIENCE / 2, "at once"
+    assert passed == [0, 1, 2]
+
+
+def test_provider_that_does_not_report_sending_blocks_nobody() -> None:
+    async def play() -> list[float]:
+        gate, inside, all_are = AdmissionGate(width=1), list[float](), asyncio.Event()
+
+        async def send() -> None:
+            async with gate.passing():
+                inside.append(now())
+                if len(inside) == 4:
+                    all_are.set()
+                await all_are.wait()
+
+        await asyncio.gather(*(send() for _ in range(4)))
+        return inside
+
+    assert passing(play()) == [number * PATIENCE for number in range(4)]
+
+
+def test_failed_request_frees_its_place_once() -> None:
+    async def play() -> None:
+        gate = AdmissionGate(width=1)
+        for says_so in (True, False, True):
+            try:
+                async with gate.passing() as sent:
+                    if says_so:
+                        sent()
+                    raise ConnectionError
+            except ConnectionError:
+                pass
+        async with gate.passing():
+            second = asyncio.create_task(_enter(gate))
+            await asyncio.sleep(PATIENCE / 2)
+            assert not second.done()
+        await second
+
+    passing(play())
+
+
+async def _enter(gate: AdmissionGate) -> None:
+    async with gate.passing():
+        pass
+
+
+def test_litellm_has_the_switches_that_the_gateway_sets() -> None:
+    litellm = load_litellm()
+    from litellm._internal_context import is_internal_call
+
+    assert is_internal_call.get() is False
+    assert "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER" in Path(litellm.main.__file__).read_text(encoding="utf-8")

@@ -1,20 +1,29 @@
-"""Replies that runs share: found by all that shaped them, kept once, booked as calls that took nothing."""
+"""Replies shared by runs and by scenarios."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dialoom.errors import DialoomError
-from dialoom.roles import CacheError, CallPlace, Gateway, NotRecordedError, Verdict, score_type
-from dialoom.roles.gateway import Completion, Request
-from dialoom.roles.gateway.budget import Budget
+from dialoom import Budget, DialoomError
+from dialoom.prompts import ChatMessage
+from dialoom.roles import (
+    CacheError,
+    CallPlace,
+    Completion,
+    Gateway,
+    NotRecordedError,
+    ProviderError,
+    Verdict,
+    score_type,
+)
+from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request
@@ -40,8 +49,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-async def test_a_reply_is_found_again_whole_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
-    """Also by another process, and after the file was closed; who asks and with which prompt's id is of no matter."""
+async def test_reply_is_found_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
     await cache.keep(a_request(), a_place(), REPLY)
     assert await cache.find(a_request(role="judge"), a_place()) == REPLY
     with ResponseCache(tmp_path / "replies.db") as other:
@@ -65,30 +73,26 @@ CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_what_shapes_a_reply_tells_replies_apart(cache: ResponseCache, change: str) -> None:
-    """Each by itself; and two shapes of replies are not one."""
+async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache, change: str) -> None:
     request, place = a_request(), a_place()
     await cache.keep(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
-async def test_the_first_reply_stays(cache: ResponseCache) -> None:
-    """Two runs may ask at the same moment: what one of them has kept is not changed by the other."""
+async def test_first_reply_stays(cache: ResponseCache) -> None:
     await cache.keep(a_request(), a_place(), REPLY)
     await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
     assert await cache.find(a_request(), a_place()) == REPLY
 
 
 @pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
-async def test_what_a_users_own_code_says_is_not_kept(cache: ResponseCache, model: str) -> None:
-    """It follows from code that may have changed since."""
+async def test_replies_of_user_code_are_not_cached(cache: ResponseCache, model: str) -> None:
     await cache.keep(a_request(model), a_place(), REPLY)
     assert await cache.find(a_request(model), a_place()) is None
 
 
 def test_several_processes_use_one_file(tmp_path: Path) -> None:
-    """Four processes make it, fill it and read it at once: each reply is kept once, and none is lost."""
     script = """
 import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
@@ -139,10 +143,7 @@ def _newer(path: Path) -> None:
         (Path.mkdir, "is a folder"),
     ],
 )
-def test_a_file_that_is_no_cache_is_refused_and_left_alone(
-    tmp_path: Path, make: Callable[[Path], Any], said: str
-) -> None:
-    """With its name."""
+def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -152,17 +153,13 @@ def test_a_file_that_is_no_cache_is_refused_and_left_alone(
     assert before == (path.read_bytes() if path.is_file() else None)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """SQLite's own message names nothing."""
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"no folder .*nowhere"):
         ResponseCache(tmp_path / "nowhere" / "replies.db")
 
 
 @pytest.mark.usefixtures("server")
-async def test_a_cache_that_breaks_is_an_error_and_the_reply_is_in_the_ledger(
-    cache: ResponseCache, tmp_path: Path
-) -> None:
-    """What was paid for is kept by the run; that it cannot be shared is said."""
+async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: ResponseCache, tmp_path: Path) -> None:
     ledger = MemoryLedger()
     with sqlite3.connect(tmp_path / "replies.db") as connection:
         connection.execute(
@@ -175,10 +172,7 @@ async def test_a_cache_that_breaks_is_an_error_and_the_reply_is_in_the_ledger(
     assert kept.text == "Reply 1."
 
 
-async def test_a_second_run_sends_nothing_and_books_calls_that_took_nothing(
-    cache: ResponseCache, server: ChatServer
-) -> None:
-    """No attempt, no tokens, no money: it needs no budget, and it may only replay."""
+async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
     said = await Gateway(first, cache=cache).complete(a_request(), a_place())
     no_money = Limits(budget=Budget(max_calls=0), replay_only=True)
@@ -193,11 +187,9 @@ async def test_a_second_run_sends_nothing_and_books_calls_that_took_nothing(
         await Gateway(second, no_money, cache=cache).complete(a_request(text="Something new."), a_place())
 
 
-async def test_equal_requests_at_different_places_stay_different_samples(
+async def test_equal_requests_at_different_places_are_different_samples(
     cache: ResponseCache, server: ChatServer
 ) -> None:
-    """Five draws of one request are five replies, and a second run of the same seeds finds each in its place."""
-
     async def draw() -> list[str]:
         gateway = Gateway(MemoryLedger(), cache=cache)
         places = [(a_request(seed=seed), a_place(seed=seed, step=seed)) for seed in range(5)]
@@ -210,10 +202,102 @@ async def test_equal_requests_at_different_places_stay_different_samples(
 
 
 @pytest.mark.usefixtures("server")
-async def test_the_ledgers_own_reply_wins(cache: ResponseCache) -> None:
-    """A run says what it has said, whatever the cache holds by now."""
+async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
     ledger = MemoryLedger()
     await Gateway(ledger).complete(a_request(), a_place())
     await cache.keep(a_request(), a_place(), REPLY)
     assert (await Gateway(ledger, cache=cache).complete(a_request(), a_place())).text == "Reply 1."
     assert ledger.replays == 1
+
+
+MODEL = "object:model"
+
+
+class Asked:
+    """A model that replies when it may.
+
+    Attributes:
+        texts: What it was asked.
+        asked: Is set when it is.
+        may_reply: Whether it may.
+        error: What it raises instead of a reply.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.asked = asyncio.Event()
+        self.may_reply = asyncio.Event()
+        self.error: Exception | None = None
+
+    async def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        """The number of the call."""
+        self.texts.append(messages[-1]["content"])
+        number = len(self.texts)
+        self.asked.set()
+        await self.may_reply.wait()
+        if self.error is not None:
+            raise self.error
+        return f"reply {number}"
+
+
+def wanted(gateway: Gateway, *scenarios: str, text: str = "Hello.") -> list[asyncio.Task[Completion]]:
+    """Scenarios that want the same."""
+    request = a_request(MODEL, text)
+    return [asyncio.create_task(_want(gateway, request, scenario)) for scenario in scenarios]
+
+
+async def _want(gateway: Gateway, request: Request, scenario: str) -> Completion:
+    return await gateway.complete(request, replace(a_place(scenario=scenario), is_common=True))
+
+
+async def all_wait(model: Asked, count: int = 1) -> None:
+    """Until a model was asked so often, and everybody else has come to wait."""
+    while len(model.texts) < count:
+        model.asked.clear()
+        await model.asked.wait()
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_common_call_is_made_once() -> None:
+    model, ledger = Asked(), MemoryLedger()
+    gateway = Gateway(ledger, objects={MODEL: model})
+    tasks = [*wanted(gateway, "a", "b", "c"), *wanted(gateway, "d", text="Something else.")]
+    await all_wait(model, 2)
+    model.may_reply.set()
+    replies = [(await task).text for task in tasks]
+    assert sorted(model.texts) == ["Hello.", "Something else."]
+    assert len(set(replies[:3])) == 1 and len(set(replies)) == 2
+    (later,) = wanted(gateway, "e")
+    assert (await later).text == replies[0]
+    assert len(ledger.begun) == 2
+
+
+async def test_failed_common_call_fails_all_and_is_retried_on_resume() -> None:
+    model, ledger = Asked(), MemoryLedger()
+    gateway = Gateway(ledger, objects={MODEL: model})
+    model.error = ValueError("not today")
+    tasks = wanted(gateway, "a", "b", "c")
+    await all_wait(model)
+    model.may_reply.set()
+    failures = await asyncio.gather(*tasks, return_exceptions=True)
+    failures += await asyncio.gather(*wanted(gateway, "d"), return_exceptions=True)
+    assert [isinstance(each, ProviderError) for each in failures] == [True] * 4
+    assert len(model.texts) == 1
+    model.error = None
+    resumed = Gateway(ledger, objects={MODEL: model})
+    again = await asyncio.gather(*wanted(resumed, "a", "b", "c"))
+    assert {each.text for each in again} == {"reply 2"}
+
+
+async def test_cancelled_caller_does_not_cancel_the_others() -> None:
+    model = Asked()
+    gateway = Gateway(MemoryLedger(), objects={MODEL: model})
+    first, *others = wanted(gateway, "a", "b", "c")
+    await all_wait(model)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await all_wait(model, 2)
+    model.may_reply.set()
+    assert {each.text for each in await asyncio.gather(*others)} == {"reply 2"}

@@ -1,4 +1,4 @@
-"""One exchange with a model's server: where a request goes, how much of an answer is read, and what is said of it."""
+"""One exchange with a model's server: request, answer, context length and window."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles import PermanentProviderError, TransientProviderError
+from dialoom import Run
+from dialoom.roles import ContextError, PermanentProviderError, TransientProviderError
+from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
+from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.ledgers import MemoryLedger
 from tests.processes import Started
 from tests.roles.gateway.asking import ask, request
-from tests.server import Response, completion, ended, error, serving, silence
+from tests.server import Answer, Response, completion, ended, error, serving, silence, too_long
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
@@ -27,8 +30,7 @@ MIB = 2**20
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 400])
-async def test_a_small_body_that_unpacks_to_a_large_one_is_not_unpacked(model: str, status: int) -> None:
-    """Compression is not asked for; of a compressed answer nothing is read, and a status is told as it is."""
+async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, status: int) -> None:
     bomb = gzip.compress(bytes(32 * MIB))
     answer = Response(status, raw=bomb, headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: answer if number > 1 else completion("heron")) as server:
@@ -45,8 +47,7 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_not_unpacked(model: s
     assert (f"({status})" in str(caught.value)) is (status == 400)
 
 
-async def test_a_compressed_answer_of_a_busy_server_is_tried_again() -> None:
-    """Its status says that it may pass."""
+async def test_compressed_answer_of_a_busy_server_is_tried_again() -> None:
     busy = Response(503, raw=gzip.compress(b"later"), headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: busy if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url))).text == "heron"
@@ -54,8 +55,7 @@ async def test_a_compressed_answer_of_a_busy_server_is_tried_again() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 500])
-async def test_an_endless_answer_is_given_up(model: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, at so many bytes, whatever its status."""
+async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", MIB)
     endless = Response(status, raw=bytes(MIB // 4), is_endless=True)
     with serving(lambda _body, _number: endless) as server:
@@ -65,8 +65,7 @@ async def test_an_endless_answer_is_given_up(model: str, status: int, monkeypatc
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_an_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
-    """However slowly it comes."""
+async def test_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
     drip = Response(status, raw=b" ", is_endless=True)
     with serving(lambda _body, number: completion("heron") if number == 1 else drip) as server:
         await ask(request(server.url))  # the first call in a process takes its time
@@ -75,8 +74,7 @@ async def test_an_endless_answer_does_not_outlast_the_time_out(status: int) -> N
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_path: Path) -> None:
-    """By what Ctrl-C does: first it waits for the answer, then it stops; nothing has failed."""
+def test_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_path: Path) -> None:
     control = dialoom.Control()
 
     def answer(_body: dict[str, Any], _number: int) -> Response:
@@ -99,8 +97,7 @@ def test_a_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m", "embed:openai/m"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_to_another_server_is_refused(model: str, status: int) -> None:
-    """With its target, but for what may be secret in it; nothing is sent there, and there is one attempt."""
+async def test_redirect_to_another_server_is_refused(model: str, status: int) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, _number: completion("heron")) as other:
         there = other.url.replace("http://", "http://me:hidden@") + "/x?token=hidden"
@@ -115,8 +112,7 @@ async def test_a_redirect_to_another_server_is_refused(model: str, status: int) 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_redirect_within_the_server_is_followed(model: str) -> None:
-    """With the whole request."""
+async def test_redirect_within_the_server_is_followed(model: str) -> None:
     moved = Response(308, headers={"Location": "/v2/chat"})
     with serving(lambda _body, number: moved if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url, model))).text == "heron"
@@ -126,8 +122,7 @@ async def test_a_redirect_within_the_server_is_followed(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("location", ["/v1/chat/completions", "/{}", "http://x:y/"])
-async def test_a_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
-    """In a circle, on and on, or to no address."""
+async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
     ledger = MemoryLedger()
 
     def answer(_body: dict[str, Any], number: int) -> Response:
@@ -140,8 +135,7 @@ async def test_a_redirect_that_leads_nowhere_costs_one_attempt(model: str, locat
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m"])
 @pytest.mark.parametrize("text", ["null", "[1,2,3]", '"hello"', "3", "", '{"choices": [{"message": null}]}'])
-async def test_an_answer_that_is_no_reply_is_told_in_one_sentence(model: str, text: str) -> None:
-    """With what it was, and nothing of the code that could not read it."""
+async def test_malformed_answer_is_one_sentence(model: str, text: str) -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: Response(raw=text.encode())) as server,
@@ -152,8 +146,7 @@ async def test_an_answer_that_is_no_reply_is_told_in_one_sentence(model: str, te
     assert {attempt.error for _, attempt in ledger.attempts} == {str(caught.value)}
 
 
-async def test_a_time_out_is_kept_with_words() -> None:
-    """Python's exception has none."""
+async def test_time_out_has_a_message() -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: silence()) as server,
@@ -163,8 +156,7 @@ async def test_a_time_out_is_kept_with_words() -> None:
     assert {attempt.error.split(": ")[-1] for _, attempt in ledger.attempts} == {"no answer in time"}
 
 
-def test_a_cost_that_cannot_be_is_unknown_and_prints_no_warning(tmp_path: Path) -> None:
-    """The reply is used."""
+def test_impossible_cost_is_unknown_without_a_warning(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "cost": "1e400"}
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         asked = ("doctor", "--model", "openai/m", "--api-base", server.url)
@@ -174,9 +166,234 @@ def test_a_cost_that_cannot_be_is_unknown_and_prints_no_warning(tmp_path: Path) 
     assert errors == ""
 
 
-async def test_what_a_provider_says_of_an_error_is_not_taken_for_an_answer() -> None:
-    """A status of success does not make it one."""
+async def test_error_object_with_status_200_is_an_error() -> None:
     refusal = Response(200, error(400, "no such parameter")[1])
     with serving(lambda _body, _number: refusal) as server, pytest.raises(PermanentProviderError, match="no such para"):
         await ask(request(server.url, "hosted_vllm/m"))
         assert len(server.requests) == 1
+
+
+RIGHT = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
+
+
+async def test_truncated_reply_is_kept_with_its_reason() -> None:
+    with serving(lambda _body, _number: ended("half a", "length", RIGHT)) as server:
+        reply = await ask(request(server.url))
+    assert (reply.text, reply.finish_reason) == ("half a", "length")
+
+
+async def test_refusal_field_is_the_reply() -> None:
+    with serving(lambda _body, _number: ended(None, "stop", RIGHT, refusal="I cannot.")) as server:
+        reply = await ask(request(server.url))
+    assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
+
+
+async def test_empty_content_is_left_to_the_role() -> None:
+    with serving(lambda _body, _number: completion("")) as server:
+        assert (await ask(request(server.url))).text == ""
+
+
+async def test_filtered_content_is_kept_with_its_reason() -> None:
+    with serving(lambda _body, _number: ended("Well,", "content_filter", RIGHT)) as server:
+        reply = await ask(request(server.url))
+    assert (reply.text, reply.finish_reason) == ("Well,", "content_filter")
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"total_tokens": 9},
+        {"prompt_tokens": None, "completion_tokens": None, "total_tokens": None},
+        {"prompt_tokens": -5, "completion_tokens": -3, "total_tokens": -8},
+        {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"prompt_tokens": "many", "completion_tokens": "few", "total_tokens": "some"},
+        [1, 2],
+    ],
+)
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "openrouter/openai/gpt-4o-mini", "hosted_vllm/x"])
+async def test_impossible_usage_is_unknown(usage: Any, model: str) -> None:
+    with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
+        reply = await ask(request(server.url, model))
+        assert len(server.requests) == 1
+    assert reply.text == "heron"
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, reply.cost) == (None, None, None, None)
+
+
+async def test_partly_wrong_usage_is_partly_known() -> None:
+    usage = {**RIGHT, "completion_tokens": -1}
+    with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
+        reply = await ask(request(server.url))
+    assert (reply.input_tokens, reply.output_tokens, reply.cost) == (100, None, None)
+
+
+async def test_cached_tokens_are_booked_and_priced_apart() -> None:
+    costs: list[float] = []
+    for cached in (0, 80):
+        usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
+        with serving(lambda _body, _number, usage=usage: ended("heron", "stop", usage)) as server:  # type: ignore[misc]
+            reply = await ask(request(server.url))
+        assert (reply.input_tokens, reply.cached_tokens) == (100, cached)
+        assert reply.cost is not None
+        costs.append(reply.cost)
+    assert costs[0] > costs[1] > 0
+
+
+async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
+    usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": 800}}
+    with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
+        reply = await ask(request(server.url))
+    assert (reply.input_tokens, reply.cached_tokens, reply.cost) == (100, None, None)
+
+
+async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
+    """10 fresh, 100 written, 200 read: all are input, 200 of it cached; writing is dearer than nothing."""
+    costs: list[float] = []
+    for written in (0, 100):
+        usage = {
+            "input_tokens": 10,
+            "output_tokens": 5,
+            "cache_creation_input_tokens": written,
+            "cache_read_input_tokens": 200,
+        }
+        body = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "c",
+            "content": [{"type": "text", "text": "heron"}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        with serving(lambda _body, _number, body=body: Response(200, body)) as server:  # type: ignore[misc]
+            reply = await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5"))
+        assert (reply.text, reply.input_tokens, reply.cached_tokens) == ("heron", 210 + written, 200)
+        assert reply.cost is not None
+        costs.append(reply.cost)
+    assert costs[1] > costs[0] > 0
+
+
+WORDED: dict[str, tuple[Answer, str]] = {
+    "OpenAI": (too_long(), "9,000 tokens; it reads 8,192"),
+    "vLLM": (
+        error(
+            400,
+            "This model's maximum context length is 2048 tokens. However, you requested 2531 tokens (2275 in the "
+            "messages, 256 in the completion). Please reduce the length of the messages or completion.",
+        ),
+        "2,531 tokens; it reads 2,048",
+    ),
+    "llama.cpp": (
+        error(
+            400,
+            "the request (5210 tokens) exceeds the available context size (4096 tokens), try increasing it",
+            kind="exceed_context_size_error",
+        ),
+        "5,210 tokens; it reads 4,096",
+    ),
+    "llama-cpp-python, with a status for its own troubles": (
+        error(500, "Requested tokens (2600) exceed context window of 2048"),
+        "2,600 tokens; it reads 2,048",
+    ),
+    "Anthropic": (error(400, "prompt is too long: 210000 tokens > 200000 maximum"), "210,000 tokens; it reads 200,000"),
+    "without a figure": (error(413, "too much"), "(about 6 tokens)"),
+}
+
+
+@pytest.mark.parametrize("server", WORDED)
+async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
+    ledger = MemoryLedger()
+    refusal, lengths = WORDED[server]
+    with serving(lambda _body, _number: refusal) as reached:
+        with pytest.raises(ContextError, match="longer than the model reads") as caught:
+            await ask(request(reached.url), ledger)
+        assert len(reached.requests) == 1
+    assert lengths in str(caught.value)
+    assert ledger.records[0].attempts == 1
+
+
+async def test_status_500_about_a_context_is_tried_again() -> None:
+    """A status 500 that names no length that was exceeded may pass."""
+    trouble = error(500, "could not build the context for this request")
+    with serving(lambda _body, number: trouble if number == 1 else completion("heron")) as reached:
+        assert (await ask(request(reached.url))).text == "heron"
+
+
+def test_too_long_request_fails_its_scenario_as_context(tmp_path: Path) -> None:
+    failed: list[dialoom.ScenarioFailed] = []
+
+    def hear(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioFailed):
+            failed.append(event)
+
+    with serving(lambda _body, number: too_long() if number == 1 else completion("That is done.")) as reached:
+        run = dialoom.play(
+            "personalens",
+            path=tmp_path / "run.db",
+            models={"assistant": dialoom.Model("openai/small", api_base=reached.url)},
+            options={"limit": 2, "judge": False},
+            concurrency=1,
+            on_event=hear,
+        )
+        sent = len(reached.requests)
+        assert dialoom.retry(run.path).status().failed == 1
+        assert len(reached.requests) == sent
+        assert dialoom.retry(run.path, context={"openai/small": 9000}).status().failed == 0
+    assert [str(event.fault) for event in failed] == ["context"]
+    assert run.ended is not None and (run.ended.done, run.ended.failed) == (1, 1)
+
+
+MODEL = "offline/attentive"
+TABLE: dict[str, Any] = {"limit": 4, "turns": [0, 8]}
+SHORT, LONG = 400, 4000
+
+
+def played(path: Path, window: int) -> Run:
+    """Two items of two lengths, of which a small window takes the shorter ones."""
+    return dialoom.play("prefeval", path=path, options=TABLE, context={MODEL: window})
+
+
+def states(run: Run) -> list[tuple[int, str, str | None]]:
+    """How many unrelated turns each item has, what became of it, and by what fault."""
+    return [(each.facets["turns"], each.state, each.at_fault) for each in run.episodes()]
+
+
+async def test_request_that_cannot_fit_is_not_sent() -> None:
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: completion("heron")) as reached:
+        asked = request(reached.url)
+        with pytest.raises(ContextError, match=r"not sent, as .* \(16 tokens by cl100k_base; it reads 15\)") as caught:
+            await ask(asked, ledger, limits=Limits(context={asked.model: 15}))
+        assert asked.role in str(caught.value)
+        assert not reached.requests and not ledger.records
+        assert (await ask(asked, limits=Limits(context={asked.model: 16}))).text == "heron"
+
+
+def test_items_that_fit_are_played(tmp_path: Path) -> None:
+    run = played(tmp_path / "run.db", SHORT)
+    assert states(run) == [(0, "done", None), (8, "failed", "context")] * 2
+    failed = [each for each in run.episodes() if each.state == "failed"]
+    assert all(f"and 300 for the reply; it reads {SHORT}" in str(each.error) for each in failed)
+    tables = {table.name: table for table in run.report().tables}
+    (accuracy,) = tables["accuracy"].rows
+    assert accuracy[-3] is not None and accuracy[-2] is None
+    lengths = tables["dialogues"]
+    assert [row[lengths.columns.index("too long")] for row in lengths.rows] == [0, 2]
+
+
+def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
+    played(tmp_path / "run.db", SHORT)
+    assert "2 stay failed" in dialoom("retry", "run.db", code=1).stdout
+    told = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
+    assert "2 failed scenarios are tried again" in told
+    status = json.loads(dialoom("status", "run.db", "--json").stdout)
+    assert (status["scenarios"]["done"], status["limits"]["context"]) == (4, {MODEL: LONG})
+    assert f"{MODEL}: reads {LONG:,} tokens" in dialoom("status", "run.db").stdout
+
+
+@pytest.mark.parametrize("wrong", ["8000", "offline/attentive=few", "offline/attentive=0"])
+def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
+    done = dialoom("run", "prefeval", "--context", wrong, "-o", "run.db", code=2)
+    assert "--context" in done.stderr and "MODEL=N" in done.stderr

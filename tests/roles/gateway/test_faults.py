@@ -1,15 +1,21 @@
-"""A provider's bad days: what is tried again, what fails at once and with which advice; one attempt, one request."""
+"""Faults of a provider, rates, prices and prompt-cache markers."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dialoom.roles import PermanentProviderError, TransientProviderError
+from dialoom.prompts import ChatMessage
+from dialoom.roles import Gateway, PermanentProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
-from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from tests.ledgers import MemoryLedger
+from dialoom.roles.gateway.cache import marked, wants_markers
+from dialoom.roles.gateway.gateway import Limits
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
+from dialoom.roles.gateway.tool_wire import wire_messages
+from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (
     Answer,
@@ -51,8 +57,7 @@ PASSING: dict[str, Answer | Response] = {
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_passing_fault_is_tried_again_and_each_attempt_is_one_request(fault: str, model: str) -> None:
-    """Twice the fault, then an answer: three requests at the server, two failed attempts in the ledger."""
+async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str, model: str) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, number: PASSING[fault] if number < 3 else completion("heron")) as server:
         reply = await ask(request(server.url, model), ledger)
@@ -86,8 +91,7 @@ async def test_a_passing_fault_is_tried_again_and_each_attempt_is_one_request(fa
         (ended(None, "content_filter"), "content filter"),
     ],
 )
-async def test_a_fault_that_will_stay_fails_at_once_with_advice(fault: Answer, advice: str, model: str) -> None:
-    """One request, one attempt in the ledger, and the call's error says what to do."""
+async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: str, model: str) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, _number: fault) as server:
         with pytest.raises(PermanentProviderError, match="(?s)" + model) as caught:
@@ -98,8 +102,7 @@ async def test_a_fault_that_will_stay_fails_at_once_with_advice(fault: Answer, a
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_policys_refusal_says_so(model: str) -> None:
-    """It is not the request's form that is wrong."""
+async def test_policy_refusal_says_so(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="content policy stands against"):
@@ -108,8 +111,7 @@ async def test_a_policys_refusal_says_so(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_provider_that_is_silent_is_given_up_after_the_time_out(model: str) -> None:
-    """A hung connection is a passing fault."""
+async def test_silent_provider_times_out(model: str) -> None:
     with serving(lambda _body, number: completion("heron") if number == 1 else silence()) as server:
         await ask(request(server.url, model))  # the first call in a process takes its time
         with pytest.raises(TransientProviderError, match="no answer in time"):
@@ -117,8 +119,7 @@ async def test_a_provider_that_is_silent_is_given_up_after_the_time_out(model: s
         assert len(server.requests) <= 2, "on a slow machine, its time is over before it is sent"
 
 
-async def test_a_slow_answer_is_an_answer() -> None:
-    """Slower than most, and within the time-out."""
+async def test_slow_answer_is_an_answer() -> None:
     with serving(lambda _body, _number: Response(*completion("heron"), delay=0.3)) as server:
         assert (await ask(request(server.url))).text == "heron"
 
@@ -128,11 +129,9 @@ async def test_a_slow_answer_is_an_answer() -> None:
 @pytest.mark.parametrize(
     ("headers", "least", "most"), [({"retry_after": "7"}, 7, 7), ({}, None, None), ("date", 200, 301)]
 )
-async def test_what_the_provider_asks_to_wait_is_read_from_its_answer(
+async def test_requested_wait_is_read_from_the_answer(
     headers: dict[str, str] | str, least: float | None, most: float | None, status: int, model: str
 ) -> None:
-    """In seconds or as a date; none is none. An overload is told as one."""
-
     def answer(_body: dict[str, Any], _number: int) -> Response:
         refusal = busy(status, **({"retry_after": http_date(300)} if isinstance(headers, str) else headers))
         if status == 529:
@@ -151,8 +150,7 @@ async def test_what_the_provider_asks_to_wait_is_read_from_its_answer(
         assert caught.value.retry_after is not None and least <= caught.value.retry_after <= most
 
 
-async def test_a_fault_that_is_no_overload_is_not_told_as_one() -> None:
-    """A server's own trouble says nothing of how much it bears."""
+async def test_fault_that_is_no_overload_is_not_reported_as_one() -> None:
     with (
         serving(lambda _body, _number: error(500, "trouble")) as server,
         pytest.raises(TransientProviderError) as caught,
@@ -162,8 +160,7 @@ async def test_a_fault_that_is_no_overload_is_not_told_as_one() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 500])
-async def test_an_error_neither_shows_a_key_nor_leads_to_one(status: int) -> None:
-    """Not even where the message is cut short, and no cause is shown beside it."""
+async def test_error_neither_shows_a_key_nor_links_to_one(status: int) -> None:
     said = f"{'x' * 560} Incorrect API key provided: {KEY}"
     with (
         serving(lambda _body, _number: error(status, said)) as server,
@@ -174,8 +171,7 @@ async def test_an_error_neither_shows_a_key_nor_leads_to_one(status: int) -> Non
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-async def test_a_server_that_is_not_there_is_tried_again_in_vain() -> None:
-    """It fails as a lost connection, after all attempts."""
+async def test_missing_server_is_tried_again_in_vain() -> None:
     with serving(lambda _body, _number: completion("x")) as server:
         url = server.url
     ledger = MemoryLedger()
@@ -194,10 +190,9 @@ async def test_a_server_that_is_not_there_is_tried_again_in_vain() -> None:
         ("502", Absence.POSSIBLE, "502"),
     ],
 )
-async def test_a_request_without_an_answer_is_told_in_plain_words(
+async def test_request_without_an_answer_is_described_in_plain_words(
     model: str, kind: str, absence: Absence, said: str
 ) -> None:
-    """What happened and where, and nothing of the libraries that it went through; these words are kept apart."""
     answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
     with serving(lambda _body, _number: answer) as server:
         url = server.url.replace("http:", "https:") if kind == "no TLS" else server.url
@@ -215,3 +210,183 @@ async def test_a_request_without_an_answer_is_told_in_plain_words(
         assert url in told
         assert "(500)" in caught.value.raw
         assert "Error" not in told
+
+
+LONG = 240
+"""Seconds after which a test gives up; by what was thought, each of these would take several minutes."""
+
+
+def test_reply_corrects_the_estimated_tokens() -> None:
+    """Some 260 tokens are set aside for each of 200 calls, and they take two, of 6,000 a minute."""
+
+    async def play(url: str) -> None:
+        gateway = Gateway(MemoryLedger(), Limits(tpm={"": 6_000}))
+        async with asyncio.timeout(LONG):
+            for step in range(200):
+                await gateway.complete(request(url), a_place(step=step))
+
+    with serving(lambda _body, _number: completion("heron", 1, 1)) as server:
+        asyncio.run(play(server.url))
+        assert len(server.requests) == 200
+
+
+def test_repeated_attempt_is_corrected_too() -> None:
+    async def play(url: str) -> None:
+        gateway = Gateway(MemoryLedger(), Limits(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
+        async with asyncio.timeout(LONG):
+            for step in range(30):
+                await gateway.complete(request(url), a_place(step=step))
+
+    with serving(lambda _body, number: busy() if number % 2 else completion("heron", 1, 1)) as server:
+        asyncio.run(play(server.url))
+        assert len(server.requests) == 60
+
+
+def test_replies_from_the_ledger_use_no_rate() -> None:
+    ledger = MemoryLedger()
+
+    async def play(url: str, limits: Limits) -> None:
+        gateway = Gateway(ledger, limits)
+        async with asyncio.timeout(LONG):
+            await asyncio.gather(*(gateway.complete(request(url), a_place(step=step)) for step in range(30)))
+
+    with serving(lambda _body, _number: completion("heron")) as server:
+        asyncio.run(play(server.url, Limits()))
+        asyncio.run(play(server.url, Limits(rpm={"": 1}, tpm={"": 10})))
+        assert len(server.requests) == 30
+    assert ledger.replays == 30
+
+
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models that LiteLLM has worked out a cost for, a word for each time."""
+    litellm, asked = load_litellm(), list[str]()
+    original = litellm.response_cost_calculator
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        asked.append(kwargs["model"])
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(litellm, "response_cost_calculator", noted)
+    return asked
+
+
+async def test_model_without_a_price_is_looked_up_once(priced: list[str]) -> None:
+    backend = LiteLLMBackend()
+    with serving(lambda _body, _number: ended("heron", "stop", USAGE)) as server:
+        replies = [await backend.complete(request(server.url, "openai/of-ones-own"), "") for _ in range(3)]
+    assert [reply.cost for reply in replies] == [None] * 3
+    assert [reply.input_tokens for reply in replies] == [1000] * 3
+    assert len(priced) == 1
+
+
+async def test_free_model_is_looked_up_once(priced: list[str]) -> None:
+    backend = LiteLLMBackend()
+    asked = replace(request(None, "offline/generic"), prompt_id="personalens/judge-coherence")
+    replies = [await backend.complete(asked, "") for _ in range(3)]
+    assert [reply.cost for reply in replies] == [0.0] * 3
+    assert len(priced) == 1
+
+
+async def test_model_with_a_price_is_priced_each_time(priced: list[str]) -> None:
+    nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    usages = [nothing, USAGE, {**USAGE, "prompt_tokens": 2000, "total_tokens": 2100}]
+    backend = LiteLLMBackend()
+    with serving(lambda _body, number: ended("heron", "stop", usages[number - 1])) as server:
+        costs = [(await backend.complete(request(server.url), "")).cost for _ in usages]
+    assert costs == [None, pytest.approx(0.00021), pytest.approx(0.00036)]
+    assert len(priced) == 3
+
+
+async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    litellm, model = load_litellm(), "openai/priced-between-runs"
+    monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))
+    with serving(lambda _body, _number: completion("heron")) as server:
+        assert (await LiteLLMBackend().complete(request(server.url, model), "")).cost is None
+        prices = {"input_cost_per_token": 1e-3, "output_cost_per_token": 1e-3, "litellm_provider": "openai"}
+        litellm.register_model({model: {**prices, "mode": "chat"}})
+        after = (await LiteLLMBackend().complete(request(server.url, model), "")).cost
+    assert after is not None
+    assert after > 0
+
+
+DIALOGUE: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You are Ann."},
+    {"role": "user", "content": "Begin."},
+    {"role": "assistant", "content": "Hello."},
+    {"role": "user", "content": "Hi."},
+    {"role": "user", "content": "Write your next message."},
+)
+
+
+def marks(messages: list[dict[str, Any]]) -> list[str]:
+    """The texts of the marked parts."""
+    return [part["text"].strip() for message in messages for part in message["content"] if "cache_control" in part]
+
+
+def test_instructions_and_all_but_the_last_message_are_marked() -> None:
+    messages = marked(DIALOGUE)
+    assert marks(messages) == ["You are Ann.", "Hi."]
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+
+
+def test_marking_changes_no_word() -> None:
+    joined = [
+        {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
+        for each in marked(DIALOGUE)
+    ]
+    assert joined == wire_messages(DIALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (DIALOGUE[:1], ["You are Ann."]),
+        (DIALOGUE[1:2], []),
+        (DIALOGUE[:2], ["You are Ann."]),
+        (DIALOGUE[:3], ["You are Ann.", "Begin."]),
+        (({"role": "system", "content": " "}, *DIALOGUE[1:2]), []),
+    ],
+)
+def test_short_requests_have_the_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
+    assert marks(marked(messages)) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "is_wanted"),
+    [
+        ("anthropic/claude-sonnet-4-5", True),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
+        ("vertex_ai/claude-sonnet-4-5", True),
+        ("openrouter/anthropic/claude-sonnet-4", True),
+        ("openai/gpt-4o-mini", False),
+        ("openrouter/openai/gpt-4o-mini", False),
+        ("gemini/gemini-2.5-flash", False),
+        ("hosted_vllm/claude-like", False),
+    ],
+)
+def test_only_anthropic_models_get_marks(model: str, is_wanted: bool) -> None:
+    assert wants_markers(load_litellm(), model) is is_wanted
+
+
+async def test_anthropic_is_sent_the_marks() -> None:
+    content = [{"type": "text", "text": "Hm."}]
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
+    answer = Response(body={**body, "content": content, "usage": usage})
+    with serving(lambda _body, _number: answer) as server:
+        await ask(request(server.url + "/messages", "anthropic/claude-sonnet-4-5", messages=DIALOGUE))
+    (sent,) = server.requests
+    ephemeral = {"type": "ephemeral"}
+    assert sent["system"] == [{"type": "text", "text": "You are Ann.", "cache_control": ephemeral}]
+    last = sent["messages"][-1]["content"]
+    assert [part.get("cache_control") for part in last] == [ephemeral, None]
+
+
+async def test_others_are_sent_plain_text() -> None:
+    with serving(lambda _body, _number: completion("Hm.")) as server:
+        await ask(request(server.url, messages=DIALOGUE))
+    assert all(isinstance(message["content"], str) for message in server.requests[0]["messages"])

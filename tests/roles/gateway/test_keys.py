@@ -1,7 +1,8 @@
-"""Keys: out of the environment or a file, to the provider, and nowhere else."""
+"""Keys, and LiteLLM's callbacks."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from dialoom import load_env_file
 from dialoom.inputs import DataError
 from dialoom.roles import BindingError
-from dialoom.roles.gateway.provider_keys import load_env_file
+from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
@@ -31,8 +34,7 @@ main()
 """
 
 
-def test_a_files_lines_become_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments, quotes and `export` as usual; what the environment has already wins."""
+def test_lines_of_an_env_file_become_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DIALOOM_TEST_A", "DIALOOM_TEST_C", "DIALOOM_TEST_D"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -56,8 +58,7 @@ def test_a_files_lines_become_the_environments(tmp_path: Path, monkeypatch: pyte
         (f"OPENAI_API_KEY {KEY}\n", 1),
     ],
 )
-def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: int) -> None:
-    """Nor is anything loaded from that file."""
+def test_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "keys.env"
     path.write_text(text)
     before = dict(os.environ)
@@ -67,8 +68,7 @@ def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: 
     assert dict(os.environ) == before
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """There is none; or it is no text."""
+def test_unreadable_env_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
         load_env_file(tmp_path / "keys.env")
     (tmp_path / "keys.env").write_bytes(b"A=\xff\xfe")
@@ -89,8 +89,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         "quo%22ted-abcdefgh",
     ],
 )
-def test_what_looks_like_a_key_is_taken_out(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its shape, or because the environment holds it, however it is quoted."""
+def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
     assert "abc" not in redacted(text)
 
@@ -118,10 +117,9 @@ def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
 
 @pytest.mark.parametrize("key", [KEY, PLAIN])
 @pytest.mark.parametrize("source", ["environment", "file"])
-def test_a_planted_key_reaches_the_provider_and_nothing_else(
+def test_planted_key_reaches_the_provider_and_nothing_else(
     dialoom: Command, players: list[str], tmp_path: Path, source: str, key: str
 ) -> None:
-    """Every file that a run leaves, its log, its error and its exports are searched."""
     write_release(tmp_path / "release")
     bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     meanwhile: dict[str, bytes] = {}
@@ -149,3 +147,29 @@ def test_a_planted_key_reaches_the_provider_and_nothing_else(
     for form in (key, json.dumps(key)[1:-1]):
         assert form not in said
         assert [name for name, content in kept if form.encode() in content] == []
+
+
+REQUEST = Request(
+    "assistant", "aloe/assistant", "0" * 64, "offline/generic", 0.7, 1, ({"role": "user", "content": "Hello."},)
+)
+
+
+@pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
+async def test_callback_registered_with_litellm_is_called(registry: str) -> None:
+    litellm, told = load_litellm(), asyncio.Event()
+    from litellm.integrations.custom_logger import CustomLogger
+
+    class Listener(CustomLogger):
+        async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+            told.set()
+
+    listener = Listener()
+    getattr(litellm, registry).append(listener)
+    try:
+        await LiteLLMBackend().complete(REQUEST, "")
+        await told.wait()
+    finally:
+        for name in ("callbacks", "success_callback", "failure_callback", "input_callback"):
+            setattr(litellm, name, [])
+        for name in ("_async_success_callback", "_async_failure_callback"):
+            setattr(litellm, name, [])

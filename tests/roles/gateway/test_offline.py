@@ -1,20 +1,32 @@
-"""The offline models behind the gateway: what they are told beside the messages, and by whom they can be called."""
+"""Offline models behind the gateway, threads of LiteLLM, and reasoning content."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import functools
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dialoom.prompts import Prompt
 from dialoom.roles import Gateway, ModelBinding, PermanentProviderError, Role
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
+from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.litellm_tuning import prepared_inline
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from tests.ledgers import MemoryLedger, a_place
+from tests.roles.gateway.asking import ask, request
+from tests.server import ended, serving
 
 PROMPT = "---\nid: mill/count\nversion: 1\nrole: miller\ninputs: [sacks]\nreply: text\n---\n=== user ===\nGrind!\n"
 
@@ -36,7 +48,6 @@ class Site:
 
 
 async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() -> None:
-    """Also in a role of another name that plays the same part."""
     role = Role(
         Prompt.parse(PROMPT, "t"), ModelBinding(model="offline/generic", temperature=0.0), None, Gateway(MemoryLedger())
     )
@@ -45,8 +56,7 @@ async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() 
         assert json.loads(said) == ["mill/count", "miller", 7]
 
 
-async def test_prompts_in_the_same_words_share_no_reply_of_the_cache(tmp_path: Path) -> None:
-    """Nor do roles: an offline model answers them differently."""
+async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
     asked = Request("miller", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
         said = [
@@ -56,8 +66,7 @@ async def test_prompts_in_the_same_words_share_no_reply_of_the_cache(tmp_path: P
     assert [json.loads(each.text)[0] for each in said] == ["mill/a", "mill/b", "mill/a"]
 
 
-async def test_a_call_that_dialoom_did_not_make_is_refused_in_one_sentence() -> None:
-    """An offline model cannot tell from the messages what it is to play."""
+async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> None:
     litellm, messages = load_litellm(), [{"role": "user", "content": "Hello."}]
     told = r"offline/attentive can only be called by dialoom, which tells it the role and the prompt"
     with pytest.raises(litellm.BadRequestError, match=told):
@@ -66,8 +75,120 @@ async def test_a_call_that_dialoom_did_not_make_is_refused_in_one_sentence() -> 
         await litellm.acompletion(model="offline/attentive", messages=messages)
 
 
-async def test_a_role_without_an_understudy_fails_for_good() -> None:
-    """With the roles that there are."""
+async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     asked = Request("baker", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
         await Gateway(MemoryLedger()).complete(asked, a_place())
+
+
+def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
+    """A function as LiteLLM's own: it hands `context.run(partial(function))` to the loop's executor."""
+    function.__module__ = "litellm.main"
+    return functools.partial(contextvars.copy_context().run, functools.partial(function))
+
+
+async def test_litellm_functions_run_inline_and_others_in_a_thread() -> None:
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    with prepared_inline(True):
+        assert await loop.run_in_executor(None, of_litellm(ident)) == here
+        assert await asyncio.to_thread(threading.get_ident) != here
+        assert await loop.run_in_executor(None, threading.get_ident) != here
+    # What the same task does afterwards is its own affair: it may call a provider that sends in that thread.
+    assert await loop.run_in_executor(None, of_litellm(ident)) != here
+
+
+async def test_loop_that_used_a_thread_before_prepares_inline_too() -> None:
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+    await asyncio.to_thread(threading.get_ident)
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    with prepared_inline(True):
+        assert await loop.run_in_executor(None, of_litellm(ident)) == here
+        assert await asyncio.to_thread(threading.get_ident) != here
+
+
+async def test_provider_that_needs_a_thread_gets_one() -> None:
+    here, loop = threading.get_ident(), asyncio.get_running_loop()
+
+    def ident() -> int:
+        return threading.get_ident()
+
+    with prepared_inline(True), prepared_inline(False):
+        assert await loop.run_in_executor(None, of_litellm(ident)) != here
+
+
+async def test_executor_of_the_user_is_kept() -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="of-the-user"))
+
+    def name() -> int:
+        return int(threading.current_thread().name.startswith("of-the-user"))
+
+    with prepared_inline(True):
+        assert await loop.run_in_executor(None, of_litellm(name)) == 1
+
+
+async def test_inline_error_is_raised_where_the_result_is_awaited() -> None:
+    def broken() -> int:
+        raise ZeroDivisionError
+
+    with prepared_inline(True):
+        future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
+        with pytest.raises(ZeroDivisionError):
+            await future
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "thought"),
+    [
+        ("Hello.", "Hello.", None),
+        ("1 < 2", "1 < 2", None),
+        (" <b>Hello.</b> ", " <b>Hello.</b> ", None),
+        ("<think>Hm.</think>Hello.", "Hello.", "Hm."),
+        ("<think>\nHm.\nWell.\n</think>\n\nHello.\n", "Hello.", "Hm.\nWell."),
+        ("<THINKING>Hm.</THINKING> Hello.", "Hello.", "Hm."),
+        ("<think>Hm.", "", "Hm."),
+        ("Hm.</think>Hello.", "Hello.", "Hm."),
+        ("<think></think>Hello.", "Hello.", None),
+        ("<think>a</think>Hello. <think>b</think>Bye.", "Hello. Bye.", "a\n\nb"),
+        ("Hello. <think>Hm", "Hello.", "Hm"),
+        ("<think>a<think>b</think>c</think>Hello.", "Hello.", "c\n\na<think>b"),
+    ],
+)
+def test_reasoning_is_removed_from_a_reply(text: str, said: str, thought: str | None) -> None:
+    assert without_thinking(text) == (said, thought)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<thinking>", "</thinking>", "a", " ", "\n", "<"])))
+def test_no_closed_reasoning_block_remains(parts: list[str]) -> None:
+    said, _ = without_thinking("".join(parts))
+    assert "</think>" not in said and "</thinking>" not in said
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ("<think>Hm.</think>Hello.", None),
+        ("Hello.", "Hm."),
+        ("Hm.</thinking>Hello.", None),
+        ("<thinking>Hm.</thinking>Hello.", None),
+    ],
+)
+async def test_reasoning_reaches_the_ledger_and_not_the_dialogue(content: str, field: str | None) -> None:
+    with serving(lambda _body, _number: ended(content, "stop", None, reasoning_content=field)) as server:
+        reply = await ask(request(server.url, "hosted_vllm/x"))
+    assert (reply.text, reply.reasoning) == ("Hello.", "Hm.")
+
+
+async def test_reasoning_of_a_function_player_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loud_player.py").write_text("async def say(messages):\n    return '<think>Hm.</think>Hello.'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    reply = await ask(request(None, "python:loud_player:say"))
+    assert (reply.text, reply.reasoning) == ("Hello.", "Hm.")

@@ -1,17 +1,21 @@
-"""Structured replies: what is asked of which model, and what happens when it will not."""
+"""Structured replies and tools over HTTP."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage, Prompt
+from dialoom.prompts import ChatMessage, FunctionCall, Prompt
 from dialoom.roles import (
     CallPlace,
+    Completion,
     Gateway,
     ModelBinding,
     PermanentProviderError,
@@ -20,11 +24,15 @@ from dialoom.roles import (
     Verdict,
     score_type,
 )
+from dialoom.roles.gateway.cache import ResponseCache, cache_key, marked
+from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.structure import Shapes
-from tests.ledgers import MemoryLedger, a_place
+from dialoom.roles.gateway.tool_support import knows_tools
+from dialoom.roles.gateway.tool_wire import wire_messages
+from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.roles.gateway.asking import QUICK, ask, request
-from tests.server import Answer, ChatServer, completion, ended, error, serving
+from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
 
 pytestmark = pytest.mark.usefixtures("keyed")
 
@@ -48,8 +56,7 @@ async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: Memo
     return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
 
 
-async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
-    """In the strict form that providers want: everything required, nothing else allowed."""
+async def test_model_that_knows_schemas_gets_strict_types() -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
         assert await played(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
     (body,) = server.requests
@@ -62,26 +69,20 @@ async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
     assert "default" not in str(given)
 
 
-async def test_a_role_of_plain_text_is_held_to_no_shape() -> None:
-    """Nothing is asked for."""
+async def test_plain_text_role_is_asked_for_no_shape() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
         assert await played(server, None) == "Words."
     assert "response_format" not in server.requests[0]
 
 
 @pytest.mark.parametrize(("content", "is_asked"), [("Answer in JSON.", True), ("Answer.", False)])
-async def test_a_model_without_schemas_is_asked_for_json_mode_if_the_request_speaks_of_it(
-    content: str, is_asked: bool
-) -> None:
-    """Providers refuse JSON mode in a request that does not."""
+async def test_json_mode_is_used_only_if_the_request_mentions_it(content: str, is_asked: bool) -> None:
     with serving(lambda _body, _number: completion('{"score": 4}')) as server:
         await ask(request(server.url, "hosted_vllm/x", content, reply_type=score_type(1, 5), structured="json"))
     assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
 
 
-async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> None:
-    """The refusal is a failed attempt of the first call; later calls do without at once."""
-
+async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         if "response_format" in body:
             return error(400, "Invalid parameter: 'response_format' is not supported with this model.")
@@ -98,8 +99,7 @@ async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> No
     assert "not asked for a shape as JSON schema" in ledger.attempts[0][1].error
 
 
-async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> None:
-    """As OpenAI does, as llama.cpp does, in JSON mode, by words alone; what was found out holds for later calls."""
+async def test_unknown_server_is_asked_in_one_form_after_the_other() -> None:
     refused = 0
 
     def answer(body: dict[str, Any], _number: int) -> Answer:
@@ -119,8 +119,7 @@ async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> No
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
-async def test_a_form_that_was_chosen_is_kept_to() -> None:
-    """`prompt` asks for no shape; `schema` fails where it is refused, and says what would do."""
+async def test_chosen_form_is_kept() -> None:
     refusal = error(400, "response_format: json_schema is not supported")
     with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
         assert (await ask(request(server.url, reply_type=score_type(1, 5), structured="prompt"))).text == "{}"
@@ -128,38 +127,33 @@ async def test_a_form_that_was_chosen_is_kept_to() -> None:
             await ask(request(server.url, reply_type=score_type(1, 5), structured="schema"))
 
 
-def test_only_a_form_that_was_chosen_is_part_of_a_calls_identity() -> None:
-    """What was recorded by default is found again."""
+def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
     assert replace(plain, reply_type=None).key(a_place()) == plain.key(a_place())
     keys = {replace(plain, structured=each).key(a_place()) for each in ("auto", "schema", "json", "prompt")}
     assert len(keys) == 4 and plain.key(a_place()) in keys
 
 
-async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> None:
-    """Only a refusal that names the shape is taken for one."""
+async def test_other_bad_requests_are_final() -> None:
     with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
         with pytest.raises(PermanentProviderError):
             await ask(request(server.url, reply_type=score_type(1, 5)))
         assert len(server.requests) == 1
 
 
-async def test_the_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
-    """It is no provider; LiteLLM says that every custom one knows JSON mode."""
+async def test_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
     asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
     asked = replace(asked, prompt_id="personalens/judge-task-completion")
     assert (await LiteLLMBackend().complete(asked, "key")).text
 
 
-async def test_broken_json_is_mended_without_a_second_ask() -> None:
-    """One request."""
+async def test_broken_json_is_repaired_without_a_second_request() -> None:
     with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
         assert (await played(server, score_type(1, 5))).score == 4
         assert len(server.requests) == 1
 
 
-async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_up() -> None:
-    """The error is shown to the model, and a reply that was cut off is told so."""
+async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
     with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
         with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
             await played(server, score_type(1, 5))
@@ -168,8 +162,231 @@ async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_u
 
 
 async def test_reasoning_is_not_shown_to_the_model_again() -> None:
-    """The second ask quotes what the model said, not what it thought."""
     answer = completion("<think>five?</think>Five.")
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
         await played(server, score_type(1, 5))
     assert [message["content"] for message in server.requests[1]["messages"]][1] == "Five."
+
+
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CALL = FunctionCall(id="aB3dE5gH7", name="get_weather", arguments='{"city": "Vellin"}')
+TALK: tuple[ChatMessage, ...] = (
+    {"role": "system", "content": "You are brief."},
+    {"role": "user", "content": "Rain?"},
+    {"role": "assistant", "content": "", "tool_calls": [CALL]},
+    {"role": "tool", "content": '{"rain": true}', "tool_call_id": CALL["id"]},
+    {"role": "user", "content": "Go on."},
+)
+
+
+def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
+    """An answer that calls."""
+    made = [
+        {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for number, (name, arguments) in enumerate(calls)
+    ]
+    return ended(text, "tool_calls", {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}, tool_calls=made)
+
+
+async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
+    with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
+        await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+    (body,) = server.requests
+    said = {"model", "messages", "temperature", "seed"}
+    assert body.keys() == said | {"tools", "tool_choice", "parallel_tool_calls"}
+    assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([WEATHER], "auto", False)
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
+    (sent,) = body["messages"][2]["tool_calls"]
+    assert (sent["id"], sent["function"]) == (
+        CALL["id"],
+        {"name": "get_weather", "arguments": '{"city": "Vellin"}'},
+    )
+    assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
+
+
+def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
+    silence: ChatMessage = {"role": "assistant", "content": " "}
+    messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
+    assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
+    assert wire_messages(messages)[1]["content"] == "Rain?\n\nGo on."
+    system, user, called, told = marked(messages, is_growing=True)
+    ends = [part["text"] for each in (system, user) for part in each["content"] if "cache_control" in part]
+    assert ends == ["You are brief.", "\n\nGo on."]
+    assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
+
+
+async def test_request_without_tools_does_not_mention_them() -> None:
+    with serving(lambda _body, _number: ended("heron", "stop")) as server:
+        await ask(request(server.url))
+    assert server.requests[0].keys() == {"model", "messages", "temperature", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "calls"),
+    [
+        (called(("get_weather", '{"city": "Vellin"}')), "", [("get_weather", '{"city": "Vellin"}')]),
+        (called(("get_weather", '{"city": Vel')), "", [("get_weather", '{"city": Vel')]),
+        (called(("get_wether", "{}")), "", [("get_wether", "{}")]),
+        (called(("a", "{}"), ("b", "[1]")), "", [("a", "{}"), ("b", "[1]")]),
+        (called(("a", "{}"), text="One moment."), "One moment.", [("a", "{}")]),
+        (ended(None, "stop"), "", []),
+        (ended("", "tool_calls", tool_calls=[]), "", []),
+    ],
+    ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
+)
+async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
+    with serving(lambda _body, _number: answer) as server:
+        reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+    assert len(server.requests) == 1
+    assert (reply.text, [(call["name"], call["arguments"]) for call in reply.tool_calls]) == (text, calls)
+    ids = [call["id"] for call in reply.tool_calls]
+    assert len(set(ids)) == len(calls) and all(re.fullmatch("[A-Za-z0-9]{9}", id_) for id_ in ids)
+
+
+@pytest.mark.parametrize(
+    "tool_calls",
+    [
+        [{"id": "x", "type": "function", "function": {"name": None, "arguments": None}}],
+        [{"id": None, "type": "function", "function": {"name": "a", "arguments": {"city": "\ud83d"}}}],
+        [{"type": "function"}],
+        [{"id": 3, "function": "a"}],
+        {"name": "a"},
+        "a",
+        [None],
+    ],
+    ids=["no name", "object", "no function", "text", "mapping", "word", "null"],
+)
+async def test_malformed_calls_are_kept_in_part_or_fail_by_the_model(tool_calls: Any) -> None:
+    raw = json.dumps(ended("Hm.", "tool_calls", tool_calls=tool_calls)[1]).encode()
+    ledger = MemoryLedger()
+    with serving(lambda _body, _number: Response(raw=raw)) as server:
+        reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)), ledger)
+    assert reply.text == "Hm."
+    assert read_reply(Completion(kept_text(reply))) == replace(Completion("Hm."), tool_calls=reply.tool_calls)
+    json.dumps(reply.tool_calls).encode()
+
+
+async def test_ids_of_calls_are_reproducible() -> None:
+    asked = request(None, messages=TALK, tools=(WEATHER,))
+    with serving(lambda _body, number: called((f"tool_{number}", "{}"))) as server:
+        asked = replace(asked, api_base=server.url)
+        first, again = [(await ask(asked)).tool_calls[0] for _ in range(2)]
+    assert first["id"] == again["id"] and first["name"] != again["name"]
+    reply = Completion("", tool_calls=(CALL, CALL))
+    one, other = (reply.with_ids(asked.key(a_place(step=step))) for step in (1, 2))
+    assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
+
+
+def test_identities_of_requests_without_tools_are_unchanged() -> None:
+    plain = a_request()
+    assert plain.key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
+    assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
+    offered = replace(plain, tools=(WEATHER,))
+    answered = [replace(plain, messages=TALK[:4]), replace(plain, messages=TALK[:3])]
+    renamed = replace(plain, messages=(*TALK[:2], {**TALK[2], "tool_calls": [{**CALL, "id": "other1234"}]}))
+    requests = [plain, offered, *answered, renamed]
+    for identity in (lambda each: each.key(a_place()), lambda each: cache_key(each, a_place())):
+        assert len({identity(each) for each in requests}) == len(requests)
+
+
+async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
+    offered = replace(a_request(), tools=(WEATHER,))
+    with ResponseCache(tmp_path / "cache.db") as cache:
+        replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
+        for sample, reply in enumerate(replies):
+            place = replace(a_place(), sample=sample)
+            await cache.keep(offered, place, reply)
+            assert await cache.find(offered, place) == reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Completion("Plain words."),
+        Completion(""),
+        Completion('{"content":"", "tool_calls": [{"name": "a"}]}'),
+        Completion('{"content":"x","tool_calls":[]}'),
+        Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'),
+        Completion(kept_text(Completion('{"content":"","tool_calls":[{"id":"a","name":"b","arguments":"c"}]}'))),
+        Completion("Words.", tool_calls=(CALL,), outputs=("[]",), carried={"thinking_blocks": [{"type": "thinking"}]}),
+        Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
+    ],
+)
+def test_kept_reply_is_read_as_it_was(reply: Completion) -> None:
+    assert read_reply(Completion(kept_text(reply))) == reply
+
+
+async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
+    thinking = {"type": "thinking", "thinking": "It may rain.", "signature": "c2lnbmVk"}
+    content = [thinking, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Vellin"}}]
+    body = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": content,
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 9, "output_tokens": 4},
+    }
+    asked = request(None, "anthropic/claude-sonnet-4-5", messages=TALK[:2], tools=(WEATHER,), max_reply=4000)
+    asked = replace(asked, temperature=1.0, params={"thinking": {"type": "enabled", "budget_tokens": 1024}})
+    with serving(lambda _body, number: Response(body=body) if number < 3 else ended("Dry.", "stop")) as server:
+        root = server.url.removesuffix("/v1")
+        reply = await ask(replace(asked, api_base=root))
+        assert reply.carried == {"thinking_blocks": [thinking]} and reply.reasoning == "It may rain."
+        message: ChatMessage = {
+            "role": "assistant",
+            "content": reply.text,
+            "tool_calls": reply.tool_calls,
+            "carried": reply.carried,
+        }
+        output: ChatMessage = {"role": "tool", "content": "{}", "tool_call_id": reply.tool_calls[0]["id"]}
+        await ask(replace(asked, messages=(*TALK[:2], message, output), api_base=root))
+        await ask(request(server.url, messages=(*TALK[:2], message, output), tools=(WEATHER,)))
+    sent, other = server.requests[1:]
+    blocks = sent["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == ["thinking", "tool_use"] and blocks[0] == thinking
+    assert "c2lnbmVk" not in json.dumps(other)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (404, "No endpoints found that support tool use."),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+    ],
+)
+async def test_model_without_tool_support_is_named(status: int, told: str) -> None:
+    for said, advice in (
+        (told, "takes no tools as it is served"),
+        ("tools[0].function.name: too long", "too long"),
+    ):
+        with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
+            with pytest.raises(PermanentProviderError, match=advice) as failed:
+                await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
+            assert len(server.requests) == 1
+        assert (said is told) == ("takes no tools" in str(failed.value))
+
+
+@pytest.mark.parametrize(
+    ("model", "is_known"),
+    [
+        ("openai/gpt-4o-mini", True),
+        ("anthropic/claude-sonnet-4-5", True),
+        ("openai/a-model-of-mine", False),
+        ("offline/attentive", False),
+        ("python:some.module:function", False),
+        ("graph:some/file.py:graph", False),
+        ("object:echo", False),
+    ],
+)
+def test_tool_support_of_known_models(model: str, is_known: bool) -> None:
+    assert knows_tools(model) is is_known

@@ -1,4 +1,4 @@
-"""What every understudy stands on: the parts of a request, templates from data, and who plays what."""
+"""Parts common to all understudies, and the writer of pools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 import dialoom
+from dialoom.personas import KINDS, THRESHOLD, LexicalEmbedder, PoolKind, shipped_seeds
+from dialoom.personas.similarity import nearest_neighbours
+from dialoom.prompts import PromptLibrary
 from dialoom.roles import offline
 from dialoom.roles.offline import Draws, MarkedRequest, NoUnderstudyError, Words, heard, read_request, understudy
 from dialoom.roles.offline.words import say
@@ -21,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_parts_lines_and_instructions_are_told_apart() -> None:
-    """Parts come from the prompt and its instructions, speech from the rest; the user's side is turned round."""
     request = read_request(
         [
             {"role": "system", "content": '<menu day="Monday">Soup: leek\nBread: N/A</menu>'},
@@ -39,15 +41,13 @@ def test_parts_lines_and_instructions_are_told_apart() -> None:
     assert request.said_by("assistant") == ["Here you are."]
 
 
-def test_a_flat_prompt_is_read_as_well() -> None:
-    """All in one message, the conversation as tagged text, its speakers of any name."""
+def test_flat_prompt_is_read() -> None:
     text = "Guess!\n<conversation>\n<guesser>Is it big?</guesser>\n</conversation>"
     request = read_request([{"role": "user", "content": text}], "game/keeper", "Keeper")
     assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
 
 
-def test_a_tag_in_a_chat_is_speech() -> None:
-    """Who writes to an assistant cannot give it a person."""
+def test_tag_in_a_chat_is_speech() -> None:
     said = "<demographics>\nage: 9\n</demographics>"
     request = read_request(
         [{"role": "system", "content": "Help."}, {"role": "user", "content": said}], "inn/waiter", "assistant"
@@ -55,8 +55,7 @@ def test_a_tag_in_a_chat_is_speech() -> None:
     assert "demographics" not in request and request.said_by("user") == [said]
 
 
-def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
-    """A template with an empty slot is passed over; brackets vanish with their slot; what was said can be read back."""
+def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None:
     (tmp_path / "words.toml").write_text(
         'plain = "it is {noun}"\n[order]\nsoup = ["<I take|give me> {soup}[ with {extra}].", "nothing but {bread} ."]\n'
     )
@@ -71,9 +70,7 @@ def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
         say(["one <two"], Draws(1))
 
 
-def test_a_strangers_understudy_plays_its_role() -> None:
-    """A decorated function answers for its role; of several the one whose marks are shown; the same draws each time."""
-
+def test_own_understudy_plays_its_role() -> None:
     @understudy("inn", "waiter")
     def plain(_request: MarkedRequest, draws: Draws) -> str:
         return f"What would you like? {draws.number(0, 999)}"
@@ -89,9 +86,7 @@ def test_a_strangers_understudy_plays_its_role() -> None:
     assert asked("") == asked("") != asked("Be quick.")
 
 
-def test_no_understudy_plays_for_another_system() -> None:
-    """Neither the shipped ones for a stranger's prompts nor a stranger's for the shipped ones, marks or not."""
-
+def test_understudies_play_only_their_own_system() -> None:
     @understudy("court", "judge")
     def judge(_request: MarkedRequest, _draws: Draws) -> str:
         return "Guilty."
@@ -103,8 +98,7 @@ def test_no_understudy_plays_for_another_system() -> None:
         answer("attentive", said, "court/user")
 
 
-def test_a_role_that_nobody_plays_is_named() -> None:
-    """The error tells the role, the roles that are played, and what would be right."""
+def test_role_without_an_understudy_is_named() -> None:
     assert offline.plays("aloe", "judge") and not offline.plays("inn", "judge")
     with pytest.raises(NoUnderstudyError, match=r"'astronaut'.*@understudy.*writer"):
         answer("attentive", [], "pools/astronaut")
@@ -112,8 +106,7 @@ def test_a_role_that_nobody_plays_is_named() -> None:
         answer("clever", [], "pools/writer")
 
 
-def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
-    """Neither understudies nor their words are loaded before the first request; the hash seed changes nothing."""
+def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
     request = [
         {"role": "system", "content": '<summary domain="Books">She loves fantasy and mystery.</summary> personal'},
         {"role": "user", "content": "I need a good book."},
@@ -138,8 +131,7 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
     )
 
 
-def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
-    """The understudies of docs/examples/twenty_questions find every word, and the page shows what they are made of."""
+def test_documented_example_plays_its_game(tmp_path: Path) -> None:
     example = ROOT / "docs" / "examples" / "twenty_questions"
     run = dialoom.play(
         f"{example / 'recipe.py'}:RECIPE",
@@ -156,3 +148,73 @@ def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
     (function,), (words,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "toml"))
     assert function in (example / "recipe.py").read_text(encoding="utf-8")
     assert words in (example / "words.toml").read_text(encoding="utf-8")
+
+
+PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
+
+
+def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> list[str]:
+    """What it writes when it is asked with our own prompt."""
+    prompt = PromptLibrary.load(PROMPTS.values())[PROMPTS[kind]]
+    shown = [seed.text for seed in shipped_seeds(kind)[:examples]]
+    messages = prompt.render({"count": count, "examples": shown})
+    items: list[str] = json.loads(answer("attentive", messages, PROMPTS[kind], "writer", seed=seed, count=count))[
+        "items"
+    ]
+    return items
+
+
+@pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
+def test_writer_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
+    texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]
+    assert len(set(texts)) == count + 20
+    nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
+    assert max(near[1] for near in nearest if near) <= THRESHOLD
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_request_and_seed_decide(kind: PoolKind) -> None:
+    assert written(kind, 5) == written(kind, 5)
+    assert not set(written(kind, 5)) & set(written(kind, 5, seed=1))
+    assert not set(written(kind, 5)) & set(written(kind, 5, examples=4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind) -> None:
+    for text in written(kind, 300):
+        sentences = re.findall(r"[^.!?]+[.!?]", text)
+        assert 8 <= len(sentences) <= 10, text
+        assert not re.search(r"[{}\[\]|<>]|\s{2}", text), text
+        first = re.match(r"She|He|They|This person", text)
+        assert first, text
+        others = {"She", "He", "They", "This person"} - {first[0]}
+        assert not any(re.match(rf"\s*({'|'.join(others)})\b", sentence) for sentence in sentences), text
+
+
+def test_profiles_contradict_nothing() -> None:
+    for text in written("profile", 500):
+        age = int(re.findall(r"(?:is|are) (\d+)", text)[0])
+        if "vegetarian" in text:
+            assert not re.search(r"mackerel|chicken|goulash|kebab|halal|taxidermist", text), text
+        if "coeliac" in text:
+            assert not re.search(r"rye|noodles|porridge|pizza|stout", text), text
+        if "retired" in text:
+            assert age >= 66
+        if "grandchildren" in text or "pacemaker" in text:
+            assert age >= 62
+        if age >= 62:
+            assert not re.search(r"[Hh](?:er|is) (?:father|mother|parents)|judo|baby of", text), text
+        if "no driving licence" in text:
+            assert not re.search(r"hatchback|shares? a car|convertible", text), text
+
+
+def test_personalities_contradict_nothing() -> None:
+    opposites = [("in a crowd", "hours of solitude"), ("till tears", "solemn"), ("list", "heaps"), ("swallow", "a nod")]
+    for text in written("personality", 300):
+        assert not any(one in text and other in text for one, other in opposites), text
+        assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "fits people of any gender"
+
+
+def test_bare_request_is_answered_with_one_text() -> None:
+    said = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
+    assert len(json.loads(said)["items"]) == 1

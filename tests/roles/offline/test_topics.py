@@ -1,8 +1,15 @@
-"""Finding out what a line is about, and being understood: everyday openings, moving on, answers to something else."""
+"""Topics and style of offline PersonaLens lines."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import product
+
 import pytest
+
+from dialoom.graphs.personalens.scenario import PersonaLensScenario
+from dialoom.personas import samples
 
 from .asking import answer
 from .people import DINNER, EVENING, MIRA, Case, assistant_request, judged, play, user_request
@@ -150,8 +157,7 @@ def test_everyday_openings_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EVERYDAY))
-def test_the_understudies_understand_each_other(name: str) -> None:
-    """Opening on a domain and going on to it are understood, whatever the wording; no taste is given away."""
+def test_understudies_understand_each_other(name: str) -> None:
     other = "Books" if name != "Books" else "Train"
     one = Case(MIRA, {name: {"Liking": "zebra stripes"}}, {}, EVENING, "Sort it out.", "")
     two = Case(MIRA, {other: {"Liking": "red"}, **one.affinities}, {}, EVENING, "Sort it out.", "")
@@ -163,15 +169,13 @@ def test_the_understudies_understand_each_other(name: str) -> None:
 
 
 def test_later_lines_change_the_domain_only_outright() -> None:
-    """A film in passing brings up nothing new; a correction does, and so does a further request."""
     assert taken_for("Book us a table at a restaurant.", "The last film made me hungry for soup.") == []
     assert taken_for("I'd like to see a film.", "No, I meant the restaurant.") == ["Restaurants"]
     assert taken_for("I'd like to see a film.", "Great. Next, could you help with the train?") == ["Train"]
     assert taken_for("I'd like to see a film.", "And then I also need a hotel.") == ["Hotels"]
 
 
-def test_the_assistant_asks_when_nothing_tells() -> None:
-    """An unclear request is asked about instead of being taken for something."""
+def test_assistant_asks_about_an_unclear_request() -> None:
     talk = [{"role": "system", "content": "Be personal."}, {"role": "user", "content": "Hi there, a favour?"}]
     reply = answer("attentive", talk, "personalens/assistant")
     assert "?" in reply
@@ -180,7 +184,6 @@ def test_the_assistant_asks_when_nothing_tells() -> None:
 
 
 def test_user_corrects_an_answer_to_something_else() -> None:
-    """Asked for a restaurant and answered with a massage, the user says what was meant."""
     massage = "I've booked the massage at Hands & Stone, Friday at 9:00 AM. Your appointment is confirmed."
     line = answer(
         "attentive", user_request(DINNER, [("user", "I'd like dinner."), ("assistant", massage)]), "personalens/user"
@@ -188,8 +191,7 @@ def test_user_corrects_an_answer_to_something_else() -> None:
     assert "restaurant" in line and "TERMINATE" not in line
 
 
-def test_a_booked_massage_is_no_dinner() -> None:
-    """A confirmation about another matter completes nothing, however content the user sounds."""
+def test_booked_massage_is_no_dinner() -> None:
     asked = ("user", "Find us a restaurant and book a table, please.")
     massage = ("assistant", "I've booked the massage: your appointment is at 9:00 AM.")
     table = ("assistant", "I've reserved a table at Meltemi, Friday at 8:00 PM. They know about the nut allergy.")
@@ -198,3 +200,59 @@ def test_a_booked_massage_is_no_dinner() -> None:
     assert judged(DINNER, [asked, table, thanks], "task_completion") is True
     given_up = ("user", "Never mind, that will have to do. Thanks.")
     assert judged(DINNER, [asked, table, given_up], "task_completion") is False
+
+
+SEAMS = re.compile(
+    r"  |[{}<>\[\]|]|\.\.|,,|[.,]\?|\?\.|\bN/A\b|"
+    r"\b[Aa] [aeiou]\w|\b[Aa]n [^aeiou\W]|\b([a-z]+) \1\b|^\s*$|^[a-z]|[.!?] [a-z]"
+)
+NAMES = ["amara", "gwen", "hiroshi"]
+
+
+def cases(user: str) -> Iterator[Case]:
+    """The tasks of one of the sample people."""
+    release = samples()
+    profile = release.profile(user)
+    for task in release.tasks(profile, user):
+        found = PersonaLensScenario.of(profile, task, "base")
+        yield Case(
+            dict(found.demographics),
+            {domain.name: dict(domain.affinities) for domain in found.domains},
+            {domain.name: domain.summary for domain in found.domains},
+            dict(found.situation),
+            found.intent,
+            found.goal,
+        )
+
+
+def own_words(text: str) -> str:
+    """What the understudies say of their own: without what they quote."""
+    return re.sub("“[^”]*”", "“”", text)
+
+
+@pytest.mark.parametrize("user", NAMES)
+def test_no_line_shows_a_seam(user: str) -> None:
+    for case, setting in product(list(cases(user))[::2], ["vanilla", "base", "I", "all"]):
+        values = " ".join(case.values)
+        for role, text in play(case, setting):
+            told = SEAMS.search(own_words(text))
+            assert not told or told.group() in values, (setting, role, text)
+
+
+@pytest.mark.parametrize("user", NAMES)
+def test_nobody_says_what_belongs_to_another(user: str) -> None:
+    tasks = list(cases(user))
+    own = " ".join([str(task) for task in tasks]).lower()
+    others = {value for name in samples().user_ids() if name != user for case in cases(name) for value in case.values}
+    foreign = [value for value in others if value.lower() not in own and len(value.split()) > 1]
+    assert len(foreign) > 100
+    said = "\n".join(text for case in tasks[::3] for _, text in play(case, "all"))
+    assert not [value for value in foreign if value in said]
+
+
+def test_no_fact_is_invented() -> None:
+    for case in list(cases("amara"))[::2]:
+        shown = f"{case} {' '.join(case.summaries.values())}"
+        for _, text in play(case, "all"):
+            for fact in re.findall(r"\d[\d:.,]*\d|(?<=[a-z,] )[A-Z]\w+", own_words(text)):
+                assert fact in shown or fact in ("I", "TERMINATE", "AM", "PM", "Saturday", "Thursday", "Next"), text

@@ -9,9 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from dialoom.api import step
-from dialoom.roles.gateway.budget import Budget
-from dialoom.runs.stepping import Session, Stop
+from dialoom import Budget, Session, step
+from dialoom.runs.stepping import Stop
 from tests.conftest import ROOT, Command, MadeOnce, quick_players
 from tests.invented import write_release
 

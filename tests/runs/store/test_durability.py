@@ -1,19 +1,26 @@
-"""Transactions: what a reader sees, what a failure undoes, what compacting removes."""
+"""Transactions, the layout's version, and how long lists of messages are stored."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import random
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import START, StateGraph
+from sqlite_utils import Database
 
-from dialoom.runs.store import StoreError
+from dialoom.runs import StoreError
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
+from dialoom.runs.store.passages import LONG, Passages, Said, read_messages, reading
+from dialoom.runs.store.schema import create_passages
+from tests.conftest import Command
 from tests.runs.store.savers import checkpoint_of, count, place, put, rows, values_of
 
 
@@ -24,8 +31,7 @@ class Noting(TypedDict):
     seen: Any
 
 
-async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_path: Path) -> None:
-    """Every reference of every checkpoint that a foreign connection sees leads somewhere."""
+async def test_reader_sees_whole_transactions(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     lost = """
         SELECT count(*) FROM checkpoints, json_each(held) AS part
@@ -57,8 +63,7 @@ async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_pat
     assert count(path, "checkpoints") == 600
 
 
-async def test_a_put_that_was_returned_is_in_the_file(tmp_path: Path) -> None:
-    """For any other connection, at once."""
+async def test_returned_put_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         for number in range(5):
@@ -66,8 +71,7 @@ async def test_a_put_that_was_returned_is_in_the_file(tmp_path: Path) -> None:
             assert count(path, "checkpoints") == number + 1
 
 
-async def test_compacting_removes_what_nothing_refers_to_and_nothing_else(tmp_path: Path) -> None:
-    """Values of deleted checkpoints go; lists that others build on, and values of pending writes, stay."""
+async def test_compacting_removes_exactly_the_unreferenced(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         first = put(saver, "stays", {"messages": ["a" * 99], "note": "n" * 99})
@@ -90,8 +94,7 @@ async def test_compacting_removes_what_nothing_refers_to_and_nothing_else(tmp_pa
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
 
 
-async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: Path) -> None:
-    """A step may have run before LangGraph hears that the checkpoint before it was refused: its writes lead nowhere."""
+async def test_compacting_removes_leftovers_of_refused_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "fine", {"note": "n" * 99})
@@ -110,7 +113,6 @@ async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: P
 
 
 async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
-    """Ids are given out once, and what one of them removes the other does not take to be stored."""
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as one:
         other = RunSaver(one._writer, path)
@@ -129,8 +131,7 @@ async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
         assert values_of(one, "two") == held["one"]
 
 
-async def test_a_file_has_one_writer(tmp_path: Path) -> None:
-    """A second one is refused, and may come when the first has gone."""
+async def test_file_has_one_writer(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "t", {"a": 1})
@@ -143,7 +144,6 @@ async def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> None:
-    """SQLite looks into it when it thins out, and so do readers."""
     path = tmp_path / "x.db"
     told = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
     async with RunSaver.open(path) as saver:
@@ -158,8 +158,7 @@ async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> 
             saver.put(place("t"), checkpoint_of({"a": 1}), {"threshold": math.nan}, {})  # type: ignore[typeddict-unknown-key]
 
 
-async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:
-    """As on a full disk; the writer goes on when there is room again."""
+async def test_failed_commit_fails_every_job(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "t", {"a": "a" * 99})
@@ -177,3 +176,72 @@ async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:
         put(saver, "t", {"a": "b" * 99_999, "m": ["b" * 99] * 3})
         assert values_of(saver, "t") == {"a": "b" * 99_999, "m": ["b" * 99] * 3}
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_file_of_another_layout_is_refused_unchanged(dialoom: Command, tmp_path: Path, version: int) -> None:
+    dialoom("run", "personalens", "--limit", 1, "--model", "offline/attentive", "-o", "run.db")
+    with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = (tmp_path / "run.db").read_bytes()
+    for command in ("status", "resume", "report"):
+        message = dialoom(command, "run.db", code=2).stderr
+        assert f"run.db has run-file layout {version}, this dialoom reads layout 1" in message
+        assert message.count("\n") == 1
+    assert (tmp_path / "run.db").read_bytes() == before
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    """To a file that has the table."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as opened:
+        create_passages(Database(opened))
+        yield opened
+
+
+def turns(first: int, count: int) -> list[Said]:
+    """Messages of texts that came into the file one after the other."""
+    return [("user" if id_ % 2 else "assistant", id_) for id_ in range(first, first + count)]
+
+
+def size(connection: sqlite3.Connection) -> int:
+    """Letters in all passages."""
+    (letters,) = connection.execute("SELECT coalesce(sum(length(messages)), 0) FROM passages").fetchone()
+    return int(letters)
+
+
+def test_any_list_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
+    draw = random.Random(5)
+    passages = Passages()
+    lists = [turns(1, length) for length in (0, 1, LONG, LONG + 1, LONG + 2, 3000)]
+    lists += [
+        [(draw.choice(("system", "user", "assistant")), draw.randrange(1, texts)) for _ in range(draw.randrange(400))]
+        for texts in (2, 3, 20, 1000, 2**40)
+        for _ in range(10)
+    ]
+    lists += [[("tools", 1), *(("assistant", id_, id_ + 1) for id_ in range(2, 90)), ("tool", 3, 4), ("user", 5)]]
+    lists += [[("user", 7)] * 1000, [("user", id_ * 16) for id_ in range(1, 900)]]
+    held = [passages.text_of(connection, messages) for messages in lists]
+    assert [read_messages(text, reading(connection)) for text in held] == lists
+    assert held == [Passages().text_of(connection, messages) for messages in lists]
+
+
+def test_one_more_message_costs_little_more_than_itself(connection: sqlite3.Connection) -> None:
+    passages = Passages()
+    played = turns(1, 600)
+    total = sum(len(passages.text_of(connection, played[:length])) for length in range(1, 601)) + size(connection)
+    assert total < 600 * 500  # as lists it would be 2.5 million
+    assert passages.text_of(connection, played).endswith('["assistant",600]]')
+
+
+def test_passage_is_stored_once_wherever_it_stands(connection: sqlite3.Connection) -> None:
+    passages = Passages()
+    middle = turns(1, 596)
+    passages.text_of(connection, [*turns(1000, 2), *middle, *turns(1002, 1)])
+    once = size(connection)
+    for number in range(100):
+        first = 2000 + 5 * number
+        place = number * 6
+        passages.text_of(connection, [*turns(first, 2), *middle, *turns(first + 3, 1)])
+        passages.text_of(connection, [*middle[:place], *turns(first, 2), *middle[place:], *turns(first + 3, 1)])
+    assert size(connection) - once < 200 * 500

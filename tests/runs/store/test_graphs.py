@@ -1,19 +1,29 @@
-"""Real graphs on the saver: stopped, closed, opened again, gone on with."""
+"""The checkpoint saver: LangGraph's suite, real graphs, and a plain model in memory."""
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import operator
+import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.base.id import uuid6
+from langgraph.checkpoint.conformance import checkpointer_test, validate
+from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Command, Send, interrupt
 
 from dialoom.runs.store.checkpoints import RunSaver
-from tests.runs.store.savers import count, place
+from tests.runs.store.savers import checkpoint_of, count, place
 
 
 class State(TypedDict, total=False):
@@ -57,8 +67,7 @@ def branching(calls: list[str]) -> StateGraph[State]:
     return graph
 
 
-async def test_a_graph_with_interrupt_branches_and_sends_resumes_after_reopening(tmp_path: Path) -> None:
-    """What had been done is not done again, and nothing is pending in the end."""
+async def test_graph_with_interrupts_and_sends_resumes_after_reopening(tmp_path: Path) -> None:
     path, calls, config = tmp_path / "x.db", list[str](), place("t")
     begin: Any = {"messages": [HumanMessage("Hello", id="1")]}
     async with RunSaver.open(path) as saver:
@@ -95,7 +104,6 @@ def talking() -> StateGraph[State]:
 
 
 async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) -> None:
-    """The same history of values as with LangGraph's own saver, branch by branch."""
     histories = []
     async with RunSaver.open(tmp_path / "x.db") as ours:
         for saver in (ours, InMemorySaver()):
@@ -113,8 +121,7 @@ async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) ->
     assert ours_ == theirs
 
 
-def test_the_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
-    """Without an event loop."""
+def test_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
     import asyncio
 
     with asyncio.Runner() as runner:
@@ -125,3 +132,193 @@ def test_the_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
         assert len(graph.get_state(config).values["messages"]) == 5
         assert len(list(graph.get_state_history(config))) == 6
         runner.run(opened.__aexit__(None, None, None))
+
+
+async def test_conformance_suite_passes_with_all_capabilities(tmp_path: Path) -> None:
+    files = iter(range(100))
+
+    @checkpointer_test(name="RunSaver")
+    async def saver() -> AsyncIterator[RunSaver]:
+        async with RunSaver.open(tmp_path / f"{next(files)}.db") as opened:
+            yield opened
+
+    report = await validate(saver)
+    for capability in Capability:
+        result = report.results[capability.value]
+        assert result.detected and result.passed, f"{capability.value}: {result.failures}"
+    assert sum(result.tests_passed for result in report.results.values()) > 70
+
+
+THREADS = st.sampled_from(["a", "b", "c"])
+NAMESPACES = st.sampled_from(["", "", "inner:1"])
+SMALL = st.integers(0, 3)
+
+
+class Stored:
+    """A checkpoint of the model."""
+
+    def __init__(self, values: dict[str, Any], versions: dict[str, int], parent: str | None, run: str) -> None:
+        self.values = values
+        self.versions = versions
+        self.parent = parent
+        self.run = run
+        self.writes: dict[tuple[str, str, int], tuple[str, str, Any]] = {}
+
+
+class SaverMachine(RuleBasedStateMachine):
+    """Each rule does the same to the saver and to `self.model`: (thread, namespace) to checkpoints by id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = Path(self.folder.name) / "x.db"
+        self.model: dict[tuple[str, str], dict[str, Stored]] = {}
+        self.clock = 0
+        self.runner = asyncio.Runner()
+        self.enter()
+
+    def enter(self) -> None:
+        """Open the file."""
+        self.opened = RunSaver.open(self.path)
+        self.saver = self.runner.run(self.opened.__aenter__())
+
+    def leave(self) -> None:
+        """Close it."""
+        self.runner.run(self.opened.__aexit__(None, None, None))
+
+    def teardown(self) -> None:
+        self.leave()
+        self.runner.close()
+        self.folder.cleanup()
+
+    def heads(self, thread: str, namespace: str) -> dict[str, Stored]:
+        """The checkpoints of a thread's namespace."""
+        return self.model.get((thread, namespace), {})
+
+    def add(self, thread: str, namespace: str, values: dict[str, Any], parent: str | None, run: str) -> None:
+        """Put a checkpoint; the writes that its parent was waiting with are its own now.
+
+        A channel has the version it had in the parent, unless its value has changed. So siblings have equal versions.
+        """
+        stored = self.model.setdefault((thread, namespace), {})
+        before = stored[parent] if parent else Stored({}, {}, None, "")
+        versions = {
+            name: before.versions.get(name, 0) + (name not in before.values or before.values[name] != value)
+            for name, value in values.items()
+        }
+        checkpoint = checkpoint_of(values)
+        checkpoint["channel_versions"] = dict(versions)
+        checkpoint["id"] = str(uuid6(clock_seq=1))
+        metadata: Any = {"source": "loop", "step": 0, "run_id": run}
+        config = self.saver.put(place(thread, parent, namespace), checkpoint, metadata, {})
+        assert config == place(thread, checkpoint["id"], namespace)
+        stored[checkpoint["id"]] = Stored(copy.deepcopy(values), versions, parent, run)
+        if parent in stored:
+            stored[parent].writes.clear()
+
+    @rule(
+        thread=THREADS, namespace=NAMESPACES, more=st.lists(SMALL, max_size=3), size=st.sampled_from([1, 90]), run=SMALL
+    )
+    def go_on(self, thread: str, namespace: str, more: list[int], size: int, run: int) -> None:
+        """A conversation grows."""
+        stored = self.heads(thread, namespace)
+        parent = max(stored, default=None)
+        messages = stored[parent].values.get("messages", []) if parent else []
+        new = [HumanMessage(str(number) * size, id=str(number)) for number in more]
+        profile = {"text": f"profile {thread in 'ab'} " * 20}
+        self.add(thread, namespace, {"messages": [*messages, *new], "profile": profile, "n": size}, parent, f"run{run}")
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(data=st.data(), keep=SMALL)
+    def rewind_or_fork(self, data: st.DataObject, keep: int) -> None:
+        """A checkpoint gets a (further) child that holds a part of its messages."""
+        thread, namespace = data.draw(st.sampled_from(sorted(key for key, stored in self.model.items() if stored)))
+        stored = self.model[thread, namespace]
+        parent = data.draw(st.sampled_from(sorted(stored)))
+        values = copy.deepcopy(stored[parent].values)
+        values["messages"] = [*values["messages"][:keep], "forked"]
+        self.add(thread, namespace, values, parent, "fork")
+
+    @precondition(lambda self: any(self.model.values()))
+    @rule(data=st.data(), task=SMALL, values=st.lists(st.sampled_from(["x", "y" * 99, ["z" * 99]]), max_size=3))
+    def put_writes(self, data: st.DataObject, task: int, values: list[Any]) -> None:
+        """A task writes; the same task's second writes are ignored, but an interrupt replaces the one before."""
+        thread, namespace = data.draw(st.sampled_from(sorted(key for key, stored in self.model.items() if stored)))
+        stored = self.model[thread, namespace]
+        parent = data.draw(st.sampled_from(sorted(stored)))
+        special = data.draw(st.booleans())
+        writes = [("__interrupt__", value) for value in values[:1]] if special else [("c", value) for value in values]
+        self.saver.put_writes(place(thread, parent, namespace), writes, f"task{task}", f"path{3 - task}")
+        for position, (channel, value) in enumerate(writes):
+            key = (f"path{3 - task}", f"task{task}", -3 if special else position)
+            if special or key not in stored[parent].writes:
+                stored[parent].writes[key] = (f"task{task}", channel, copy.deepcopy(value))
+
+    @rule(thread=THREADS)
+    def delete_thread(self, thread: str) -> None:
+        """All of its namespaces."""
+        self.saver.delete_thread(thread)
+        self.model = {key: stored for key, stored in self.model.items() if key[0] != thread}
+
+    @rule(runs=st.lists(SMALL, max_size=2))
+    def delete_for_runs(self, runs: list[int]) -> None:
+        """In all threads."""
+        names = [f"run{run}" for run in runs]
+        self.saver.delete_for_runs(names)
+        for key, stored in self.model.items():
+            self.model[key] = {id_: one for id_, one in stored.items() if one.run not in names}
+
+    @rule(source=THREADS, into=THREADS)
+    def copy_thread(self, source: str, into: str) -> None:
+        """A copy takes the place of what the other thread had."""
+        if source == into:
+            return
+        self.saver.delete_thread(into)
+        self.saver.copy_thread(source, into)
+        self.model = {key: stored for key, stored in self.model.items() if key[0] != into}
+        for (thread, namespace), stored in list(self.model.items()):
+            if thread == source:
+                self.model[into, namespace] = copy.deepcopy(stored)
+
+    @rule(threads=st.lists(THREADS, max_size=3), everything=st.booleans())
+    def prune(self, threads: list[str], everything: bool) -> None:
+        """The latest of each namespace stays, or nothing does."""
+        self.saver.prune(threads, strategy="delete" if everything else "keep_latest")
+        for key, stored in self.model.items():
+            if key[0] in threads:
+                latest = max(stored, default="")
+                self.model[key] = {} if everything else {id_: one for id_, one in stored.items() if id_ == latest}
+
+    @rule()
+    def compact(self) -> None:
+        """Changes nothing that can be read."""
+        self.saver.compact()
+
+    @rule()
+    def reopen(self) -> None:
+        """As after a crash: nothing is remembered."""
+        self.leave()
+        self.enter()
+
+    @invariant()
+    def everything_reads_as_in_the_model(self) -> None:
+        """All checkpoints of each thread, the latest, and what is pending."""
+        found = {
+            (t.config["configurable"]["thread_id"], t.config["configurable"]["checkpoint_ns"], t.checkpoint["id"]): t
+            for t in self.saver.list(None)
+        }
+        expected = {(*key, id_): one for key, stored in self.model.items() for id_, one in stored.items()}
+        assert found.keys() == expected.keys()
+        for key, one in expected.items():
+            read = found[key]
+            assert read.checkpoint["channel_values"] == one.values
+            parent = None if one.parent is None else place(key[0], one.parent, key[1])
+            assert read.parent_config == parent
+            assert read.pending_writes == [write for _, write in sorted(one.writes.items())]
+        for (thread, namespace), stored in self.model.items():
+            latest = self.saver.get_tuple(place(thread, namespace=namespace))
+            assert (latest and latest.checkpoint["id"]) == max(stored, default=None)
+
+
+SaverMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+TestSaver = SaverMachine.TestCase

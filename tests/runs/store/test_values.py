@@ -1,4 +1,4 @@
-"""What checkpoints can hold, and what they refuse."""
+"""What checkpoints can hold, and how values are stored once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import enum
 import json
 import math
 import re
+import sqlite3
 from collections import OrderedDict
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.types import Command, Interrupt, Overwrite, Send
 
 from dialoom.runs.store.checkpoints import RecordedError, RunSaver, UnstorableError
 from dialoom.runs.store.checkpoints.values import pack, text_of, value_of
-from tests.runs.store.savers import count, place, put
+from tests.runs.store.savers import count, place, put, values_of
 
 PLAIN = st.recursive(
     st.none()
@@ -54,7 +56,6 @@ def same(one: Any, other: Any) -> bool:
 
 @given(PLAIN)
 def test_plain_values_come_back_as_they_were(value: Any) -> None:
-    """Of equal type at every depth; the text is JSON that any tool reads."""
     text = text_of(pack(value))
     assert same(value_of(text), value)
     json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -62,7 +63,6 @@ def test_plain_values_come_back_as_they_were(value: Any) -> None:
 
 @given(PLAIN, PLAIN)
 def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
-    """So that equal hashes mean equal values."""
     assert (pack(one) == pack(other)) == same(one, other)
 
 
@@ -85,8 +85,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
         {"b", "a", (1, 2)},
     ],
 )
-def test_messages_and_langgraphs_own_types_come_back(value: Any) -> None:
-    """With every field."""
+def test_messages_and_langgraph_types_come_back(value: Any) -> None:
     back = value_of(text_of(pack([value])))[0]
     assert type(back) is type(value)
     assert back == value
@@ -129,8 +128,7 @@ class Point:
         lambda: None,
     ],
 )
-async def test_anything_else_is_refused_with_its_place_and_type(value: Any, tmp_path: Path) -> None:
-    """At put and at put_writes, alone or deep inside, and nothing is stored."""
+async def test_other_types_are_refused_with_their_place(value: Any, tmp_path: Path) -> None:
     async with RunSaver.open(tmp_path / "x.db") as saver:
         for wrapped, at in (
             (value, ""),
@@ -148,8 +146,7 @@ async def test_anything_else_is_refused_with_its_place_and_type(value: Any, tmp_
             assert count(tmp_path / "x.db", table) == 0
 
 
-def test_messages_come_back_without_their_fields_being_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pydantic would look at the signature of each default's factory, which takes thirty times as long as the rest."""
+def test_messages_are_restored_without_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [AIMessage("So it is.", id="1-assistant", name="assistant"), AIMessage("Well.", tool_calls=[], extra="x")]
     text = text_of(pack(said))
     monkeypatch.setattr("pydantic._internal._fields.takes_validated_data_argument", None)
@@ -161,16 +158,14 @@ def test_messages_come_back_without_their_fields_being_looked_at_again(monkeypat
     assert other.tool_calls == [], "each has a list of its own"
 
 
-def test_an_endless_value_is_refused() -> None:
-    """Instead of a recursion error from the depths."""
+def test_endless_value_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(UnstorableError, match="too deeply"):
         pack(endless)
 
 
-async def test_the_error_of_a_node_is_kept_as_what_it_said(tmp_path: Path) -> None:
-    """LangGraph writes the exception itself."""
+async def test_error_of_a_node_is_kept_as_its_message(tmp_path: Path) -> None:
     async with RunSaver.open(tmp_path / "x.db") as saver:
         id_ = put(saver, "t", {})
         saver.put_writes(place("t", id_), [("__error__", KeyError("no such persona"))], "task")
@@ -179,3 +174,134 @@ async def test_the_error_of_a_node_is_kept_as_what_it_said(tmp_path: Path) -> No
         ((_, channel, error),) = found.pending_writes
         assert (channel, repr(error), str(error)) == ("__error__", "KeyError('no such persona')", "'no such persona'")
         assert isinstance(error, RecordedError)
+
+
+def said(number: int, by: str = "a") -> HumanMessage:
+    """A message of some 700 bytes that no other is equal to."""
+    return HumanMessage(f"{by} {number} " + "word " * 140, id=f"{by}{number}")
+
+
+def talk(saver: RunSaver, thread: str, length: int, profile: str, parent: str | None = None) -> list[str]:
+    """A conversation, a checkpoint after each message; returns the checkpoints' ids."""
+    messages: list[AnyMessage] = []
+    ids = []
+    for number in range(length):
+        messages = [*messages, said(number, thread)]
+        parent = put(saver, thread, {"profile": profile, "messages": messages}, parent, number)
+        ids.append(parent)
+    return ids
+
+
+async def size_of(path: Path, length: int) -> int:
+    """The closed file's size with five conversations of that length."""
+    async with RunSaver.open(path) as saver:
+        for number in range(5):
+            talk(saver, f"t{number}", length, f"{number}" * 8000)
+    assert [file.name for file in path.parent.glob(path.name + "*")] == [path.name]
+    return path.stat().st_size
+
+
+async def test_storage_grows_linearly_with_a_conversation(tmp_path: Path) -> None:
+    """Not with its square: 40 rounds take at most 4.4 times the bytes of 10, and at most 2.5 times their text."""
+    short = await size_of(tmp_path / "short.db", 20)
+    long = await size_of(tmp_path / "long.db", 80)
+    assert long <= 4.4 * short
+    assert long <= 2.5 * 5 * (8000 + 80 * 700)
+
+
+async def test_fork_shares_everything_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as saver:
+        ids = talk(saver, "t", 10, "p" * 8000)
+    async with RunSaver.open(path) as saver:
+        before = values_of(saver, "t", ids[4])
+        put(saver, "t", before | {"messages": [*before["messages"], said(99)]}, ids[4])
+        assert [message.id for message in values_of(saver, "t")["messages"]] == ["t0", "t1", "t2", "t3", "t4", "a99"]
+        assert len(values_of(saver, "t", ids[-1])["messages"]) == 10
+    assert count(path, "checkpoint_values") == 1 + 10 + 1
+    assert count(path, "checkpoint_lists") == 11
+
+
+async def test_siblings_with_equal_versions_do_not_collide(tmp_path: Path) -> None:
+    async with RunSaver.open(tmp_path / "x.db") as saver:
+        root = put(saver, "t", {"messages": [said(0)], "note": "n" * 99}, version=1)
+        one = put(saver, "t", {"messages": [said(0), said(1, "one")], "note": "1" * 99}, root, version=2)
+        two = put(saver, "t", {"messages": [said(0), said(1, "two")], "note": "2" * 99}, root, version=2)
+        for id_, name, note in ((one, "one1", "1" * 99), (two, "two1", "2" * 99), (root, "a0", "n" * 99)):
+            values = values_of(saver, "t", id_)
+            assert (values["messages"][-1].id, values["note"]) == (name, note)
+
+
+async def test_threads_share_equal_values(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    async with RunSaver.open(path) as saver:
+        for thread in ("one", "two"):
+            id_ = put(saver, thread, {"profile": "p" * 8000})
+            saver.put_writes(place(thread, id_), [("messages", [said(0)])], "task")
+            put(saver, thread, {"profile": "p" * 8000, "messages": [said(0), said(1)]}, id_)
+    assert count(path, "checkpoint_values") == 3
+    assert count(path, "checkpoint_lists") == 1
+
+
+async def test_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    message: Any = said(0)
+    profile = {"facts": ["x" * 100]}
+    state = {"profile": profile, "messages": [message, said(1)]}
+    async with RunSaver.open(path) as saver:
+        first = put(saver, "t", state)
+        put(saver, "t", state, first)
+        assert count(path, "checkpoint_values") == 3
+        message.content = "changed " * 20
+        profile["facts"].append("more")
+        put(saver, "t", state, first)
+        assert count(path, "checkpoint_values") == 5
+        now, then = values_of(saver, "t"), values_of(saver, "t", first)
+        assert now["messages"][0].content == "changed " * 20 and now["profile"] == profile
+        assert then["messages"][0] == said(0) and then["profile"] == {"facts": ["x" * 100]}
+
+
+async def test_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
+    async with RunSaver.open(tmp_path / "x.db") as saver:
+        every = [said(number) for number in range(6)]
+        for messages in (every, every[:3], every[:4], every[1:], [], every[:1], [*every, "end"], every[:4], ["", 1]):
+            put(saver, "t", {"messages": messages})
+            assert values_of(saver, "t")["messages"] == messages
+
+
+async def test_channel_of_an_unchanged_version_is_not_read_again(tmp_path: Path) -> None:
+    profile = {"facts": ["x" * 100]}
+    async with RunSaver.open(tmp_path / "x.db") as saver:
+        first = put(saver, "t", {"profile": profile}, version=1)
+        profile["facts"].append("unwritten")
+        second = put(saver, "t", {"profile": profile}, first, version=1)
+        assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100]}}
+        put(saver, "t", {"profile": profile}, second, version=2)
+        assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100, "unwritten"]}}
+
+
+async def test_conversations_that_begin_differently_share_their_middle(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    middle = [HumanMessage(f"turn {number} " * 9, id=f"t{number}") for number in range(300)]
+    stated = {f"t{number}": [said(number, "first"), *middle, said(number, "last")] for number in range(12)}
+    async with RunSaver.open(path) as saver:
+        for thread, messages in stated.items():
+            begun = put(saver, thread, {"__start__": {"messages": messages, "note": None}})
+            put(saver, thread, {"messages": messages}, begun, 1)
+        once = size_of_lists(path)
+        assert once < 300 * 10 + 12 * 600  # 12 lists of 300 ids would be 14,000 letters and more
+        saver.delete_thread("t7")
+        saver.compact()
+        assert size_of_lists(path) < once
+    async with RunSaver.open(path) as saver:
+        for thread, messages in stated.items():
+            if thread != "t7":
+                assert values_of(saver, thread) == {"messages": messages}
+                history = [each.checkpoint["channel_values"] for each in saver.list(place(thread))]
+                assert history[-1] == {"__start__": {"messages": messages, "note": None}}
+
+
+def size_of_lists(path: Path) -> int:
+    """Letters in the table of lists."""
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("SELECT sum(length(elements)) FROM checkpoint_lists").fetchone()[0])

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import WithJudging
 from dialoom.personas.similarity import packed, unit
 from dialoom.prompts import ChatMessage
+from dialoom.runs import RunFile, load_recipe
 from dialoom.runs.agreement import as_json, write_sample
-from dialoom.runs.recipes import load_recipe
-from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
 from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump

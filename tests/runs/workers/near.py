@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom import Budget
+from dialoom.roles.gateway.budget import Taken
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Parcel

@@ -1,12 +1,15 @@
-"""Whatever a provider's server sends is a reply or an error of ours, and costs nobody else's dialogue."""
+"""Fuzzed replies, answers of servers and releases: parsed, or refused with a message."""
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,16 +19,68 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.roles.errors import ProviderError, TransientProviderError
-from dialoom.roles.gateway import Completion
-from dialoom.roles.gateway.completions import kept_text, read_reply
+from dialoom.roles import Completion, ProviderError, TransientProviderError, Verdict, score_type
+from dialoom.roles.gateway.completions import kept_text, read_reply, without_thinking
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
 from dialoom.roles.gateway.retries import LONGEST
+from dialoom.roles.replies import parse_reply
 from tests.hostile.replies import play
-from tests.hostile.test_fuzzed_replies import PIECES, TEXTS, VALUES
+from tests.invented import ALARM, BOTH, PROFILE, write_release
 from tests.roles.gateway.asking import request
 from tests.server import Answer, Response, completion, http_date, serving
 from tests.virtual_time import SkippedPauses
+
+EXAMPLES = 80
+
+BRACKETS = ["{", "}", "[", "]", '"', "'", ":", ",", "\\", "\n", "\x00", "```json", "<think>", "</think>"]
+VALUED = ["score", "verdict", "explanation", "true", "3", "1e999", "NaN", "\\ud83d", "\ud83d"]
+LONG = ["{" * 500, '{"a":' * 300, "9" * 5000]
+PIECES = st.sampled_from([*BRACKETS, *VALUED, *LONG])
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # lone surrogates, too
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda each: st.lists(each) | st.dictionaries(TEXTS, each),
+    max_leaves=8,
+)
+OBJECTS = st.fixed_dictionaries({}, optional={"score": VALUES, "verdict": VALUES, "explanation": VALUES}).map(
+    json.dumps
+)
+REPLIES = st.lists(PIECES | TEXTS | OBJECTS, max_size=12).map("".join)
+
+
+def check_reply(text: str) -> None:
+    """One reply, all the way: kept as text, without its thoughts, and as each type."""
+    said, _thoughts = without_thinking(Completion(text).text)
+    said.encode()
+    for type_ in (score_type(1, 5), Verdict):
+        try:
+            reply = parse_reply(text, type_)
+        except ValueError as error:
+            assert str(error)
+        else:
+            reply.model_dump_json()
+            if isinstance(reply, score_type(1, 5)):
+                assert 1 <= reply.score <= 5
+
+
+def check_figures(figure: object) -> None:
+    """Usage that a provider may send."""
+    kept = Completion("x", figure, figure, figure, figure)  # type: ignore[arg-type]
+    for value in (kept.input_tokens, kept.output_tokens, kept.cached_tokens, kept.cost):
+        assert value is None or 0 <= value < 2**53
+
+
+@given(REPLIES)
+@settings(max_examples=EXAMPLES)
+def test_any_reply_is_of_its_type_or_refused(text: str) -> None:
+    check_reply(text)
+
+
+@given(VALUES)
+@settings(max_examples=EXAMPLES)
+def test_any_figure_is_known_or_not(figure: object) -> None:
+    check_figures(figure)
+
 
 MODELS = st.sampled_from(["openai/gpt-4o-mini", "hosted_vllm/m", "openrouter/openai/gpt-4o-mini"])
 PATIENCE = 30.0
@@ -163,7 +218,6 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 def test_any_answer_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
-    """Nothing else comes of it."""
     check_answer(provider, runner, model, hostile)
 
 
@@ -196,5 +250,71 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
 def test_any_answer_to_one_dialogue_leaves_the_others_alone(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
-    """They are done; it is done, has failed with a text, or was given up when the provider was away for too long."""
     check_run(provider, tmp_path, hostile)
+
+
+FEW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+BYTES = st.binary(max_size=30)
+PLACES = st.lists(st.integers(0, 30), min_size=1, max_size=4)
+ENTRIES = VALUES | st.fixed_dictionaries({"profile": VALUES, "personality": VALUES})
+
+
+def put(whole: Any, way: list[int], value: Any) -> None:
+    """A value in place of the one that some steps lead to."""
+    for number, step in enumerate(way):
+        keys = list(whole) if isinstance(whole, dict) else range(len(whole))
+        if not keys:
+            return
+        key = keys[step % len(keys)]
+        if number == len(way) - 1 or not isinstance(whole[key], dict | list):
+            whole[key] = value
+            return
+        whole = whole[key]
+
+
+def check_planned(folder: Path, recipe: str, options: dict[str, Any]) -> None:
+    """A plan, or a message of our own; and nothing but the run's file is new."""
+    before = {path.name for path in folder.iterdir()}
+    with suppress(dialoom.DialoomError):
+        dialoom.plan(recipe, path=folder / "run.db", options=options)
+    assert {path.name for path in folder.iterdir()} - before <= {"run.db", "run.db-wal", "run.db-shm"}
+
+
+def emptied(folder: Path) -> Path:
+    """A folder in which nothing is left of the example before."""
+    shutil.rmtree(folder / "made", ignore_errors=True)
+    (folder / "made").mkdir()
+    return folder / "made"
+
+
+def check_release(tmp_path: Path, way: list[int], value: Any) -> None:
+    """PersonaLens' people and tasks, with a value in the place of another."""
+    folder = emptied(tmp_path)
+    content: dict[str, Any] = copy.deepcopy({"profile": PROFILE, "tasks": [ALARM, BOTH]})
+    put(content, way, value)
+    with suppress(AttributeError, TypeError):  # what the writer of the release does not take
+        write_release(folder / "release", content["profile"], content["tasks"])
+    if (folder / "release").exists():
+        check_planned(folder, "personalens", {"profiles": folder / "release"})
+
+
+def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
+    """ALOE's personas and pools, with any entry and any bytes behind it."""
+    folder = emptied(tmp_path)
+    (folder / "people.jsonl").write_bytes(json.dumps(entry).encode() + b"\n" + tail)
+    check_planned(folder, "aloe-eval", {"personas": folder / "people.jsonl"})
+    with suppress(FileNotFoundError):
+        (folder / "run.db").unlink()
+    check_planned(folder, "persona-pool", {"seeds": folder / "people.jsonl"})
+
+
+@given(PLACES, VALUES)
+@FEW
+def test_any_release_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
+    check_release(tmp_path, way, value)
+
+
+@given(ENTRIES, BYTES)
+@FEW
+def test_any_lines_are_planned_or_refused(tmp_path: Path, entry: Any, tail: bytes) -> None:
+    check_lines(tmp_path, entry, tail)
