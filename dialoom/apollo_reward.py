@@ -27,9 +27,9 @@ def _light(module: str) -> ModuleType:
 
 
 if TYPE_CHECKING:
-    from dialoom.personas.apollo import completions as _completions
+    from dialoom.personas.apollo import scores as _completions
 else:
-    _completions = _light("completions")
+    _completions = _light("scores")
 
 
 def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any) -> list[float]:  # noqa: ARG001
@@ -76,7 +76,7 @@ def compute_score(
 
 def tool_definitions(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
     """Return tools as OpenAI function definitions; all of them, or those that are named."""
-    tools = _light("tools").TOOLS
+    tools = _light("calls").TOOLS
     return [tools[name].definition() for name in (tools if names is None else names)]
 
 
@@ -92,5 +92,5 @@ def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Ca
     Raises:
         ValueError: If there is no such tool.
     """
-    made: list[Callable[..., str]] = _light("functions").tool_functions(names, seed)
+    made: list[Callable[..., str]] = _light("executor").tool_functions(names, seed)
     return made

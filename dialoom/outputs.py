@@ -11,12 +11,13 @@ import errno
 import fcntl
 import filecmp
 import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -55,6 +56,25 @@ def text_output(
         encoding = encoding.removesuffix("-sig")
     with _output(target, inputs, "w", encoding=encoding, newline=newline) as file:
         yield file
+
+
+def write_lines(path: Path, values: Iterable[Mapping[str, Any]], inputs: Iterable[Path] = ()) -> int:
+    """Write one JSON object per line, and return the number of lines.
+
+    Raises:
+        OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
+    """
+    count = 0
+    with text_output(path, inputs) as file:
+        for value in values:
+            file.write(json_line(value))
+            count += 1
+    return count
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """Return an object as a line of a JSONL file."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 @contextmanager

@@ -15,13 +15,11 @@ from .capabilities import (
 )
 from .check import Check, Conversation
 from .dialogue import DialogueRecipe, DialogueState, Turns
-from .fault import DialogueFault
 from .judge import Case, Judge, add_judges
-from .outcome import Episode, Judgement, Line, Outcome
+from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .recipe import Recipe, RecipeError, RecipeOptions
 from .reporting import Chart, Estimate, FittedLine, Outline, Series, Span, Table, Tally, intervals, side_by_side
-from .scenario import Scenario
-from .shared import Shared
+from .scenario import Scenario, Shared
 from .stage import Scene, Stage, node, stream
 
 __all__ = [

@@ -21,8 +21,9 @@ from dialoom.personas.apollo.source.wording import topic_diversity
 from .apollo.loop import gold_refusal
 from .capabilities import Exporter, WithExports, WithGate
 from .generation import Loop, generation_graph
+from .judge import Graph
 from .outcome import Episode, Outcome
-from .recipe import Graph, Recipe, RecipeError, RecipeOptions
+from .recipe import Recipe, RecipeError, RecipeOptions
 from .reporting.table import Cell, Table
 from .scenario import Scenario
 from .stage import Scene, Update

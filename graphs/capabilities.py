@@ -22,14 +22,11 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.prompts import Prompt, PromptLibrary
 
 from .check import Check, conversation_to
-from .fault import DialogueFault
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
-from .outcome import Episode, Judgement, Line, Outcome
-from .reporting.chart import Chart
-from .reporting.facet import Facet, unit_facet
+from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .reporting.pivot import Pivot, chart_of, tabulate
-from .reporting.table import Outline, Table, side_by_side
+from .reporting.table import Chart, Facet, Outline, Table, side_by_side, unit_facet
 
 
 class Capability:

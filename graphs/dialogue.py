@@ -16,11 +16,10 @@ from dialoom.roles import UnparsedReplyError
 
 from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
 from .conversation import appended, joined, lines, said, utterances
-from .fault import USER
 from .gate.talk import Facts
-from .judge import add_judges
-from .outcome import Judgement, Outcome
-from .recipe import Graph, Recipe, RecipeError
+from .judge import Graph, add_judges
+from .outcome import USER, Judgement, Outcome
+from .recipe import Recipe, RecipeError
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"

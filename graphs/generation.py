@@ -24,11 +24,10 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from .asking import ask_each
 from .conversation import joined
 from .reporting.statistics import share_of
 from .reporting.table import Table
-from .stage import NodeFunction, Scene, Stage, Update, node
+from .stage import NodeFunction, Scene, Stage, Update, ask_each, node
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph

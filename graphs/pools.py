@@ -18,9 +18,10 @@ from .embedding import PROMPT as EMBEDDER_PROMPT
 from .embedding import REPLY_TYPE, EmbeddedScenario, EmbeddingRecipe, Embeddings, embedded, embedder_here
 from .gate.talk import Talk
 from .generation import Loop, generation_graph
+from .judge import Graph
 from .option_types import AbsolutePath, EmbedderName
 from .outcome import Episode, Outcome
-from .recipe import Graph, RecipeOptions
+from .recipe import RecipeOptions
 from .reporting.table import Table
 from .stage import Scene, Update
 

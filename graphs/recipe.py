@@ -12,16 +12,13 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.errors import DialoomError
 
 from .capabilities import WithJudging
-from .check import Check
-from .judge import Graph, Judge
+from .check import Check, checked
+from .judge import Graph, Judge, in_order
 from .outcome import Episode, Outcome
 from .reporting.default_tables import default_tables
-from .reporting.facet import Facet, unit_facet, units_of
 from .reporting.pivot import Pivot, tabulate
-from .reporting.table import Table
+from .reporting.table import Facet, Table, unit_facet, units_of
 from .scenario import Scenario
-
-__all__ = ["Graph", "Recipe", "RecipeError", "RecipeOptions"]
 
 
 class RecipeError(DialoomError):
@@ -43,7 +40,7 @@ class Recipe(ABC):
 
     A recipe is an instance of a subclass, in a folder of `graphs/` or any file of the user's. Entry points
     (`dialoom.recipes`) or `path/to/file.py:NAME` refer to it. Optional capabilities are in
-    `dialoom.graphs.capabilities`; functions of a recipe and an outcome are in `dialoom.graphs.finishing`.
+    `dialoom.graphs.capabilities`; functions of a recipe and an outcome are in `dialoom.graphs.recipe`.
 
     Attributes:
         name: The name on the command line.
@@ -112,3 +109,35 @@ class Recipe(ABC):
             return tabulate(self.pivots, episodes, unit, units)
         scales = WithJudging.of(self).scales
         return default_tables(episodes, unit, units, {check.metric for check in self.checks}, scales)
+
+
+def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+    """Return a scenario's outcome, with the judgements of the recipe's checks unless it failed.
+
+    Args:
+        recipe: The recipe.
+        scenario: The scenario that was played.
+        state: The graph's state.
+        failed: Whether the graph did not reach its end.
+    """
+    return completed(recipe, scenario, recipe.outcome(scenario, state, failed), is_checked=not failed)
+
+
+def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
+    """Return an outcome with the judgements of the recipe's checks added, all in the order of reports and exports.
+
+    Args:
+        recipe: The recipe.
+        scenario: The scenario that was played.
+        outcome: Its outcome, with the judges' judgements in any order.
+        is_checked: Whether to run the checks.
+    """
+    made = checked(recipe.checks, scenario, outcome) if is_checked else []
+    judgements = in_order(WithJudging.of(recipe).metrics, [*outcome.judgements, *made])
+    return outcome.model_copy(update={"judgements": judgements})
+
+
+def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
+    """Return whether any judge has something to judge; samples of outcomes are drawn from these."""
+    bare = outcome.model_copy(update={"judgements": ()})
+    return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)

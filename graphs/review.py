@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from dialoom.graphs.capabilities import WithGate
-from dialoom.graphs.fault import REVIEWER, USER
-from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.outcome import Outcome
-from dialoom.graphs.recipe import Graph, Recipe
+from dialoom.graphs.judge import Case, Graph, Judge
+from dialoom.graphs.outcome import REVIEWER, USER, Outcome
+from dialoom.graphs.recipe import Recipe
 from dialoom.graphs.scenario import Scenario
 
 PROMPT = "gate/review"

@@ -1,17 +1,132 @@
-"""Scenarios: frozen units of work, each with an id derived from its content."""
+"""Scenarios: frozen units of work, each with an id derived from its content; and values that many of them share."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, core_schema
 
-from .shared import ByHash
+T = TypeVar("T")
+
+REFERENCE = "$shared"
+_HELD = 64
+
+
+class Shared(Generic[T]):
+    """A field of scenarios whose value is one object for all of them: `turns: Shared[tuple[Line, ...]]`.
+
+    A recipe makes it once, `turns = Shared(lines)`, and passes it to any number of scenarios. Each scenario's id and
+    row in the plan contain only the value's hash, and the value is stored once. It must not be changed.
+
+    Args:
+        value: The value; it is not validated again.
+    """
+
+    __slots__ = ("_text", "value")
+
+    def __init__(self, value: T) -> None:
+        self.value = value
+        self._text: tuple[str, str] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Shared) and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(Shared)  # the value may be unhashable, and equal values need equal hashes
+
+    def __repr__(self) -> str:
+        return f"Shared({self.value!r})"
+
+    def text(self, plain: Callable[[T], Any]) -> tuple[str, str]:
+        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and that JSON, which is made once.
+
+        Args:
+            plain: Converts the value to plain values.
+        """
+        if self._text is None:
+            text = json.dumps(plain(self.value), ensure_ascii=False, separators=(",", ":"))
+            self._text = hashlib.sha256(text.encode()).hexdigest()[:32], text
+        return self._text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        (kind,) = get_args(source) or (Any,)
+
+        def validated(value: Any, check: Callable[[Any], T], info: ValidationInfo) -> Shared[T]:
+            if isinstance(value, Shared):
+                return value
+            held = info.context
+            if isinstance(held, SharedValues) and isinstance(value, dict) and value.keys() == {REFERENCE}:
+                return held.get(kind, value[REFERENCE], check)
+            return Shared(check(value))
+
+        def plain(value: Shared[T], dumped: SerializerFunctionWrapHandler, info: SerializationInfo) -> Any:
+            if not isinstance(info.context, ByHash):
+                return dumped(value.value)
+            hash_, text = value.text(dumped)
+            info.context.keep(hash_, text)
+            return {REFERENCE: hash_}
+
+        inner = handler.generate_schema(kind)
+        return core_schema.with_info_wrap_validator_function(
+            validated,
+            inner,
+            serialization=core_schema.wrap_serializer_function_ser_schema(plain, info_arg=True, schema=inner),
+        )
+
+
+class ByHash:
+    """A serialization context in which shared values are dumped as references; without it they are dumped in full.
+
+    Args:
+        keep: Takes the hash and the JSON of each shared value.
+    """
+
+    def __init__(self, keep: Callable[[str, str], object] = lambda _hash, _text: None) -> None:
+        self.keep = keep
+
+
+class SharedValues:
+    """A validation context for scenarios dumped by hash; recently read values are cached as the same object.
+
+    Args:
+        fetch: Returns the plain value of a hash.
+    """
+
+    def __init__(self, fetch: Callable[[str], Any]) -> None:
+        self._fetch = fetch
+        self._held: OrderedDict[tuple[Any, str], Shared[Any]] = OrderedDict()
+
+    def get(self, kind: Any, hash_: str, check: Callable[[Any], Any]) -> Shared[Any]:
+        """Return the shared value of a hash.
+
+        Args:
+            kind: Its type.
+            hash_: The hash.
+            check: Validates a plain value as that type.
+        """
+        name = (kind, hash_)
+        if name not in self._held:
+            self._held[name] = Shared(check(self._fetch(hash_)))
+            if len(self._held) > _HELD:
+                self._held.popitem(last=False)
+        self._held.move_to_end(name)
+        return self._held[name]
+
 
 _LABEL = 40
 """The most characters of a label made from a scenario's fields."""

@@ -27,7 +27,7 @@ from .gate.talk import Facts
 from .judge import Judge
 from .outcome import Outcome
 from .recipe import RecipeOptions
-from .reporting.facet import Facet
+from .reporting.table import Facet
 from .scenario import Scenario
 from .study import ASSISTANT, GIVES_UP, SATISFIED, USER, FileFunction, KeywordEnd, PythonEnd, Study, line_of, shown
 from .study_rows import PORTRAIT, Source, pairs, references

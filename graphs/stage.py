@@ -1,4 +1,4 @@
-"""The context of a node besides the state: the scenario, the cast, and private random streams."""
+"""The context of a node besides the state: the scenario, the roles to ask, and private random streams."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import hashlib
 import itertools
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dialoom.prompts import ChatMessage, ToolDefinition
 from dialoom.prompts.messages import identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
 from dialoom.roles.gateway.calls import RunTool
 
-from .fault import USER, DialogueFault
-from .outcome import Line, Outcome
+from .outcome import USER, DialogueFault, Line, Outcome
 from .scenario import Scenario
 
-if TYPE_CHECKING:  # slow to import; LangGraph knows the parameters by their names
+if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.runtime import Runtime
 
@@ -329,3 +328,47 @@ def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
 
     run.__name__ = getattr(function, "__name__", "node")
     return run
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+_AT_ONCE = 16
+"""The most calls that a node has under way at once; a scenario may want thousands."""
+
+
+async def ask_each(
+    scene: Scene,
+    prompt: str | Callable[[Key], str],
+    inputs: Mapping[Key, Mapping[str, Any]],
+    role: Callable[[Key], str] | None = None,
+    *,
+    common: bool = False,
+) -> dict[Key, Any]:
+    """Return the replies to several requests by key, `None` where a reply could not be parsed.
+
+    Each request makes one call, so the order in which replies arrive affects nothing.
+
+    Args:
+        scene: The node's scene.
+        prompt: The prompt of all requests, or a function that returns the prompt of a key.
+        inputs: The prompt's inputs, by key.
+        role: Returns the role to ask for a key; by default the prompt's own role.
+        common: Whether the calls belong to no scenario: each is made once, however many scenarios request it.
+    """
+    ask = scene.ask_common if common else scene.ask
+
+    async def asked(key: Key) -> Any:
+        name = prompt if isinstance(prompt, str) else prompt(key)
+        try:
+            if role is None:
+                return await ask(name, **inputs[key])
+            return await scene.ask_role(role(key), name, **inputs[key])
+        except UnparsedReplyError:
+            return None
+
+    keys: Sequence[Key] = list(inputs)
+    found: dict[Key, Any] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        found |= zip(some, await asyncio.gather(*map(asked, some)), strict=True)
+    return found

@@ -2,10 +2,21 @@
 
 from dialoom.inputs import DataError
 
-from .mending import Mendings
-from .persona import Persona, combined, read_personas, write_personas
-from .pools import KINDS, PLURALS, PoolEntry, PoolKind, entries_of, read_pool, shipped_seeds, write_pool
-from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Profile, Situation, Task
+from .pools import (
+    KINDS,
+    PLURALS,
+    Persona,
+    PoolEntry,
+    PoolKind,
+    combined,
+    entries_of,
+    read_personas,
+    read_pool,
+    shipped_seeds,
+    write_personas,
+    write_pool,
+)
+from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Mendings, Profile, Situation, Task
 from .release import PersonaLensRelease, samples
 from .similarity import (
     EMBEDDERS,

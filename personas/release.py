@@ -1,14 +1,13 @@
-"""The reader of PersonaLens profiles in the release's layout; irregularities are repaired or kept, and counted.
-
-Layout: `data/profile/<user>/{profile,tasks,tasks_md}.json` and, optionally, `res/schema.json`. People are read one at a
-time, so memory does not grow with the size of the release.
-"""
+"""The reader of PersonaLens profiles in the release's layout; irregularities are counted; a census of a release."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +17,33 @@ from dialoom.errors import first_problem
 from dialoom.inputs import DataError, read_bytes, read_json
 from dialoom.text import well_formed_value
 
-from . import mending
-from .mending import Mendings
-from .profile import DOMAINS, Affinity, AffinitySchema, Demographics, Domain, Profile, Situation, Task
+from .profile import (
+    DOMAINS,
+    EMPTY,
+    FREE_SITUATION,
+    HALVES,
+    MASKED_TASK,
+    NON_ASCII,
+    OUTSIDE,
+    STRAY_KEY,
+    UNTOLD,
+    WITHHELD,
+    Affinity,
+    AffinitySchema,
+    AffinityType,
+    Demographics,
+    Domain,
+    Mendings,
+    Profile,
+    Situation,
+    Task,
+    domain_name,
+    free_form,
+    is_untold,
+    is_withheld,
+    resolve_affinity,
+)
+from .similarity import DrawnTexts
 
 Validated = TypeVar("Validated", bound=BaseModel)
 
@@ -83,7 +106,7 @@ class PersonaLensRelease:
         self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
         if not read_bytes(path).isascii() or not json.dumps(values, ensure_ascii=False).isascii():
-            self.mendings[mending.NON_ASCII] += 1
+            self.mendings[NON_ASCII] += 1
         return profile
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
@@ -132,9 +155,9 @@ class PersonaLensRelease:
         """Return the section keyed by canonical domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
-            name = mending.domain_name(key, self._domain_names)
+            name = domain_name(key, self._domain_names)
             if name != key:
-                self.mendings[mending.STRAY_KEY] += 1
+                self.mendings[STRAY_KEY] += 1
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
             mended[name] = value
@@ -146,15 +169,15 @@ class PersonaLensRelease:
             texts = value if isinstance(value, list) else [value]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(path, f"affinity {name!r} of {domain!r} is {value!r}; it is text or a list of texts")
-            told = [text.strip() for text in texts if text.strip() and not mending.is_withheld(text)]
-            withheld = sum(mending.is_withheld(text) for text in texts)
-            self.mendings[mending.WITHHELD] += withheld
+            told = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
+            withheld = sum(is_withheld(text) for text in texts)
+            self.mendings[WITHHELD] += withheld
             if not told:
-                self.mendings[mending.EMPTY] += not withheld
+                self.mendings[EMPTY] += not withheld
                 continue
             kept[name] = tuple(told) if isinstance(value, list) else told[0]
             if self.schema is not None:
-                self.mendings[mending.OUTSIDE] += self.schema.outside(domain, name, kept[name])
+                self.mendings[OUTSIDE] += self.schema.outside(domain, name, kept[name])
         return kept
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
@@ -164,23 +187,21 @@ class PersonaLensRelease:
                 raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
         if all(profile.domains[name].of_interest for name in task.domains):
             return True
-        self.mendings[mending.MASKED_TASK] += 1
+        self.mendings[MASKED_TASK] += 1
         return False
 
     def _count(self, task: Task, profile: Profile) -> None:
         names = [name for domain in task.domains for name in self._known_affinities(domain, profile)]
         for name in task.relevant_affinities:
-            _, kind = mending.resolve_affinity(name, names)
+            _, kind = resolve_affinity(name, names)
             if kind is not None:
                 self.mendings[kind] += 1
         situation = task.situation
         self._count_untold(situation)
-        self.mendings[mending.FREE_SITUATION] += mending.free_form(
-            situation.device, situation.day_of_week, situation.time_of_day
-        )
+        self.mendings[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
 
     def _count_untold(self, told: Demographics | Situation) -> None:
-        self.mendings[mending.UNTOLD] += sum(mending.is_untold(value) for value in told.model_dump().values())
+        self.mendings[UNTOLD] += sum(is_untold(value) for value in told.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""
@@ -194,7 +215,7 @@ def _read_object(path: Path, mendings: Mendings) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
     whole = well_formed_value(values)
-    mendings[mending.HALVES] += whole != values
+    mendings[HALVES] += whole != values
     return dict(whole)
 
 
@@ -215,3 +236,114 @@ def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a sort key under which digits in names compare as numbers."""
     parts = re.split(r"(\d+)", name)
     return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
+
+
+DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
+
+MOST_TEXTS = 20_000
+"""The most texts of a kind that are kept; of more, this many are sampled."""
+
+NOT_SAID = "Prefer not to say"
+"""The paper's label for `N/A` in categories that people may decline to answer."""
+
+_MAY_BE_KEPT = ("ethnicity", "religion")
+
+
+@dataclass(slots=True)
+class PreferenceValues:
+    """Frequencies of the values of one preference (a row of tables 8 and 9).
+
+    Attributes:
+        type: The schema's entry; `None` if the schema lacks it.
+        counts: The number of occurrences of each raw value; values of a list count one by one.
+    """
+
+    type: AffinityType | None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def possible(self) -> int | None:
+        """The number of possible values; `None` for a preference with free values."""
+        return len(self.type.possible_values) if self.type is not None and self.type.is_categorical else None
+
+    @property
+    def generated(self) -> int:
+        """The number of different values that occur; for a categorical preference at most `possible`."""
+        return len(self.counts) if self.possible is None else min(len(self.counts), self.possible)
+
+    @property
+    def evenness(self) -> float | None:
+        """Pielou's evenness E = H / ln n over the n values that occur (H in nats); `None` where n < 2."""
+        total = self.counts.total()
+        if len(self.counts) < 2:
+            return None
+        entropy = -math.fsum(count / total * math.log(count / total) for count in self.counts.values())
+        return entropy / math.log(len(self.counts))
+
+
+@dataclass(slots=True)
+class Census:
+    """The counts of a release.
+
+    Attributes:
+        people: The number of people.
+        demographics: By key, the number of people with each value.
+        preferences: By domain and name.
+        tasks: By domain, the ids of its tasks.
+        dialogues: By domain, the number of (person, task) pairs; a pair of several domains counts in each.
+        pairs: The number of (person, task) pairs of one domain and of several.
+        texts: By kind (`summaries`, `intents`), the texts written for people, or a sample of them.
+    """
+
+    people: int = 0
+    demographics: dict[str, Counter[str]] = field(default_factory=lambda: {key: Counter() for key in DEMOGRAPHICS})
+    preferences: dict[tuple[str, str], PreferenceValues] = field(default_factory=dict)
+    tasks: dict[str, set[str]] = field(default_factory=dict)
+    dialogues: Counter[str] = field(default_factory=Counter)
+    pairs: Counter[str] = field(default_factory=Counter)
+    texts: dict[str, DrawnTexts] = field(
+        default_factory=lambda: {"summaries": DrawnTexts(MOST_TEXTS), "intents": DrawnTexts(MOST_TEXTS)}
+    )
+
+    @classmethod
+    def of(cls, release: PersonaLensRelease) -> Census:
+        """Count a release, one person at a time.
+
+        Raises:
+            DataError: If one of its files is broken.
+        """
+        census = cls()
+        for user in release.user_ids():
+            census._count_person(release, user)
+            for task in release.tasks(release.profile(user), user):
+                census._count_task(task.id, task.domains)
+                census.texts["intents"].add(task.intent)
+        return census
+
+    def _count_person(self, release: PersonaLensRelease, user: str) -> None:
+        raw = release.as_written(user)
+        self.people += 1
+        for key in DEMOGRAPHICS:
+            value = str(raw["demographics"].get(key, ""))
+            self.demographics[key][NOT_SAID if value == "N/A" and key in _MAY_BE_KEPT else value] += 1
+        for domain, preferences in raw["affinities"].items():
+            for name, value in preferences.items():
+                values = value if isinstance(value, list) else [value]
+                place = domain, name
+                if place not in self.preferences:
+                    known = release.schema.types.get(place) if release.schema is not None else None
+                    self.preferences[place] = PreferenceValues(known)
+                self.preferences[place].counts.update(map(str, values))
+        for text in filter(None, raw["interactions"].values()):
+            self.texts["summaries"].add(text)
+
+    def _count_task(self, id_: str, domains: tuple[str, ...]) -> None:
+        self.pairs["single" if len(domains) == 1 else "multi"] += 1
+        for domain in domains:
+            self.dialogues[domain] += 1
+            self.tasks.setdefault(domain, set()).add(id_)
+
+    def rows(self) -> Iterator[tuple[str, str, PreferenceValues]]:
+        """Yield the preferences by domain and name, in the order of the files."""
+        for (domain, name), values in sorted(self.preferences.items(), key=lambda item: item[0][0]):
+            yield domain, name, values

@@ -16,8 +16,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
-from dialoom.graphs.finishing import completed, finished
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted

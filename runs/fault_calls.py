@@ -10,8 +10,8 @@ from typing import Any
 
 from dialoom.graphs import DialogueFault, Line, Outcome
 from dialoom.graphs.capabilities import WithGate
-from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import Said, Talk
+from dialoom.graphs.outcome import USER
 from dialoom.roles import ASKS
 
 from .store import RunFile

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, RecipeError, Scenario, Stage, stream
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import BindingError, CallPlace, Cast, Completion, Gateway, ModelBinding
 from dialoom.roles.binding import does_take_tools

@@ -16,7 +16,7 @@ from dialoom.graphs import Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies

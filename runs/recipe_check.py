@@ -12,7 +12,7 @@ from .errors import RunError
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
-    from dialoom.graphs.recipe import Graph
+    from dialoom.graphs.judge import Graph
 
 _PIECES = ("name", "summary", "roles", "prompts", "scenario_type")
 

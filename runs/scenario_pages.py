@@ -14,7 +14,7 @@ from jinja2.utils import missing
 
 from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
 from dialoom.graphs.capabilities import WithGate, WithJudging
-from dialoom.graphs.fault import BY_JUDGES, KINDS, USER, dialogue_faults
+from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.errors import RunError
 from dialoom.sandbox import Sandbox
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from dialoom.graphs import DialogueFault, Line, Outline, Recipe, Scenario
 from dialoom.graphs.capabilities import WithGate, WithOutline
 from dialoom.graphs.check import conversation_to
-from dialoom.graphs.fault import USER
+from dialoom.graphs.outcome import USER
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
 from dialoom.runs.agreement import Item, items_of

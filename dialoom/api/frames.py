@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dialoom.graphs.fault import dialogue_faults
+from dialoom.graphs.outcome import dialogue_faults
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.fault_calls import calls_at_fault

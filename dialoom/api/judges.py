@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
-from dialoom.graphs.finishing import is_to_judge
+from dialoom.graphs.recipe import is_to_judge
 from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended

@@ -11,8 +11,8 @@ from pathlib import Path
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.capabilities import WithJudging, WithPrompts
-from dialoom.graphs.recipe import Graph
-from dialoom.graphs.reporting.facet import length_facet
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.reporting.table import length_facet
 from dialoom.graphs.review import Review
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles import ModelBinding

@@ -170,7 +170,7 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
-    from dialoom.graphs.reporting.facet import split_facet
+    from dialoom.graphs.reporting.table import split_facet
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
     from dialoom.shown import counted

@@ -16,8 +16,8 @@ from rich.tree import Tree
 
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
-from dialoom.graphs.fault import dialogue_faults
 from dialoom.graphs.gate import is_reduced, reduced_shares
+from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
 from dialoom.runs.config import RunConfig

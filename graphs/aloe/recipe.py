@@ -26,9 +26,9 @@ from dialoom.graphs.capabilities import (
 )
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.gate.talk import Said, Talk
-from dialoom.graphs.judge import Judge, add_judges
+from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
-from dialoom.graphs.recipe import Graph, Recipe
+from dialoom.graphs.recipe import Recipe
 from dialoom.graphs.reporting import Facet, Outline, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
 from dialoom.prompts import Utterance

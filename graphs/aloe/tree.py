@@ -17,8 +17,7 @@ from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.scenario import Scenario
-from dialoom.personas.persona import Persona, combined, read_personas
-from dialoom.personas.pools import shipped_seeds
+from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
 from dialoom.prompts import Utterance
 
 SPOKEN = 300

@@ -13,13 +13,13 @@ from dialoom.graphs.aloe.recipe import without_directions
 from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
 from dialoom.graphs.capabilities import WithComparison
 from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
-from dialoom.graphs.judge import Case, Judge, add_judges
+from dialoom.graphs.judge import Case, Graph, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Outcome
-from dialoom.graphs.recipe import Graph, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Stage, node
-from dialoom.personas.persona import Persona, read_personas
+from dialoom.personas.pools import Persona, read_personas
 
 from . import report
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from dialoom.graphs.capabilities import Exporter, ExportOptions
 from dialoom.graphs.outcome import Episode
 from dialoom.personas.apollo import TOOLS, execute
-from dialoom.personas.apollo.text_protocol import FINISH, call_text, responses_text
+from dialoom.personas.apollo.scores import FINISH, call_text, responses_text
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
 from .nodes import ASSISTANT, AgentState, agent_inputs, calling_inputs, world_of

@@ -20,9 +20,8 @@ from dialoom.personas.apollo import World, canonical, compare, execute
 from dialoom.personas.apollo.calls import CallError, arguments_of, shown
 from dialoom.personas.apollo.flows import FLOWS, GoldCall
 from dialoom.personas.apollo.flows.expressions import If
-from dialoom.personas.apollo.scores import equal
+from dialoom.personas.apollo.scores import FINISH, call_text, equal, read_turn, says_finish
 from dialoom.personas.apollo.source import ApolloPair
-from dialoom.personas.apollo.text_protocol import FINISH, call_text, read_turn, says_finish
 
 TURN_LIMIT = 12
 FINISHED, SILENT, OUT_OF_TURNS = "finished", "silent", "turn_limit"

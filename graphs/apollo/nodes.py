@@ -22,8 +22,8 @@ from dialoom.graphs.outcome import Line, Outcome
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
+from dialoom.personas.apollo.scores import responses_text
 from dialoom.personas.apollo.source import Speech
-from dialoom.personas.apollo.text_protocol import responses_text
 from dialoom.prompts import FunctionCall, Utterance
 from dialoom.roles import UnparsedReplyError
 

@@ -16,12 +16,12 @@ from dialoom.graphs.check import Check
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
-from dialoom.graphs.judge import Case, Judge
+from dialoom.graphs.judge import Case, Graph, Judge
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Judgement, Line, Outcome
-from dialoom.graphs.recipe import Graph, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting import Chart, Facet, Runs, Table
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import Stage, node
 from dialoom.personas.apollo.source import ApolloHistory, ApolloPair, ApolloSession, HistoryError, history
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from dialoom import personas
 from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, chosen
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Scenario, Shared
 from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import (

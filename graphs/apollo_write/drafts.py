@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from dialoom.graphs.asking import ask_each
 from dialoom.graphs.generation import GenerationState, Problem, Problems, Result, problem, reviewed, rule, settled
-from dialoom.graphs.stage import Scene, Update
+from dialoom.graphs.stage import Scene, Update, ask_each
+from dialoom.personas.apollo.calls import TOOLS
 from dialoom.personas.apollo.flows import FLOWS, FlowRequest, Preference
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloUser, PastCall, PreferenceForm, QueryKind
 from dialoom.personas.apollo.source.drafts import DRAFTS, ApolloDraft, DraftKind, RequestSlots, SessionDraft, digest
 from dialoom.personas.apollo.source.scripted import SETS, pair_labels
 from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, flow_tools
-from dialoom.personas.apollo.tools import TOOLS
 
 from .scenario import WriteScenario, world_of
 

@@ -14,8 +14,7 @@ from dialoom.personas.apollo import CallError
 from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, find_pairs, find_sets
 from dialoom.personas.apollo.source.asking import leaking_place
 from dialoom.personas.apollo.source.drafts import PreferencesDraft, PreferenceSet, RequestSlots, UserDraft
-from dialoom.personas.apollo.source.scripted import SETS
-from dialoom.personas.apollo.source.showing import about_flow, facets_shown, values_text
+from dialoom.personas.apollo.source.scripted import SETS, about_flow, facets_shown, values_text
 from dialoom.personas.apollo.source.wording import preferences_refusal, profile_refusal
 
 from .drafts import WriteState, ask_checker, draft_of, review, rows_of, stated, unwritten_of

@@ -22,8 +22,9 @@ from dialoom.graphs.capabilities import (
 )
 from dialoom.graphs.gate.talk import Facts, Said, Talk
 from dialoom.graphs.generation import Loop, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Graph, Recipe, RecipeError
+from dialoom.graphs.recipe import Recipe, RecipeError
 from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech

@@ -12,11 +12,11 @@ from dialoom.graphs.option_types import AbsolutePath, chosen
 from dialoom.graphs.recipe import RecipeOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas.apollo import World
+from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import PreferenceForm, Speech
 from dialoom.personas.apollo.source.drafts import Text, UserDrafts
 from dialoom.personas.apollo.source.scripted import ERRANDS, PAIRS_OF_SET, SETS
-from dialoom.personas.apollo.tools import Value
 
 PLAN: Mapping[str, Any] = {"flows": tuple(FLOWS), "pairs": PAIRS_OF_SET, "errands": ERRANDS, "world_seed": 0}
 """The default plan."""

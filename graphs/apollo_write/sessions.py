@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialoom.graphs.apollo.loop import gold_refusal
-from dialoom.graphs.asking import ask_each
 from dialoom.graphs.generation import Note, Result, due, earlier, problem, written
-from dialoom.graphs.stage import Scene, Update
+from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.apollo import CallError, canonical, execute
 from dialoom.personas.apollo.flows import FLOWS, Preference
 from dialoom.personas.apollo.source import PastCall
+from dialoom.personas.apollo.source.asking import query_refusal, session_refusal, unrelated_refusal
 from dialoom.personas.apollo.source.drafts import QueryDraft, SessionDraft
-from dialoom.personas.apollo.source.keeping import query_refusal, session_refusal, unrelated_refusal
-from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, spoken
-from dialoom.personas.apollo.source.showing import (
+from dialoom.personas.apollo.source.scripted import (
     about_flow,
     definitions,
     example_errand,
@@ -23,6 +21,7 @@ from dialoom.personas.apollo.source.showing import (
     facets_shown,
     occasion,
 )
+from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, spoken
 from dialoom.personas.apollo.source.wording import errand_refusal, query_wording_refusal, wording_refusal
 
 from .drafts import (

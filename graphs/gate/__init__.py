@@ -1,13 +1,12 @@
 """The gate: rules that detect faults of a conversation, and the roles at fault."""
 
-from dialoom.graphs.fault import KINDS, DialogueFault, is_sound
+from dialoom.graphs.outcome import KINDS, DialogueFault, is_sound
 
-from .coverage import Coverage, coverage, coverage_table, is_reduced, reduced_shares
-from .gate import Gate
-from .prompt_words import PromptWords
+from .gate import Coverage, Gate, coverage, coverage_table, is_reduced, reduced_shares
 from .rules import RULES, Rule
-from .rules.leaks import copied_forms
+from .rules.lines import copied_forms
 from .talk import Facts, Said, Talk
+from .vocabulary import PromptWords
 
 __all__ = [
     "KINDS",

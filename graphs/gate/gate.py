@@ -1,19 +1,18 @@
-"""The gate of a run: applies every rule to every conversation of an outcome."""
+"""The gate of a run, which applies every rule to every conversation, and the coverage of languages by its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from dialoom.graphs.fault import DialogueFault
-from dialoom.graphs.outcome import Line, Outcome
+from dialoom.graphs.outcome import BY_JUDGES, KINDS, DialogueFault, Line, Outcome
 from dialoom.prompts import Prompt
 
-from .prompt_words import PromptWords
 from .rules import RULES, TEXT_RULES
 from .talk import Talk
+from .vocabulary import UNDETERMINED, PromptWords, vocabularies
 
 if TYPE_CHECKING:
     from dialoom.graphs.capabilities import WithGate
@@ -65,3 +64,92 @@ class Gate:
 
 def _place(fault: DialogueFault) -> tuple[bool, int, str]:
     return (fault.message is None, fault.message or 0, fault.where)
+
+
+Coverage = Literal["full", "some", "none"]
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "echo": ("is_spaced",),
+    "repetition": ("is_spaced",),
+    "loop": ("is_spaced", "stop"),
+    "swapped_role": ("offers", "requests"),
+    "glued_lines": ("persons",),
+    "cut_line": ("unfinished",),
+    "other_language": ("scripts",),
+    "early_preferences": ("likes",),
+    "early_end": ("stop", "fillers", "dealt", "asks", "closings"),
+    "no_end": ("closings",),
+}
+"""The attributes of a language's `Vocabulary` that each kind's rule needs; other kinds are found in any language."""
+
+_ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
+"""Kinds whose rule finds some faults without any word list."""
+
+_ENOUGH = 0.5
+"""Full coverage takes this share of the entries of English, for which the rules were developed and measured."""
+
+
+@cache
+def coverage(language: str) -> Mapping[str, Coverage]:
+    """Return the coverage of each kind of fault by the word lists of a language.
+
+    `full`: every list that the rule needs exists, with at least half as many entries as in English. `none`: the rule
+    finds nothing, as all of its lists are missing, or it compares words and the language does not separate them with
+    spaces. `some`: anything between.
+
+    Args:
+        language: An ISO 639 code.
+    """
+    return {kind: _coverage(language, kind) for kind in KINDS if kind != BY_JUDGES}
+
+
+def is_reduced(language: str) -> bool:
+    """Return whether some kind of fault has less coverage in a language than in English."""
+    return any(level != "full" for level in coverage(language).values())
+
+
+def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
+    """Return a sentence about the gated conversations in languages with reduced coverage.
+
+    Args:
+        languages: The number of conversations by ISO 639 code.
+        gated: The number of conversations that the gate checked.
+    """
+    reduced = {language: count for language, count in languages.items() if count and is_reduced(language)}
+    if not reduced:
+        return f"In languages with reduced coverage: 0 of {gated:,}."
+    told = [
+        f"{language} {count:,} ({count / gated:.1%}; {_told(language)})"
+        for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return f"In languages with reduced coverage: {'; '.join(told)}. Faults there may be missed."
+
+
+def coverage_table() -> str:
+    """Return a Markdown table of the coverage of each language and each kind of fault whose rule needs words."""
+    kinds = [kind for kind in coverage("en") if kind in NEEDS]
+    rows = [["language", *(f"`{kind}`" for kind in kinds)], ["---"] * (len(kinds) + 1)]
+    rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in vocabularies()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _coverage(language: str, kind: str) -> Coverage:
+    known, needed = vocabularies(), NEEDS.get(kind, ())
+    sizes, english = (known[code].sizes if code in known else {} for code in (language, "en"))
+    shares = {group: sizes.get(group, 0) / english[group] for group in needed}
+    if all(share >= _ENOUGH for share in shares.values()):
+        return "full"
+    is_found = shares.get("is_spaced", any(shares.values())) or kind in _ALSO_WITHOUT
+    return "some" if is_found else "none"
+
+
+def _told(language: str) -> str:
+    """Return the kinds of faults that are not found in a language, and those with reduced coverage."""
+    if language == UNDETERMINED:
+        return "no language declared or recognised: the rules took it for English"
+    levels = coverage(language)
+    named = {
+        what: ", ".join(kind for kind, each in levels.items() if each == level)
+        for what, level in (("not found", "none"), ("found less well", "some"))
+    }
+    return "; ".join(f"{what}: {kinds}" for what, kinds in named.items() if kinds)

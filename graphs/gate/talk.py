@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dialoom.graphs.fault import DialogueFault
-from dialoom.graphs.outcome import Line
+from dialoom.graphs.outcome import DialogueFault, Line
 
-from .prompt_words import NO_PROMPTS, PromptWords, runs_of
-from .vocabulary import UNDETERMINED, Vocabulary, language_of, vocabulary, words_of
+from .vocabulary import NO_PROMPTS, UNDETERMINED, PromptWords, Vocabulary, language_of, runs_of, vocabulary, words_of
 
 LONGEST = 20_000
 """The most letters of a line that are compared word by word: longer ones are never sound, and would stall a run."""

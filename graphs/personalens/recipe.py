@@ -18,11 +18,10 @@ from pydantic import Field
 
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.dialogue import DialogueRecipe, Turns
-from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Facts
 from dialoom.graphs.judge import Judge
 from dialoom.graphs.option_types import AbsolutePath, FilledAxis, chosen
-from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.outcome import DialogueFault, Episode, Outcome
 from dialoom.graphs.recipe import RecipeError, RecipeOptions
 from dialoom.graphs.reporting import Facet, Table
 from dialoom.personas import PersonaLensRelease, Task, samples

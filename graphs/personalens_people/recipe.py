@@ -14,12 +14,13 @@ from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.generation import Loop, Note, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.personalens_people import writing
-from dialoom.graphs.recipe import Graph, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
 from dialoom.graphs.reporting.table import Outline, Span, Table
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.personas import Demographics, Situation, Task
 from dialoom.personas.demographics import read_demographics
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema

@@ -10,10 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from dialoom.graphs.embedding import EmbeddedScenario
 from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.personas import EMBEDDERS, Demographics, Situation
-from dialoom.personas.mending import is_withheld
-from dialoom.personas.profile import DomainSchema
+from dialoom.personas.profile import DomainSchema, is_withheld
 
 TWIN_THRESHOLD = 0.8
 """Above it, two people have nearly the same preferences; people who share a few listed values are far below."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
-from dialoom.graphs.asking import ask_each
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import embedded
 from dialoom.graphs.generation import (
@@ -21,7 +20,7 @@ from dialoom.graphs.generation import (
     settled,
     written,
 )
-from dialoom.graphs.stage import Scene, Update
+from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.profile import DomainSchema
 from dialoom.personas.similarity import packed
 

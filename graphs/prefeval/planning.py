@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Line
 from dialoom.graphs.recipe import RecipeError
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.graphs.stage import stream
 from dialoom.inputs import DataError
 from dialoom.personas.preferences import DEFAULT_POOL, PreferencePair, PreferencePairs, read_chats

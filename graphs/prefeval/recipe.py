@@ -21,10 +21,9 @@ from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedded_rows, embedder_here, highest
 from dialoom.graphs.gate.talk import Said, Talk
-from dialoom.graphs.judge import Judge, add_judges
+from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
 from dialoom.graphs.prefeval import checkers, report
-from dialoom.graphs.recipe import Graph
 from dialoom.graphs.reporting import Chart, Facet, Runs, Table
 from dialoom.graphs.stage import Scene, Stage, Update, node
 from dialoom.roles import UnparsedReplyError

@@ -11,8 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, FromZero
 from dialoom.graphs.outcome import Line
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.graphs.scenario import Scenario
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Scenario, Shared
 from dialoom.personas import EMBEDDERS
 from dialoom.personas.preferences import FORMS, Form, PreferencePair, PreferencePairs, sample_pairs
 from dialoom.prompts import Utterance

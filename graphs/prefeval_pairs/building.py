@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from dialoom.graphs.asking import ask_each
 from dialoom.graphs.conversation import joined
 from dialoom.graphs.embedding import embedded
-from dialoom.graphs.stage import Scene, Update
+from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.preferences import Draft, PairRating
 from dialoom.personas.similarity import VectorIndex, content_words
 

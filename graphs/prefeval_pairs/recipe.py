@@ -15,14 +15,15 @@ from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
 from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
 from dialoom.graphs.gate.talk import Facts, Said, Talk
 from dialoom.graphs.generation import Loop, Note, NoteTally, Result, generation_graph
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.option_types import chosen
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.prefeval.checkers import REPLY_TYPES as CHECKERS_REPLY_TYPES
 from dialoom.graphs.prefeval_pairs import building
-from dialoom.graphs.recipe import Graph, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting.pivot import Column, Pivot, tabulate
 from dialoom.graphs.reporting.table import Outline, Span, Table
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.personas.preferences import (
     FOLDERS,
     FORMS,

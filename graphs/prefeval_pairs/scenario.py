@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from dialoom.graphs.embedding import EmbeddedScenario
 from dialoom.graphs.option_types import AbsolutePath, EmbedderName
 from dialoom.graphs.recipe import RecipeOptions
-from dialoom.graphs.shared import Shared
+from dialoom.graphs.scenario import Shared
 from dialoom.personas import EMBEDDERS, THRESHOLD
 from dialoom.personas.preferences import (
     ChoiceTalk,

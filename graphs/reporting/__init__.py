@@ -1,7 +1,5 @@
 """Building blocks of reports: tables, charts, outlines, and means with intervals, independent of their rendering."""
 
-from .chart import Chart, FittedLine, Series
-from .facet import Facet
 from .pivot import Column, Pivot, count, difference, mean, ratio, score, score_by_turn, share, tabulate
 from .statistics import (
     FEWEST,
@@ -17,7 +15,20 @@ from .statistics import (
     share_of,
     wilson,
 )
-from .table import Cell, Counted, FacetColumn, Outline, Runs, Span, Table, side_by_side
+from .table import (
+    Cell,
+    Chart,
+    Counted,
+    Facet,
+    FacetColumn,
+    FittedLine,
+    Outline,
+    Runs,
+    Series,
+    Span,
+    Table,
+    side_by_side,
+)
 
 __all__ = [
     "FEWEST",

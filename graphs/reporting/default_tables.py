@@ -9,9 +9,8 @@ from typing import Any
 
 from dialoom.graphs.outcome import Episode, Status
 
-from .facet import Facet
 from .statistics import Tally, intervals
-from .table import Cell, Counted, Table
+from .table import Cell, Counted, Facet, Table
 
 MOST_VALUES = 12
 """A facet with more values has no table of its own by default: its values identify scenarios rather than groups."""

@@ -12,10 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode
 
-from .chart import Chart, Series
-from .facet import Facet
 from .statistics import Estimate, Tally, intervals, paired_difference
-from .table import Cell, Counted, FacetColumn, Table
+from .table import Cell, Chart, Counted, Facet, FacetColumn, Series, Table
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]

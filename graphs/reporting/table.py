@@ -1,4 +1,4 @@
-"""Tables of reports, comparison tables of several runs, and outlines of trees."""
+"""Tables, charts and outlines of reports, independent of their rendering, and facets, by which they group scenarios."""
 
 from __future__ import annotations
 
@@ -191,3 +191,137 @@ class Outline:
     def is_tree(self) -> bool:
         """Return whether it contains steps."""
         return any(part.kind == "step" or part.is_tree for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLine:
+    """A straight line y = intercept + slope * x, and its label."""
+
+    intercept: float
+    slope: float
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points that belong together.
+
+    Attributes:
+        label: The legend's text.
+        x: The horizontal positions.
+        y: The values; `None` where missing.
+        low: The lower ends of the intervals, as long as `y`; empty without intervals.
+        high: The upper ends.
+        line: A line fitted to the points.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+    line: FittedLine | None = None
+
+    @classmethod
+    def of(
+        cls, label: str, x: Sequence[float], found: Sequence[Estimate | None], line: FittedLine | None = None
+    ) -> Series:
+        """Return the series of estimates: their means and intervals."""
+        y, low, high = ([getattr(each, name) if each else None for each in found] for name in ("mean", "low", "high"))
+        return cls(label, x, y, low, high, line)
+
+
+ChartKind = Literal["lines", "points", "bars", "stacked"]
+"""Lines through the points of each series; points only; bars side by side; stacked bars."""
+
+
+@dataclass(slots=True)
+class Chart:
+    """Series over common axes.
+
+    Attributes:
+        name: A short name, usable as a file name; a chart of a table's figures has the table's name.
+        title: The title.
+        x_label: The label of the horizontal axis, with the unit.
+        y_label: The label of the vertical axis, with the unit.
+        series: The series, in the order of the legend.
+        y_range: The range of the vertical axis; by default that of the values.
+        notes: Lines below the chart.
+        kind: The way in which the series are drawn.
+        names: The labels of the positions 0, 1, 2, ... of a horizontal axis without numbers.
+    """
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    series: list[Series] = field(default_factory=list)
+    y_range: tuple[float, float] | None = None
+    notes: list[str] = field(default_factory=list)
+    kind: ChartKind = "lines"
+    names: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A facet of scenarios whose values become rows; if its value is a list, each item becomes a row.
+
+    Attributes:
+        name: The facet.
+        title: The column's name; by default the facet's.
+        order: Its values in the order of the rows; others come last, sorted.
+        labels: The texts shown for its values.
+        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
+        unit: The plural name of its values, if intervals are computed over them, e.g. `people`.
+        tells_length: Whether it is a number that grows with the length of the conversation: workers then start with the
+            longest ones.
+    """
+
+    name: str
+    title: str = ""
+    order: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    splits: bool = False
+    unit: str = ""
+    tells_length: bool = False
+
+    @property
+    def column(self) -> str:
+        """The column's name."""
+        return self.title or self.name
+
+    def values(self, episode: Episode) -> list[str]:
+        """Return a scenario's values of the facet, as text."""
+        value = episode.facets.get(self.name)
+        return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
+
+    def rank(self, value: str) -> tuple[int, str]:
+        """Return the sort key of a value."""
+        return (self.order.index(value) if value in self.order else len(self.order), value)
+
+
+def split_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet by which an export may be split into train and test; `None` if there is none."""
+    return next((facet.name for facet in facets if facet.splits), None)
+
+
+def unit_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet over whose values intervals are computed: the one with a `unit`, else the one that `splits`.
+
+    Return `None` if intervals are computed over scenarios.
+    """
+    known = tuple(facets)
+    return next((facet.name for facet in known if facet.unit), split_facet(known))
+
+
+def units_of(facets: Iterable[Facet]) -> str:
+    """Return the plural name of the units over which intervals are computed, e.g. `people`."""
+    known = tuple(facets)
+    if unit_facet(known) is None:
+        return "scenarios"
+    return next((facet.unit for facet in known if facet.unit), "people")
+
+
+def length_facet(facets: Iterable[Facet]) -> str | None:
+    """Return the facet that grows with the length of a conversation; `None` if there is none."""
+    return next((facet.name for facet in facets if facet.tells_length), None)

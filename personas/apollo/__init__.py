@@ -1,9 +1,8 @@
 """A simulated world for agents with tools: the tools, their results, and the scoring of calls."""
 
-from .calls import CallError, ToolCall, canonical
+from .calls import PREFERENCE_DOMAINS, TOOLS, CallError, Parameter, Tool, ToolCall, canonical
 from .executor import Output, execute
 from .scores import CallScores, compare
-from .tools import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool
 from .world import CITIES, Place, World
 
 __all__ = [

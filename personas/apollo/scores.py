@@ -1,14 +1,14 @@
-"""Scores of an agent's calls in comparison with the gold calls."""
+"""Scores of an agent's calls, calls and outputs as text, and rewards of a trainer's completions."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .calls import CallError, ToolCall, arguments_of, canonical
-from .tools import TOOLS, Value
+from .calls import TOOLS, CallError, ToolCall, Value, arguments_of, canonical, value_of
 
 Calls = Sequence[Mapping[str, Any]]
 
@@ -117,3 +117,172 @@ def _raw(call: Mapping[str, Any]) -> str | None:
         return json.dumps([call.get("name"), arguments_of(call)], sort_keys=True)
     except (CallError, TypeError):
         return None  # never equal to a gold call
+
+
+FINISH = "[Finish]"
+"""The agent's message when everything is done."""
+
+_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|(?=<tool_call>)|\Z)", re.DOTALL)
+_TAG = "(?:think|thinking|thought|reasoning)"
+_BLOCK = rf"<({_TAG})>.*?(?:</\1\s*>|\Z)"
+_THOUGHT = re.compile(_BLOCK, re.DOTALL | re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
+_NOT_SAID = re.compile(rf"{_BLOCK}|(?P<output><tool_response>.*?(?:</tool_response>|\Z))", re.DOTALL | re.IGNORECASE)
+_TURN_ENDS = "\0"
+
+
+def says_finish(words: str) -> bool:
+    """Return whether a text says that everything is done, possibly among other words."""
+    return FINISH.lower() in words.lower()
+
+
+def without_thoughts(text: str) -> str:
+    """Return a turn without its reasoning: `<think>` blocks (and the like), and everything after an unclosed one.
+
+    If a template has opened the first block in the prompt, the turn only has its end: the text before it is removed,
+    too. In an evaluation, the gateway does the same before a turn is parsed.
+    """
+    return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
+
+
+def own_words(rollout: str) -> str:
+    """Return the model's own text in a whole rollout, without reasoning and without tools' outputs.
+
+    A block that the end of the text cuts off is removed to the end.
+    """
+    turns = _NOT_SAID.sub(lambda block: _TURN_ENDS if block["output"] else "", rollout).split(_TURN_ENDS)
+    return "\n".join(map(without_thoughts, turns))
+
+
+def read_turn(text: str) -> tuple[str, list[dict[str, str]]]:
+    """Return a model's text, and its calls with `name` and the text of their `arguments`.
+
+    An unclosed block is parsed, too. A block that is no JSON object with a name becomes a call with an empty name,
+    whose arguments are the block's text: it equals no other call.
+    """
+    calls = [_read_call(block.strip()) for block in _CALL.findall(text)]
+    return _CALL.sub("\n", text).strip(), calls
+
+
+def call_text(call: Mapping[str, Any]) -> str:
+    """Return a call in the form in which a model writes it.
+
+    Args:
+        call: `name` and `arguments`, an object or its JSON text.
+    """
+    arguments = call["arguments"]
+    plain = _loaded(arguments) if isinstance(arguments, str) else arguments
+    return f"<tool_call>{_json({'name': call['name'], 'arguments': plain})}</tool_call>"
+
+
+def responses_text(outputs: Sequence[str]) -> str:
+    """Return outputs in the form in which a model reads them, in the order of its calls.
+
+    Args:
+        outputs: The outputs as JSON. A `<` in one, which may come from the model itself, cannot close its block.
+    """
+    return "\n".join(
+        f"<tool_response>\n{output.replace('<', chr(92) + 'u003c')}\n</tool_response>" for output in outputs
+    )
+
+
+def _read_call(block: str) -> dict[str, str]:
+    call = _loaded(block)
+    if not isinstance(call, dict) or not isinstance(call.get("name"), str) or not call["name"]:
+        return {"name": "", "arguments": block}
+    arguments = call.get("arguments")
+    return {"name": call["name"], "arguments": arguments if isinstance(arguments, str) else _json(arguments)}
+
+
+def _loaded(text: str) -> Any:
+    """Parse a JSON text, or return the text itself if it is invalid."""
+    try:
+        return value_of(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class WrittenTurns(NamedTuple):
+    """The content of one or several turns.
+
+    Attributes:
+        words: The text outside calls.
+        calls: The calls in order, each with `name` and `arguments`. An invalid call has an empty name.
+    """
+
+    words: str
+    calls: Sequence[Mapping[str, Any]]
+
+
+def read_rollout(text: str) -> WrittenTurns:
+    """Parse a decoded rollout; reasoning and tools' results are left out."""
+    return WrittenTurns(*read_turn(own_words(text)))
+
+
+def read_completion(completion: Any) -> WrittenTurns:
+    """Parse a completion in the form that trainers pass.
+
+    Args:
+        completion: A text (see `read_rollout`), or a list of messages. The assistant's are parsed: their
+            `tool_calls`, as OpenAI has them, with arguments as an object or its JSON text; of a message that has
+            none, the calls in its text.
+    """
+    if isinstance(completion, str):
+        return read_rollout(completion)
+    turns = [_read_message(message) for message in _assistants(completion)]
+    return WrittenTurns("\n".join(turn.words for turn in turns), [call for turn in turns for call in turn.calls])
+
+
+def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the gold calls of a row.
+
+    Raises:
+        ValueError: If they are no JSON list of calls.
+    """
+    calls = json.loads(gold) if isinstance(gold, str) else gold
+    if not isinstance(calls, Sequence) or not all(isinstance(call, Mapping) for call in calls):
+        raise ValueError(f"the gold calls {str(gold)[:100]} are no JSON list of calls")
+    return calls
+
+
+def worth(written: WrittenTurns, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return accuracy and F1 of a completion. Without gold calls, it must say that the task is finished.
+
+    Raises:
+        CallError: If a gold call cannot run.
+    """
+    if not gold:
+        is_right = float(not written.calls and says_finish(written.words))
+        return is_right, is_right
+    scores = compare(written.calls, gold)
+    return float(scores.accuracy), scores.f1
+
+
+def _assistants(completion: Any) -> Iterable[Mapping[str, Any]]:
+    messages = completion if isinstance(completion, Sequence) else []
+    return [each for each in messages if isinstance(each, Mapping) and each.get("role", "assistant") == "assistant"]
+
+
+def _read_message(message: Mapping[str, Any]) -> WrittenTurns:
+    words, written = read_turn(without_thoughts(_text(message.get("content"))))
+    given = message.get("tool_calls")
+    return WrittenTurns(words, list(map(_call, given)) if given and isinstance(given, Sequence) else written)
+
+
+def _text(content: Any) -> str:
+    """Return the text of a message, whose content may be a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, Sequence) else []
+    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
+
+
+def _call(given: Any) -> Mapping[str, Any]:
+    call = given.get("function", given) if isinstance(given, Mapping) else None
+    if not isinstance(call, Mapping):
+        return {"name": "", "arguments": ""}
+    return {"name": call.get("name"), "arguments": call.get("arguments")}

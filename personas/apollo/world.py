@@ -13,10 +13,9 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from .calls import CallError, folded, shown
+from .calls import CONTENT as TOOLS_CONTENT
+from .calls import TOOLS, CallError, Value, folded, shown
 from .draws import Columns, Draw, Row, RowIds, TableRows, keyed
-from .tools import CONTENT as TOOLS_CONTENT
-from .tools import TOOLS, Value
 
 T = TypeVar("T")
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))

@@ -1,15 +1,313 @@
-"""Pools of profiles and personalities: their files, the shipped seeds, and the files of the ALOE release."""
+"""Personas as free text: profiles and personalities, pools of them, their files, and random combinations."""
 
-from .files import KINDS, PLURALS, PoolEntry, PoolKind, content_id, entries_of, read_pool, shipped_seeds, write_pool
+from __future__ import annotations
 
-__all__ = [
-    "KINDS",
-    "PLURALS",
-    "PoolEntry",
-    "PoolKind",
-    "content_id",
-    "entries_of",
-    "read_pool",
-    "shipped_seeds",
-    "write_pool",
-]
+import codecs
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dialoom.errors import Advice, first_problem
+from dialoom.inputs import DataError, decode_json, read_bytes, read_lines
+from dialoom.outputs import write_lines
+from dialoom.personas.profile import HALVES, Mendings
+from dialoom.text import well_formed_value
+
+PoolKind = Literal["profile", "personality"]
+KINDS: tuple[PoolKind, ...] = get_args(PoolKind)
+PLURALS = {"profile": "profiles", "personality": "personalities"}
+
+
+def content_id(*texts: str) -> str:
+    """Return an id derived from texts: 12 hex digits of their SHA-256."""
+    return hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class PoolEntry(BaseModel):
+    """A profile or a personality, as in a line of a pool file.
+
+    Attributes:
+        id: A hash of the text, unless the file gives another id.
+        text: English, one sentence per fact or trait.
+        round: The round that wrote it; 0 for seeds.
+        neighbour: The id of the most similar earlier entry; `None` for the first, and if unknown.
+        similarity: The cosine similarity to that one, rounded to four digits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    round: int = Field(0, ge=0)
+    neighbour: str | None = None
+    similarity: float | None = Field(None, ge=-1.0, le=1.0)
+
+    @classmethod
+    def of(cls, text: str, round_: int = 0, neighbour: str | None = None, similarity: float | None = None) -> PoolEntry:
+        """Return the entry of a text."""
+        rounded = None if similarity is None else round(similarity, 4)
+        return cls(id=content_id(text), text=text, round=round_, neighbour=neighbour, similarity=rounded)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the entry as JSON values, in the order of files."""
+        return self.model_dump(mode="json")
+
+
+BLANK = "blank lines left out"
+TRAILING = "lines with spaces at their end"
+SEVERAL = "lines with several values split"
+MARKED = "byte order marks left out"
+SIXTEEN = "files in UTF-16 read as such"
+FOREIGN = "lines beyond UTF-8 read as Windows-1252"
+
+_GAP = re.compile(r"[\s,]*")
+
+
+def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
+    """Yield every JSON value of a file with the number of its line (from 1).
+
+    Raises:
+        DataError: If the file cannot be read, or a line is no valid JSON.
+    """
+    for number, line in _lines(path, mendings):
+        text = _decoded(line, path, number, mendings)
+        if not text.strip():
+            mendings[BLANK] += 1
+            continue
+        mendings[TRAILING] += text != text.rstrip()
+        values = list(_values(text.strip(), path, number, mendings))
+        mendings[SEVERAL] += len(values) > 1
+        yield from ((number, value) for value in values)
+
+
+def _lines(path: Path, mendings: Mendings) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines as UTF-8 or Windows-1252 bytes, without a byte order mark."""
+    for number, line in read_lines(path):
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            mendings[SIXTEEN] += 1
+            yield from _lines_of_sixteen(path)
+            return
+        if number == 1 and line.startswith(codecs.BOM_UTF8):
+            mendings[MARKED] += 1
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield number, line
+
+
+def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        text = read_bytes(path).decode("utf-16")
+    except UnicodeError as error:
+        raise DataError(path, f"begins as UTF-16 and goes on as something else: {error}") from error
+    lines = text.removesuffix("\n").split("\n")
+    yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
+
+
+def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        text = line.decode("cp1252")
+    except UnicodeDecodeError as error:
+        raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
+    mendings[FOREIGN] += 1
+    return text
+
+
+def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[Any]:
+    place = 0
+    while place < len(text):
+        value, place = decode_json(text, path, number, place)
+        whole = well_formed_value(value)
+        mendings[HALVES] += whole != value
+        yield whole
+        gap = _GAP.match(text, place)
+        place = gap.end() if gap else place
+
+
+EMPTY_TEXT = "empty texts left out"
+SPACED = "texts with stray spaces or line breaks mended"
+TWICE = "repeated texts left out"
+
+_SEEDS = Path(__file__).parent / "seeds"
+
+
+def entries_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, PoolEntry]]:
+    """Yield all entries of a file, including duplicates, each with its line number.
+
+    A line is an object with at least a `text`, or only a text, as in the release.
+
+    Raises:
+        DataError: If the file cannot be read or a line is invalid.
+    """
+    for number, value in values_of(path, mendings):
+        values = {"text": value} if isinstance(value, str) else value
+        if not isinstance(values, dict) or not isinstance(values.get("text"), str):
+            raise DataError(path, f"{_shown(value)}; a text or an object with a 'text' is needed", number)
+        text = " ".join(values["text"].split())
+        if not text:
+            mendings[EMPTY_TEXT] += 1
+            continue
+        mendings[SPACED] += text != values["text"]
+        yield number, _entry({"id": content_id(text), **values, "text": text}, path, number)
+
+
+def read_pool(path: Path, mendings: Mendings | None = None) -> list[PoolEntry]:
+    """Read a pool without duplicate texts, in the file's order.
+
+    Args:
+        path: The file.
+        mendings: Counts the repairs.
+
+    Raises:
+        DataError: If the file cannot be read, a line is invalid, two texts have one id, or there is no text.
+    """
+    counts = Mendings() if mendings is None else mendings
+    lines: dict[str, int] = {}
+    texts: set[str] = set()
+    entries: list[PoolEntry] = []
+    for number, entry in entries_of(path, counts):
+        if entry.text in texts:
+            counts[TWICE] += 1
+            continue
+        if entry.id in lines:
+            raise DataError(path, f"the id {entry.id!r} is also that of line {lines[entry.id]}, another text", number)
+        lines[entry.id] = number
+        texts.add(entry.text)
+        entries.append(entry)
+    if not entries:
+        raise DataError(path, "the pool is empty: it holds no text")
+    return entries
+
+
+def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
+    """Write a pool atomically, and return its size. The arguments are those of `write_personas`.
+
+    Raises:
+        OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
+    """
+    return write_lines(path, (entry.plain() for entry in entries), inputs)
+
+
+def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:
+    """Return the seeds that dialoom ships."""
+    return read_pool(_SEEDS / f"{kind}.jsonl")
+
+
+def _entry(values: dict[str, Any], path: Path, number: int) -> PoolEntry:
+    try:
+        return PoolEntry.model_validate(values)
+    except ValidationError as error:
+        place, message, value = first_problem(error)
+        raise DataError(path, f"{place!r} is {value!r:.60}: {message}", number) from error
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"holds an object with {', '.join(map(repr, value)) or 'nothing'}"[:120]
+    return f"holds {type(value).__name__} {json.dumps(value, ensure_ascii=False)[:40]}"
+
+
+class Persona(BaseModel):
+    """A person described in plain English, one sentence per fact or trait.
+
+    Attributes:
+        id: A hash of the two texts, unless the file gives another id.
+        profile: The facts of the person's life.
+        personality: The person's traits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str = Field(min_length=1)
+    profile: str = Field(min_length=1)
+    personality: str = Field(min_length=1)
+
+    @classmethod
+    def of(cls, profile: str, personality: str) -> Persona:
+        """Return the persona of a profile and a personality."""
+        return cls(id=content_id(profile, personality), profile=profile, personality=personality)
+
+
+def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]:
+    """Read the personas of a JSONL file, in order; an object without an `id` gets one derived from its content.
+
+    Args:
+        path: The file.
+        mendings: Counts the repairs.
+
+    Raises:
+        DataError: If the file cannot be read, a line is invalid, an id occurs twice, or there is no persona.
+    """
+    lines: dict[str, int] = {}
+    personas: list[Persona] = []
+    for number, value in values_of(path, Mendings() if mendings is None else mendings):
+        persona = _persona(value, path, number)
+        if persona.id in lines:
+            raise DataError(path, f"the id {persona.id!r} is also that of line {lines[persona.id]}", number)
+        lines[persona.id] = number
+        personas.append(persona)
+    if not personas:
+        advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
+        raise DataError(path, "holds no persona", advice=advice)
+    return personas
+
+
+def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Path] = ()) -> int:
+    """Write a personas file atomically, and return the number of personas.
+
+    Args:
+        path: The file.
+        personas: The file's content.
+        inputs: The files that it was made from, which must not be overwritten.
+
+    Raises:
+        OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
+    """
+    return write_lines(path, (persona.model_dump() for persona in personas), inputs)
+
+
+def combined(
+    profiles: Sequence[PoolEntry], personalities: Sequence[PoolEntry], count: int, seed: int
+) -> Iterator[Persona]:
+    """Yield random pairs of a profile and a personality, without repeating a pair.
+
+    Args:
+        profiles: The pool of profiles.
+        personalities: The pool of personalities.
+        count: The number of pairs, at most as many as there are.
+        seed: The seed of the draw.
+
+    Raises:
+        ValueError: If there are not that many pairs.
+    """
+    pairs = len(profiles) * len(personalities)
+    if not 1 <= count <= pairs:
+        raise ValueError(
+            f"{count:,} personas cannot be made: {len(profiles):,} profiles and {len(personalities):,} personalities "
+            f"give {pairs:,} pairs; give a number from 1 to that"
+        )
+    draw = random.Random(f"personas {seed}")
+    for chosen in draw.sample(range(pairs), count):
+        first, second = divmod(chosen, len(personalities))
+        yield Persona.of(profiles[first].text, personalities[second].text)
+
+
+def _persona(value: Any, path: Path, number: int) -> Persona:
+    if not isinstance(value, dict):
+        raise DataError(path, f"holds {type(value).__name__}; an object with profile and personality is needed", number)
+    values = {key: " ".join(part.split()) if isinstance(part, str) else part for key, part in value.items()}
+    texts = values.get("profile"), values.get("personality")
+    if "id" not in values and all(isinstance(text, str) for text in texts):
+        values["id"] = content_id(*map(str, texts))
+    try:
+        return Persona.model_validate(values)
+    except ValidationError as error:
+        place, message, value = first_problem(error)
+        what = f"{value!r:.60}: {message}" if place in values else "missing"
+        raise DataError(path, f"{place!r} is {what}", number) from error

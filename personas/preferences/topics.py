@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from dialoom.inputs import DataError
-from dialoom.personas.pools.files import content_id
+from dialoom.personas.pools import content_id
 
 from .pairs import CHOICE_TALK, ChatLine, Form, PreferencePair, read_models, read_rows, text_of
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, Preference, Resident
 from dialoom.personas.apollo.source.asking import day_phrases
 from dialoom.personas.apollo.source.sessions import NUMBERS, REQUESTS, read_preference
-from dialoom.personas.apollo.tools import Value
 
 from .request import Draws, MarkedRequest, SpokenLine
 from .understudy import ToolTurn, understudy
@@ -42,7 +42,7 @@ class _NextCall(Exception):
 def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
     """Return the next call, as text where no tools are offered; or the end marker."""
     from dialoom.personas.apollo.flows import follow  # deferred: slow to import, and only this system needs it
-    from dialoom.personas.apollo.text_protocol import call_text
+    from dialoom.personas.apollo.scores import call_text
 
     first = request.lines[0].text if request.lines else ""
     resident, today = resident_of(first)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dialoom.graphs import Line, Table
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas import PersonaLensRelease
-from dialoom.personas.census import MOST_TEXTS, Census
+from dialoom.personas.release import MOST_TEXTS, Census
 from dialoom.runs.errors import RunError
 
 from .lexical import HOW_TO_INSTALL, SAMPLE_WORDS, SAMPLES, published, varied

@@ -13,7 +13,7 @@ import yaml
 
 from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
 from dialoom.runs.shortcuts import shortcut_table

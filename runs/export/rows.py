@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithExports
-from dialoom.graphs.fault import is_sound
-from dialoom.graphs.reporting.facet import split_facet
+from dialoom.graphs.outcome import is_sound
+from dialoom.graphs.reporting.table import split_facet
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import known_kinds, means_of, selected
 from dialoom.runs.shortcuts import PairSample

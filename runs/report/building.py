@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
 from dialoom.graphs.capabilities import WithComparison
-from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.outcome import USER
 from dialoom.graphs.review import REVIEWED
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import selected

@@ -10,7 +10,6 @@ from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import (
     FEWEST,
     PairedDifference,
@@ -19,6 +18,7 @@ from dialoom.graphs.reporting.statistics import (
     paired_difference,
     rank_correlation,
 )
+from dialoom.graphs.reporting.table import unit_facet, units_of
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dialoom.graphs import Chart, Series
-from dialoom.graphs.reporting.chart import Kind
+from dialoom.graphs.reporting.table import ChartKind
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,7 +161,7 @@ def _hatch(number: int) -> str:
     return ("", "//", "..", "xx")[number // len(_COLOURS) % 4]
 
 
-def _plot(axes: Axes, series: Series, number: int, kind: Kind) -> Any:
+def _plot(axes: Axes, series: Series, number: int, kind: ChartKind) -> Any:
     """Draw the band, fitted line and points of one series; return its legend handle."""
     colour = _COLOURS[number % len(_COLOURS)]
     y = _gapped(series.y)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.reporting.facet import unit_facet, units_of
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, percentiles, share_of
-from dialoom.graphs.reporting.table import Cell
+from dialoom.graphs.reporting.table import Cell, unit_facet, units_of
 from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.capabilities import WithComparison, WithRoles
-from dialoom.graphs.reporting.facet import units_of
 from dialoom.graphs.reporting.statistics import FEWEST, holm
+from dialoom.graphs.reporting.table import units_of
 from dialoom.outputs import make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report

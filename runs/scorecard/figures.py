@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dialoom.graphs import Chart, Estimate, Recipe, Series, Table
 from dialoom.graphs.capabilities import WithRoles
-from dialoom.graphs.fault import USER
 from dialoom.graphs.gate import reduced_shares
+from dialoom.graphs.outcome import USER
 from dialoom.graphs.reporting.statistics import share_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.cost import seconds_of_calls

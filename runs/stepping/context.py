@@ -15,8 +15,8 @@ from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
 from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
-from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate
+from dialoom.graphs.recipe import finished
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Recipe, Scenario, Stage
 from dialoom.graphs.capabilities import WithGate, WithPrompts
-from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate
+from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dialoom.graphs import Judgement
-from dialoom.graphs.fault import REVIEWER
+from dialoom.graphs.outcome import REVIEWER
 from dialoom.roles import ModelBinding
 
 from .documents import canonical

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialoom.graphs.fault import BY_JUDGES
+from dialoom.graphs.outcome import BY_JUDGES
 
 from .errors import StoreError
 

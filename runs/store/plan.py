@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
-from dialoom.graphs.shared import ByHash, SharedValues
+from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.store import documents
 
 from .documents import canonical, kept, pack

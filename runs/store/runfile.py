@@ -15,8 +15,8 @@ from pydantic import TypeAdapter
 
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.graphs.capabilities import WithGate, WithJudging
-from dialoom.graphs.finishing import finished
 from dialoom.graphs.gate import Gate, PromptWords, copied_forms
+from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Spend

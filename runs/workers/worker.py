@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.recipe import Graph
+from dialoom.graphs.judge import Graph
 from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.structure import Shapes

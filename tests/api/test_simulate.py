@@ -24,8 +24,7 @@ def simulated(path: Path, **changed: Any) -> dialoom.Run:
     return dialoom.simulate(**{**given, **players, "checks": [gave_number], "path": path / "run.db", **changed})
 
 
-def test_every_person_has_every_task_and_each_conversation_is_scored(tmp_path: Path) -> None:
-    """Rows are facets; intervals are made over people."""
+def test_every_person_gets_every_task_and_scores(tmp_path: Path) -> None:
     run = simulated(tmp_path)
     episodes = list(run.episodes())
     assert [dict(each.facets) for each in episodes[:2]] == [
@@ -40,8 +39,7 @@ def test_every_person_has_every_task_and_each_conversation_is_scored(tmp_path: P
     assert "Scores by style" in str(run.report())
 
 
-def test_the_user_is_shown_the_rows_and_the_assistant_only_its_own_prompt(tmp_path: Path) -> None:
-    """Without `system` the assistant gets the bare conversation."""
+def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) -> None:
     shown: dict[str, list[list[Any]]] = {"user": [], "assistant": []}
 
     async def user(messages: list[Any]) -> str:
@@ -61,8 +59,7 @@ def test_the_user_is_shown_the_rows_and_the_assistant_only_its_own_prompt(tmp_pa
     ]
 
 
-def test_the_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
-    """What was answered is not asked again."""
+def test_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
     asked = 0
 
     async def agent(_messages: list[Any]) -> str:
@@ -77,15 +74,12 @@ def test_the_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> No
 
 
 def test_other_rows_are_not_continued_in_the_same_file(tmp_path: Path) -> None:
-    """A file holds one simulation."""
     simulated(tmp_path)
     with pytest.raises(DialoomError, match="holds another run: other rows, prompts, turns, judges or checks"):
         simulated(tmp_path, people=PEOPLE[:1])
 
 
-def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_path: Path) -> None:
-    """The call is refused instead of returning the old scores."""
-
+def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Path) -> None:
     async def newer(_messages: list[Any]) -> str:
         return "Something else."
 
@@ -106,8 +100,7 @@ def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_pa
         ({"max_turns": 0}, "max_turns: Input should be greater than or equal to 1, got 0"),
     ],
 )
-def test_rows_that_cannot_be_used_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    """One sentence names the argument; nothing is written."""
+def test_unusable_rows_are_refused_by_argument_name(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     with pytest.raises(DialoomError) as caught:
         simulated(tmp_path, **changed)
     assert message in str(caught.value)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
-from dialoom.graphs.fault import dialogue_faults
+from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.agreement import Item
 from dialoom.runs.store import Neighbours

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dialoom.graphs.fault import DialogueFault
 from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.outcome import DialogueFault
 
-from .copies import copied_lines, loops
-from .course import early_ends, early_preferences, endless_goodbyes
-from .leaks import leaked_prompts, stray_markers, unfilled_blanks
-from .lines import cut_lines, empty_lines, foreign_lines
-from .parts import glued_lines, swapped_roles
+from .copies import copied_lines, glued_lines, loops, swapped_roles
+from .lines import (
+    cut_lines,
+    early_ends,
+    early_preferences,
+    empty_lines,
+    endless_goodbyes,
+    foreign_lines,
+    leaked_prompts,
+    stray_markers,
+    unfilled_blanks,
+)
 
 Rule = Callable[[Talk], Iterator[DialogueFault]]
 

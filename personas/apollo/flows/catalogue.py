@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..tools import TOOLS, Value
+from dialoom.personas.apollo.calls import TOOLS, Value
+
 from ..world import CONTENT
 from .expressions import (
     Above,

@@ -10,10 +10,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from dialoom.errors import DialoomError
+from dialoom.personas.apollo.calls import Value
 
 from ..executor import execute
 from ..scores import compare
-from ..tools import Value
 from ..world import CITIES, World
 from .catalogue import FLOWS
 from .expressions import Above, Among, Bands, Flow, If, Preference

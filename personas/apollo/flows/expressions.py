@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dialoom.personas.apollo.calls import Value
+
 from ..draws import Row
-from ..tools import Value
 
 Provenance = Literal["query", "user", "preference", "output", "constant"]
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from dialoom.personas.apollo.calls import Value
+
 from ..draws import Row
 from ..executor import Output, execute
 from ..scores import compare
-from ..tools import Value
 from ..world import World
 from .catalogue import FLOWS
 from .expressions import (

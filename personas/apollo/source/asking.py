@@ -1,18 +1,22 @@
-"""Queries: later requests that contain everything the calls need and nothing about the preference."""
+"""Queries, which contain everything that calls need and nothing about the preference; acceptance checks of pairs."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 
-from ..flows import FLOWS
-from ..tools import Value
-from .content import capital, filled
-from .phrases import phrases
-from .sessions import NUMBERS, REQUESTS, day_of_month, place_words
-from .source import ApolloPair, ApolloUser, QueryKind, stem, stems, words_of
+from dialoom.personas.apollo.calls import Value
+from dialoom.personas.apollo.executor import execute
+from dialoom.personas.apollo.flows import FLOWS, FlowRequest, Preference, refusal
+from dialoom.personas.apollo.scores import compare
+from dialoom.personas.apollo.world import World
+
+from .phrases import capital, filled, phrases
+from .sessions import NUMBERS, REQUESTS, day_of_month, place_words, read_preference, slots_of, spoken
+from .source import ApolloPair, ApolloSession, ApolloUser, PastCall, PreferenceForm, QueryKind, stem, stems, words_of
 
 _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 
@@ -108,3 +112,78 @@ def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
         values, known = FLOWS[pair.flow].facet(name).values, phrases()[pair.flow][name].words
         guessed[name] = next((value for value in values if words & known[value]), values[0])
     return guessed
+
+
+def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: ApolloSession) -> str | None:
+    """Return the first failed check of a pair or its session, with the reason; None if both are kept.
+
+    Args:
+        world: The world of the calls.
+        user: The pair's user.
+        pair: The pair.
+        session: The session that states its preference.
+    """
+    return query_refusal(world, user, pair) or session_refusal(world, user, pair.preference, pair.form, session)
+
+
+def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
+    """Return the problem of an unrelated session that states a preference or has a wrong call, or None."""
+    told = read_preference(spoken(session))
+    if told is not None:
+        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
+        return f"told twice: it tells a preference for {told.flow} too ({values})"
+    return untrue_call(world, session)
+
+
+def untrue_call(world: World, session: ApolloSession) -> str | None:
+    """Return the first call of a session whose recorded result is wrong, as a message, or None."""
+    for turn in session.turns:
+        if isinstance(turn, PastCall):
+            said = execute(world, turn.call())
+            if said != turn.output or "error" in said:
+                return f"wrong past call: {turn.name} answers {said}"
+    return None
+
+
+def query_refusal(world: World, user: ApolloUser, pair: ApolloPair) -> str | None:
+    """Return the first failed check of a pair's query and gold calls, with the reason; None if they are kept."""
+    missing = missing_slot(pair)
+    if missing is not None:
+        return f"missing: {missing}"
+    leaked = leak(pair, user)
+    if leaked is not None:
+        return f"leak: {leaked}"
+    request = pair.request(world, user)
+    gold = request.gold()
+    if [call.call() for call in gold.calls] != pair.calls():
+        return f"wrong gold: the flow makes the calls {gold.plain()}"
+    refused = refusal(request, gold)
+    if refused is not None:
+        return refused
+    guessed = request.gold(replace(pair.preference, values=blind_values(pair, user)), blind=True)
+    if compare(guessed.plain(), gold.plain()).accuracy:
+        return "guessed: who has not read the history makes the same calls"
+    return None
+
+
+def session_refusal(
+    world: World, user: ApolloUser, preference: Preference, form: PreferenceForm, session: ApolloSession
+) -> str | None:
+    """Return the first failed check of a session that should state a preference in a form, with the reason, or None."""
+    told = read_preference(spoken(session))
+    wanted = (preference.flow, form, dict(preference.values))
+    if told is not None and (told.flow, told.form, dict(told.values)) != wanted:
+        values = ", ".join(f"{name} {value}" for name, value in told.values.items())
+        return f"told otherwise: the session tells {told.flow} as {told.form}: {values}"
+    untrue = untrue_call(world, session)
+    if untrue is not None:
+        return untrue
+    made = [turn.call() for turn in session.turns if isinstance(turn, PastCall)]
+    request = FlowRequest(world, preference, user.resident, slots_of(FLOWS[preference.flow], session, user))
+    try:
+        right = request.gold().plain()
+    except KeyError as error:
+        return f"wrong past call: the session never says {error}, so {preference.flow} cannot be done"
+    if not compare(made, right).accuracy:
+        return f"wrong past call: by the preference the session's calls would be {right}"
+    return None

@@ -10,10 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from dialoom.inputs import DataError
-from dialoom.personas.pools.files import content_id
+from dialoom.personas.apollo.calls import Value
+from dialoom.personas.pools import content_id
 
 from ..flows import Preference, Resident
-from ..tools import Value
 from .reading import read_lines
 from .source import META, ApolloMeta, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech
 

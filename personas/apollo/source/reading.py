@@ -10,14 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.inputs import DataError
-from dialoom.personas.mending import Mendings
-from dialoom.personas.pools.files import values_of
+from dialoom.personas.apollo.calls import TOOLS
+from dialoom.personas.pools import values_of
+from dialoom.personas.profile import Mendings
 
 from ..calls import CallError, canonical, shown
 from ..flows import FLOWS, Flow
-from ..tools import TOOLS
+from .asking import pair_refusal, unrelated_refusal
 from .history import TOOLS_OFFERED
-from .keeping import pair_refusal, unrelated_refusal
 from .source import (
     META,
     PAIRS,

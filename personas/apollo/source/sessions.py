@@ -12,14 +12,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from dialoom.personas.apollo.calls import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from dialoom.personas.apollo.executor import Output, execute
 from dialoom.personas.apollo.flows import FlowRequest, Gold, Preference, Resident, Slots, follow
 from dialoom.personas.apollo.flows.expressions import Flow, FlowStep, If, Query, User
-from dialoom.personas.apollo.tools import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from dialoom.personas.apollo.world import World
 
-from .content import as_said, capital, content, filled
-from .phrases import phrases
+from .phrases import as_said, capital, content, filled, phrases
 from .source import ApolloSession, ApolloUser, PastCall, PreferenceForm, Speech
 
 _CONTENT = content("errands")

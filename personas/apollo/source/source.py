@@ -12,11 +12,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.outputs import folder_output
+from dialoom.outputs import folder_output, json_line
+from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
-from dialoom.personas.apollo.tools import Value
 from dialoom.personas.apollo.world import World
-from dialoom.personas.writing import json_line
 
 PreferenceForm = Literal["explicit", "choice", "anti", "facts", "comparison", "tone"]
 FORMS: tuple[PreferenceForm, ...] = get_args(PreferenceForm)

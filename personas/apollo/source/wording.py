@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, Preference, apart
-from dialoom.personas.apollo.tools import Value
 
 from .asking import says, untold_slot
 from .drafts import PreferencesDraft, UserDraft

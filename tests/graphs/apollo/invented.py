@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dialoom.personas.apollo import CITIES, PREFERENCE_DOMAINS, TOOLS, Tool, World, execute
+from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, FlowPair, Gold, find_sets
 from dialoom.personas.apollo.source import (
     ApolloMeta,
@@ -19,7 +20,6 @@ from dialoom.personas.apollo.source import (
     Speech,
     write_source,
 )
-from dialoom.personas.apollo.tools import Value
 
 USER = "u1"
 WORLD = World(0)

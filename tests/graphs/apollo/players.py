@@ -9,8 +9,8 @@ from typing import Any
 import dialoom
 from dialoom import Episode
 from dialoom.graphs.apollo import RECIPE
+from dialoom.personas.apollo.scores import call_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSource
-from dialoom.personas.apollo.text_protocol import call_text
 from tests.graphs.apollo.invented import source, write
 
 FINISH = "[Finish]"

@@ -12,7 +12,7 @@ from typing import Any
 import dialoom
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import ApolloSource, read_source
-from dialoom.personas.apollo.source.showing import about_flow
+from dialoom.personas.apollo.source.scripted import about_flow
 from dialoom.roles import offline
 
 SMALL: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 0, "offers": 1}

@@ -1,1 +1,0 @@
-"""Twelve invented people with their tasks and situations, in the PersonaLens layout."""
