@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.stepping import Stepper
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -155,7 +155,7 @@ _HOMES = {
     ),
     "dialoom.runs.report": ("Report",),
     "dialoom.runs.scorecard": ("Scorecard",),
-    "dialoom.runs.stepping": ("Session",),
+    "dialoom.runs.stepping": ("Stepper",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -192,7 +192,7 @@ __all__ = [
     "ScenarioDone",
     "ScenarioFailed",
     "Scorecard",
-    "Session",
+    "Stepper",
     "Stopping",
     "Turns",
     "__version__",

@@ -1,4 +1,4 @@
-"""The context shared by the sessions of one scenario: the run file, the graph, the gateway."""
+"""The context shared by the steppers of one scenario: the run file, the graph, the gateway."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ScenarioContext:
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
         if calls is None and self.work.thread not in line[-1].threads:
-            return []  # the process was killed before the step's calls were recorded; the next session plays it again
+            return []  # the process was killed before the step's calls were recorded; the next stepper plays it again
         if calls is None:
             nodes = await self.nodes_after(line[-2])
             calls = self.store.branches.calls_at(self.work.position, steps(line) - 1, nodes)

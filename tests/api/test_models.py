@@ -89,8 +89,8 @@ async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_pat
     run = dialoom.play(
         "personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}, budget=none)
     )
-    async with run.step(1) as session:
-        assert len((await session.outcome()).messages) >= 1
+    async with run.step(1) as stepper:
+        assert len((await stepper.outcome()).messages) >= 1
     run = run.judge(model=judge, name="second").resume(budget=more)
     assert run.status().done == 6 and made
 

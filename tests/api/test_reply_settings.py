@@ -91,14 +91,14 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
             params={"assistant": {"frequency_penalty": 0.5}},
             options={"profiles": release, "limit": 1, "judge": False},
         )
-        async with run.step(1) as session:
-            await session.goto(2)
+        async with run.step(1) as stepper:
+            await stepper.goto(2)
             with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would be left out"):
-                await session.exchange("assistant", "anthropic/claude-sonnet-4-5")
-            await session.exchange("assistant", "openai/other")
+                await stepper.exchange("assistant", "anthropic/claude-sonnet-4-5")
+            await stepper.exchange("assistant", "openai/other")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("OPENAI_API_BASE", server.url)
-                await session.step()
+                await stepper.step()
     last = server.requests[-1]
     assert (last["model"], last["max_tokens"], last["frequency_penalty"]) == ("other", 90, 0.5)
 

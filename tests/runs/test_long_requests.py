@@ -71,8 +71,8 @@ def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
 
 async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
     run = await asyncio.to_thread(played, tmp_path / "run.db", pairs=1)
-    async with run.step(1) as session:
-        (call,) = (await session.stops())[-1].calls
+    async with run.step(1) as stepper:
+        (call,) = (await stepper.stops())[-1].calls
     said = [message["content"] for message in call.messages]
     assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
 

@@ -27,7 +27,8 @@ def test_workers_give_the_results_of_one_process(case: Case, tmp_path: Path, mon
 def test_every_recipe_is_in_the_matrix() -> None:
     examples = {f"{path}:RECIPE" for path in ROOT.glob("docs/examples/**/*.py") if "\nRECIPE = " in path.read_text()}
     assert len(examples) == 2
-    assert {case.recipe for case in CASES} == examples | set(recipe_names())
+    studies = {f"{ROOT}/docs/examples/studies/support.toml"}
+    assert {case.recipe for case in CASES} == examples | studies | set(recipe_names())
 
 
 @pytest.fixture(scope="module")
