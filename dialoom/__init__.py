@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         Turns,
     )
     from dialoom.roles.binding import Model
-    from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
+    from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.prices import Price
@@ -109,7 +109,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
-    "dialoom.roles.gateway.availability": ("ProviderAway", "ProviderBack"),
+    "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.api": (
@@ -181,8 +181,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
-    "ProviderAway",
-    "ProviderBack",
+    "ProviderReachable",
+    "ProviderUnreachable",
     "Recipe",
     "RecipeOptions",
     "Report",

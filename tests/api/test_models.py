@@ -263,7 +263,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
     ),
     "raises": (
         returning(ValueError("no data")),
-        "mine raised ValueError: no data [tests/api/test_own_players.py:",
+        "mine raised ValueError: no data [tests/api/test_models.py:",
     ),
     "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
     "only calls": (
