@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         Scenario,
         Turns,
     )
-    from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
+    from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.provider_keys import load_env_file
     from dialoom.runs.control import Control
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     )
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.stepping import Stepper
     from dialoom.settings import Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
@@ -107,7 +107,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
-    "dialoom.roles.gateway.availability": ("ProviderAway", "ProviderBack"),
+    "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.api": (
@@ -153,7 +153,7 @@ _HOMES = {
     ),
     "dialoom.runs.report": ("Report",),
     "dialoom.runs.scorecard": ("Scorecard",),
-    "dialoom.runs.stepping": ("Session",),
+    "dialoom.runs.stepping": ("Stepper",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -179,8 +179,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
-    "ProviderAway",
-    "ProviderBack",
+    "ProviderReachable",
+    "ProviderUnreachable",
     "Recipe",
     "RecipeOptions",
     "Report",
@@ -190,7 +190,7 @@ __all__ = [
     "ScenarioDone",
     "ScenarioFailed",
     "Scorecard",
-    "Session",
+    "Stepper",
     "Stopping",
     "Turns",
     "__version__",

@@ -91,7 +91,7 @@ def open_gateway(
     """
     own = {name: policy.settings[name] for name in ("concurrency", "replay_only")}
     limits = policy.limits.model_copy(update={**own, "patience": patience})
-    spent = store.taken(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
+    spent = store.spend(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.settings["otel"] else None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.progress import under_way_for_long
+from dialoom.cli.progress import slow_calls
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, talk, told
@@ -44,8 +44,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 
-def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path: Path) -> None:
-    """They are in the frozen configuration, and later judges have theirs as well."""
+def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -> None:
     plan: dict[str, Any] = {"profiles": release, "limit": 1}
     with serving(answer) as server:
         run = dialoom.play("personalens", path=tmp_path / "a.db", model=HOUSE, api_base=server.url, options=plan)
@@ -81,8 +80,7 @@ def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path:
     assert len(run.judgement_sets) == 2, "nothing was begun"
 
 
-async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: Path, tmp_path: Path) -> None:
-    """Also where another model plays it from a step on; one that takes no such parameter is refused."""
+async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path, tmp_path: Path) -> None:
     with serving(answer) as server:
         run = await dialoom.aplay(
             "personalens",
@@ -93,14 +91,14 @@ async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: 
             params={"assistant": {"frequency_penalty": 0.5}},
             options={"profiles": release, "limit": 1, "judge": False},
         )
-        async with run.step(1) as session:
-            await session.goto(2)
+        async with run.step(1) as stepper:
+            await stepper.goto(2)
             with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would be left out"):
-                await session.exchange("assistant", "anthropic/claude-sonnet-4-5")
-            await session.exchange("assistant", "openai/other")
+                await stepper.exchange("assistant", "anthropic/claude-sonnet-4-5")
+            await stepper.exchange("assistant", "openai/other")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("OPENAI_API_BASE", server.url)
-                await session.step()
+                await stepper.step()
     last = server.requests[-1]
     assert (last["model"], last["max_tokens"], last["frequency_penalty"]) == ("other", 90, 0.5)
 
@@ -116,20 +114,16 @@ async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: 
         ({"options": {"turn_limit": 0}}, "turn_limit"),
     ],
 )
-def test_a_wrong_setting_is_refused_before_anything_is_written(
+def test_wrong_reply_setting_is_refused_before_anything_is_written(
     settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name, with what would be right."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with pytest.raises(dialoom.DialoomError, match=message):
         dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_try_that_takes_too_long_is_made_again_and_the_bound_may_be_another_one_later(
-    release: Path, tmp_path: Path
-) -> None:
-    """It changes nothing of what is said; the file keeps it for whoever goes on."""
+def test_attempt_that_times_out_is_repeated_and_timeout_can_change(release: Path, tmp_path: Path) -> None:
     tries = list[str]()
 
     async def dreaming(messages: Messages) -> str:
@@ -155,10 +149,9 @@ def test_a_try_that_takes_too_long_is_made_again_and_the_bound_may_be_another_on
     assert talk(dialoom.open_run(path)) == talk(whole)
 
 
-async def test_a_call_that_has_been_under_way_for_long_is_known_with_its_role_and_age(
+async def test_long_running_call_is_listed_with_role_and_age(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For as long as it is; what is answered is not under way."""
     control, is_asked, may_answer = dialoom.Control(), asyncio.Event(), asyncio.Event()
 
     async def slow(messages: Messages) -> str:
@@ -169,20 +162,19 @@ async def test_a_call_that_has_been_under_way_for_long_is_known_with_its_role_an
     settings = told(release, models={"assistant": slow}, options={"limit": 1}, control=control)
     work = asyncio.create_task(dialoom.aplay("personalens", path=tmp_path / "run.db", **settings))
     await is_asked.wait()
-    (call,) = control.under_way
+    (call,) = control.in_flight
     assert call.role == "assistant" and call.model == "object:slow" and call.age >= 0
-    assert under_way_for_long(control.under_way) == ""
+    assert slow_calls(control.in_flight) == ""
     now = time.monotonic()
     monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
-    assert under_way_for_long(control.under_way) == "1 call under way for 4m10s (assistant)"
+    assert slow_calls(control.in_flight) == "1 call under way for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()
     await work
-    assert control.under_way == ()
+    assert control.in_flight == ()
 
 
-def test_a_turn_limit_of_ones_own_ends_a_dialogue(release: Path, tmp_path: Path) -> None:
-    """It is an option of the recipes that have one, and part of the scenario."""
+def test_turn_limit_is_an_option_and_part_of_the_scenario(release: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"turn_limit": 1, "limit": 1}))
     (episode,) = run.episodes()
     assert episode.outcome.ended_by == "turn_limit" and len(episode.outcome.messages) == 3

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 import dialoom
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
 from dialoom.runs import RunFile, StoreError
@@ -52,8 +52,7 @@ def names(episode: dialoom.Episode) -> list[str]:
     return [call["name"] for line in episode.outcome.messages for call in line.tool_calls]
 
 
-def test_the_documented_recipe_counts_and_orders(made: Path) -> None:
-    """Every call and what came of it is among the lines; a state that is made of them gives them again."""
+def test_documented_recipe_counts_and_orders(made: Path) -> None:
     for episode in dialoom.open_run(made).episodes():
         said = episode.outcome.messages
         assert [line.role for line in said] == ["clerk", "tool"] * 4 + ["clerk"]
@@ -70,8 +69,7 @@ def test_the_documented_recipe_counts_and_orders(made: Path) -> None:
     assert shown and all(part.strip() in source for block in shown for part in block.split("...\n\n\n"))
 
 
-def test_an_estimate_plays_it_too() -> None:
-    """What the tools' definitions take is counted."""
+def test_estimate_counts_tool_definitions() -> None:
     assert dialoom.estimate(LARDER, seed=3).total.calls == 10
 
 
@@ -93,10 +91,7 @@ def clumsy(body: dict[str, Any], number: int) -> Answer:
     return ended(text, "tool_calls" if made else "stop", usage, **({"tool_calls": made} if made else {}))
 
 
-def test_broken_calls_are_kept_replayed_shared_and_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Interrupted by its budget, resumed, out of a cache, replayed: the same bytes, and nothing is asked twice."""
+def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody")
     whole, cut, shared = (tmp_path / f"{name}.db" for name in ("whole", "cut", "shared"))
     cache = tmp_path / "cache.db"
@@ -119,9 +114,9 @@ def test_broken_calls_are_kept_replayed_shared_and_gone_on_with(
         )
         assert (json.loads(said[6].content), said[-1].content) == ({"ordered": 3}, "")
 
-    async def act(session: Session) -> list[Any]:
-        stops = await session.stops()
-        assert (await replay(await case_of(session))).departures == []
+    async def act(stepper: Stepper) -> list[Any]:
+        stops = await stepper.stops()
+        assert (await replay(await case_of(stepper))).departures == []
         state = stops[3].state["messages"]
         assert state[0].invalid_tool_calls[0]["args"] == '{"shelf": "upp' and isinstance(state[1], ToolMessage)
         call = next(call for stop in stops for call in stop.calls)
@@ -134,44 +129,40 @@ def test_broken_calls_are_kept_replayed_shared_and_gone_on_with(
     ] == "system user assistant tool assistant tool assistant tool tool".split()
 
 
-def test_a_person_puts_a_call_into_the_agents_mouth(made: Path) -> None:
-    """As JSON; the tools run it, and the model goes on with it. The case of it comes out the same."""
-
-    async def act(session: Session) -> None:
-        await session.goto(3)
+def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
         for wrong, told in (('{"name": "order_jars", "arg', "no JSON"), ("", "cannot say nothing")):
             with pytest.raises(SteppingError, match=told):
-                await session.say("clerk", wrong)
-        stop = await session.say("clerk", ORDER)
+                await stepper.say("clerk", wrong)
+        stop = await stepper.say("clerk", ORDER)
         assert stop.calls[0].tool_calls[0]["arguments"] == '{"count": 2}' and stop.next == ("tools",)
         assert [line.spoken for line in stop.transcript][-1:] == ["calls order_jars(count=2)"]  # type: ignore[union-attr]
-        stop = await session.step()
+        stop = await stepper.step()
         assert stop.state["messages"][-1].content == '{"ordered": 2}'
-        assert (await replay(await case_of(session))).departures == []
-        stop = await session.say("clerk", "I stop here.")
+        assert (await replay(await case_of(stepper))).departures == []
+        stop = await stepper.say("clerk", "I stop here.")
         assert stop.is_end and not stop.calls[0].tool_calls
-        outcome = await session.outcome()
+        outcome = await stepper.outcome()
         assert outcome.judgements[0].score is False
 
     stepping(made, act)
 
 
-def test_a_request_with_calls_is_edited_and_sent(made: Path) -> None:
-    """What a tool said is exchanged in the state or in the request; the calls stay what they were."""
-
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        (asked,) = await session.next_requests()
+def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        (asked,) = await stepper.next_requests()
         text = as_text(asked.request.messages)
         assert as_messages(text) == [*asked.request.messages] and '=== tool {"tool_call_id"' in text
-        stop = await session.ask_instead("clerk", as_messages(text.replace('{"jars": ', '{"jars": 1')))
+        stop = await stepper.ask_instead("clerk", as_messages(text.replace('{"jars": ', '{"jars": 1')))
         assert stop.calls[0].is_edited and stop.calls[0].messages[2] == asked.request.messages[2]
-        await session.goto(3)
-        await session.edit("messages[1].content", '{"jars": 0}')
-        whole = plain(session.state["messages"])
+        await stepper.goto(3)
+        await stepper.edit("messages[1].content", '{"jars": 0}')
+        whole = plain(stepper.state["messages"])
         assert whole[0]["tool_calls"] and whole[1]["tool_call_id"] == whole[0]["tool_calls"][0]["id"]
-        await session.edit("messages", whole)
-        assert calls_of(session.state["messages"][0])[0]["name"] == "count_jars"
+        await stepper.edit("messages", whole)
+        assert calls_of(stepper.state["messages"][0])[0]["name"] == "count_jars"
 
     stepping(made, act)
 
@@ -180,11 +171,9 @@ def test_a_request_with_calls_is_edited_and_sent(made: Path) -> None:
     ("like", "content"),
     [('[{"type":%', "[3]"), ('[{"type":%', "{"), ('{"tool_calls":%', '{"tool_calls": 3}'), ('{"tool_call_id":%', "[]")],
 )
-def test_what_is_damaged_of_tools_is_told_as_damage(made: Path, like: str, content: str) -> None:
-    """By whoever reads the requests, in one message; the conversation itself may be whole."""
-
-    async def act(session: Session) -> None:
-        await session.stops()
+def test_damaged_tool_call_is_reported_as_corruption(made: Path, like: str, content: str) -> None:
+    async def act(stepper: Stepper) -> None:
+        await stepper.stops()
 
     with closing(sqlite3.connect(made)) as connection, connection:
         which = "id IN (SELECT id FROM texts WHERE content LIKE ?)"
@@ -235,8 +224,7 @@ def silent(tools: list[Any]) -> Any:
     return StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
 
 
-def test_players_of_ones_own_call_tools(tmp_path: Path) -> None:
-    """A graph in its own loop, with invented tools among its calls; one that shows none; a function, call by call."""
+def test_own_players_call_tools(tmp_path: Path) -> None:
     told: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
     for player, called, last in (
         (agent, ["count_jars", "count_jars", "sing", "order_jars"], "Done."),

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from dialoom import ProviderAway, ProviderBack
+from dialoom import ProviderReachable, ProviderUnreachable
 from dialoom.roles import Completion, DrainedError, Gateway, ProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.availability import ProviderGone, Tidings
+from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.virtual_time import now, passing
@@ -44,15 +44,15 @@ class Line:
     fails: Callable[[str, float], ProviderError | None]
     sent: list[float] = field(default_factory=list)
     at_once: int = 0
-    under_way: int = 0
+    in_flight: int = 0
 
     async def complete(self, request: Request, key: str) -> Completion:
         self.sent.append(now())
-        self.under_way += 1
-        self.at_once = max(self.at_once, self.under_way)
+        self.in_flight += 1
+        self.at_once = max(self.at_once, self.in_flight)
         failure = self.fails(request.messages[0]["content"], now())
         await asyncio.sleep(0.01 if failure else 0.5)
-        self.under_way -= 1
+        self.in_flight -= 1
         if failure is not None:
             raise failure
         return Completion("heron", 1, 1)
@@ -64,7 +64,7 @@ class Scene:
 
     gateway: Gateway
     ledger: MemoryLedger
-    heard: list[tuple[Tidings, float]] = field(default_factory=list)
+    heard: list[tuple[ProviderEvent, float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, line: Line, monkeypatch: pytest.MonkeyPatch, patience: float = 600.0, at_once: int = 8) -> Scene:
@@ -88,7 +88,7 @@ def texts(count: int) -> list[str]:
     return [f"Number {number}" for number in range(count)]
 
 
-def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end(
+def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody is there for 100 seconds; no call has used up its attempts by that."""
@@ -99,8 +99,8 @@ def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end
         replies = await scene.ask(texts(40))
         assert [reply.text for reply in replies if isinstance(reply, Completion)] == ["heron"] * 40
         (away, _), (back, _) = scene.heard
-        assert away == ProviderAway("openai", "connection refused", 1.0, 600.0)
-        assert isinstance(back, ProviderBack)
+        assert away == ProviderUnreachable("openai", "connection refused", 1.0, 600.0)
+        assert isinstance(back, ProviderReachable)
         assert 100 < back.seconds < 135
         asked = [second for second in line.sent if 0.5 < second < 100]
         pauses = [later - earlier for earlier, later in pairwise(asked)]
@@ -111,8 +111,7 @@ def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end
     passing(work())
 
 
-def test_the_others_do_not_come_before_the_one_that_asks_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first answer takes half a second; within it nobody else is sent."""
+def test_other_calls_wait_until_the_asking_one_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, second: refused() if second < 10 else None)
 
     async def work() -> None:
@@ -125,8 +124,7 @@ def test_the_others_do_not_come_before_the_one_that_asks_is_answered(monkeypatch
     passing(work())
 
 
-def test_a_provider_that_answers_some_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other request is refused by a gateway that answers the rest; the refused ones fail as ever."""
+def test_provider_that_answers_some_calls_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda text, _second: unavailable() if text.endswith(("1", "3")) else None)
 
     async def work() -> None:
@@ -140,21 +138,19 @@ def test_a_provider_that_answers_some_is_not_away(monkeypatch: pytest.MonkeyPatc
     passing(work())
 
 
-def test_a_gateway_with_nobody_behind_it_is_away_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a call has used up its attempts, and nobody was answered in that time; then it waits with the others."""
+def test_gateway_without_a_backend_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, second: unavailable() if second < 120 else None)
 
     async def work() -> None:
         scene = Scene.of(line, monkeypatch)
         replies = await scene.ask(texts(8))
         assert all(isinstance(reply, Completion) for reply in replies)
-        assert [type(tidings) for tidings, _ in scene.heard] == [ProviderAway, ProviderBack]
+        assert [type(tidings) for tidings, _ in scene.heard] == [ProviderUnreachable, ProviderReachable]
 
     passing(work())
 
 
 def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own limit, its own presence."""
     line = Line(lambda text, second: refused() if text.startswith("Number") and second < 60 else None)
 
     async def work() -> None:
@@ -169,23 +165,22 @@ def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
     passing(work())
 
 
-def test_patience_has_an_end_and_whoever_listens_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the second that was said; what waited is given up, to be made later, and the books have what it met."""
+def test_patience_ends_and_a_listener_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: refused())
 
     async def work() -> None:
         scene = Scene.of(line, monkeypatch, patience=45.0)
 
-        def stop(tidings: Tidings) -> None:
+        def stop(tidings: ProviderEvent) -> None:
             scene.heard.append((tidings, now()))
-            if isinstance(tidings, ProviderGone):
+            if isinstance(tidings, ProviderLost):
                 scene.gateway.drain()
 
         scene.gateway.listen(stop)
         replies = await scene.ask(texts(12))
         assert [type(reply) for reply in replies] == [DrainedError] * 12
         gone, at = scene.heard[-1]
-        assert isinstance(gone, ProviderGone)
+        assert isinstance(gone, ProviderLost)
         assert gone.reason == "connection refused"
         assert 45 <= at < 46
         assert [round(second) for second in line.sent] == [0] * 8 + [1, 3, 7, 15, 31, 45]
@@ -194,8 +189,7 @@ def test_patience_has_an_end_and_whoever_listens_stops_the_work(monkeypatch: pyt
     passing(work())
 
 
-def test_without_a_listener_that_stops_it_the_calls_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they would have without patience."""
+def test_calls_fail_without_a_listener_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: refused())
 
     async def work() -> None:
@@ -206,8 +200,7 @@ def test_without_a_listener_that_stops_it_the_calls_fail(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", ["drained", "cancelled"])
-def test_a_call_that_waits_can_be_given_up(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Drained: all are. Cancelled: the one that was to ask next makes way for another."""
+def test_waiting_call_can_be_drained_or_cancelled(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     line = Line(lambda _text, second: refused() if second < 20 else None)
 
     async def work() -> None:
@@ -227,8 +220,7 @@ def test_a_call_that_waits_can_be_given_up(monkeypatch: pytest.MonkeyPatch, kind
     passing(work())
 
 
-def test_what_is_recorded_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is away, replies that the ledger holds are replayed."""
+def test_recorded_replies_need_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda text, _second: refused() if text.startswith("Number") else None)
 
     async def work() -> None:
@@ -245,8 +237,7 @@ def test_what_is_recorded_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> 
     passing(work())
 
 
-def test_a_server_with_trouble_of_its_own_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers, if only with errors: the calls fail after their attempts, and nothing is paused."""
+def test_server_with_errors_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: TransientProviderError("trouble (500)"))
 
     async def work() -> None:
