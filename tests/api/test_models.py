@@ -261,10 +261,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
         returning(""),
         "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
     ),
-    "raises": (
-        returning(ValueError("no data")),
-        "mine raised ValueError: no data [tests/api/test_models.py:",
-    ),
+    "raises": (returning(ValueError("no data")), "mine raised ValueError: no data [tests/api/test_models.py:"),
     "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
     "only calls": (
         returning(AIMessage("", tool_calls=[CALL])),

@@ -96,12 +96,7 @@ def test_registered_recipe_given_as_object_is_kept_by_name(release: Path, tmp_pa
 
 
 def test_recipe_of_a_file_is_kept_by_path(tmp_path: Path) -> None:
-    run = dialoom.play(
-        f"{EXAMPLE}:RECIPE",
-        path=tmp_path / "run.db",
-        model=keeper,
-        options={"words": "piano,heron"},
-    )
+    run = dialoom.play(f"{EXAMPLE}:RECIPE", path=tmp_path / "run.db", model=keeper, options={"words": "piano,heron"})
     assert [episode.outcome.ended_by for episode in dialoom.open_run(run.path).episodes()] == ["found"] * 2
 
 

@@ -267,20 +267,6 @@ def test_usage_and_cost_are_booked_as_litellm_reports_them(
     assert status["cost"] is None, "the other roles' prices are unknown, so the sum is"
 
 
-def test_transient_error_is_retried_and_every_attempt_counted(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Two 503s and a 429, then an answer: one row with four attempts."""
-    answers = {1: error(503, "overloaded"), 2: error(503, "overloaded"), 3: error(429, "slow down")}
-    with serving(lambda _body, number: answers.get(number, completion("At last."))) as server:
-        status = run(dialoom, players, tmp_path, server)
-        assert len(server.requests) == 6
-    assert status["scenarios"]["done"] == 1
-    with sqlite3.connect(tmp_path / "r.db") as connection:
-        attempts = connection.execute("SELECT attempts FROM calls WHERE role = 'assistant' ORDER BY id").fetchall()
-    assert attempts == [(4,), (1,), (1,)]
-
-
 def test_permanent_refusal_fails_at_once_and_hides_the_key(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
