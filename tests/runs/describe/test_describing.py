@@ -149,7 +149,7 @@ def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said
         (b"configs: &a [*a]", r"README.md:2: aliases"),
         (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 names 7"),
         (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 names None"),
-        (b"when: 2026-13-41", "configs|card"),
+        (b"when: 2026-13-41", "names no data files"),
         (b"configs: " + b"[" * 2_000, "README.md:2: nested more than 100 deep"),
         (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
