@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, TypedDict
+from typing import Any, TypedDict
 
 from pydantic import Field
 
@@ -19,14 +19,17 @@ from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.apollo.source.wording import topic_diversity
 
 from .apollo.loop import gold_refusal
-from .capabilities import Exporter, WithExports, WithGate
-from .generation import Loop, generation_graph
+from .capabilities import Exporter
+from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .outcome import Episode, Outcome
-from .recipe import Recipe, RecipeError, RecipeOptions
+from .recipe import RecipeError, RecipeOptions
 from .reporting.table import Cell, Table
 from .scenario import Scenario
 from .stage import Scene, Update
+
+SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
+"""The description of the export format `apollo-source`."""
 
 
 class BuildOptions(RecipeOptions):
@@ -85,16 +88,22 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-class ApolloBuild(Recipe, WithGate, WithExports):
-    """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
+def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every row with the name of its file."""
+    for name in (META, USERS, SESSIONS, PAIRS):
+        yield from (((name,), row) for row in episode.outcome.details[name])
+
+
+class ApolloBuild(GenerationRecipe):
+    """Users, sessions and queries for APOLLO, from templates: no model is called."""
 
     name = "apollo-build"
-    summary = "Users, sessions and queries for APOLLO, from templates: no model is called."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {}
+    roles = {}
     prompts = ()
     options_type = BuildOptions
     scenario_type = BuildScenario
+    formats = {"apollo-source": Exporter(SOURCE_FORMAT, "lists", _rows)}
+    folder = "apollo-source"
 
     def scenarios(
         self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
@@ -114,11 +123,11 @@ class ApolloBuild(Recipe, WithGate, WithExports):
                 world=world.hash,
             )
 
-    def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
+    def graph(self, options: BuildOptions) -> Graph:
         """Return a graph with a single node: a user takes a second or two."""
         return generation_graph(BuildState, Loop(build))
 
-    def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: BuildScenario) -> dict[str, Any]:
         """Return the empty state."""
         return {"sessions": [], "pairs": [], "left_out": {}}
 
@@ -153,15 +162,6 @@ class ApolloBuild(Recipe, WithGate, WithExports):
             pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
         return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the format of the source folder."""
-        described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
-        return {"apollo-source": Exporter(described, "lists", _rows)}
-
-    def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
-        """Return the format of the source."""
-        return "apollo-source"
-
 
 async def build(_: BuildState, scene: Scene) -> Update:
     """Make all of a user's sessions and pairs."""
@@ -192,12 +192,6 @@ def planned_world(seed: int, planned: str) -> World:
 def _left_out(rows: list[Sequence[Cell]]) -> Table:
     notes = ["From some homes and workplaces nothing can be asked that would tell three preferences apart."]
     return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
-
-
-def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every row with the name of its file."""
-    for name in (META, USERS, SESSIONS, PAIRS):
-        yield from (((name,), row) for row in episode.outcome.details[name])
 
 
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:

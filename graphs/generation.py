@@ -22,9 +22,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
 
+from .capabilities import WithExports, WithGate, WithOutline, WithProgress, WithPrompts, WithReport, WithRoles
 from .conversation import joined
+from .recipe import Recipe
 from .reporting.statistics import share_of
 from .reporting.table import Table
 from .stage import NodeFunction, Scene, Stage, Update, ask_each, node
@@ -270,6 +272,22 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
         return [first] if loop.again(state) else following if loop.needed(state) else [end]
 
     return route
+
+
+class GenerationRecipe(Recipe, WithRoles, WithPrompts, WithReport, WithGate, WithOutline, WithProgress, WithExports):
+    """A recipe that writes data: its outcomes hold drafts instead of messages, and its exports are another's input.
+
+    Attributes:
+        folder: The format of that input, if it is a folder; a run that stops after an earlier stage exports the
+            format `drafts`.
+    """
+
+    folder: ClassVar[str] = ""
+    languages = ("en",)
+
+    def folder_format(self, options: Any) -> str | None:
+        """Return the format of the data, or of the drafts if the run ends earlier."""
+        return "drafts" if getattr(options, "until", "complete") != "complete" else self.folder or None
 
 
 class NoteTally:

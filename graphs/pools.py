@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,12 +12,10 @@ from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, Mendings, PoolEntry,
 from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress
 from .conversation import joined
-from .embedding import PROMPT as EMBEDDER_PROMPT
-from .embedding import REPLY_TYPE, EmbeddedScenario, EmbeddingRecipe, Embeddings, embedded, embedder_here
+from .embedding import EmbeddedScenario, EmbeddingRecipe, embedded, embedder_here
 from .gate.talk import Talk
-from .generation import Loop, generation_graph
+from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .option_types import AbsolutePath, EmbedderName
 from .outcome import Episode, Outcome
@@ -198,23 +196,18 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
     return {"entries": [entry.plain() for entry in entries[before:]], "vectors": kept, "rounds": [figures]}
 
 
-class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
-    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
+class PersonaPool(GenerationRecipe, EmbeddingRecipe):
+    """Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."""
 
     name = "persona-pool"
-    summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
-    prompts = ("pools/profiles", "pools/personalities", EMBEDDER_PROMPT)
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, REPLY_TYPE: Embeddings}
+    roles = {"writer": 0.8, "embedder": 0.0}
+    prompts = ("pools/profiles", "pools/personalities")
+    reply_types = {"pool-texts": PoolTexts}
     options_type = PoolOptions
     scenario_type = PoolScenario
 
     def scenarios(
-        self,
-        options: PoolOptions,
-        draw: random.Random,  # noqa: ARG002
-        note: Callable[[str], None],
+        self, options: PoolOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PoolScenario]:
         """Yield one pool."""
         if embedder := embedder_here(options.embedder):
@@ -225,7 +218,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
             note(f"seeds: {summary}")
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 
-    def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
+    def graph(self, options: PoolOptions) -> Graph:
         """Return the graph: the seeds, then proposing and selecting in turn."""
 
         def is_open(state: PoolState) -> bool:
@@ -234,7 +227,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         seeds = Loop(plant, needed=is_open)
         return generation_graph(PoolState, seeds, Loop(propose, select, again=is_open))
 
-    def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: PoolScenario) -> dict[str, Any]:
         """Return an empty pool."""
         return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
 

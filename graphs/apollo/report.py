@@ -11,6 +11,7 @@ from dialoom.graphs.reporting import (
     FEWEST,
     Cell,
     Chart,
+    Counted,
     Estimate,
     FacetColumn,
     PairedDifference,
@@ -294,9 +295,9 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
         table.chosen[column] = None if own is None else {**held, **own}
     if results.failed and table.name != "dialogues":
-        table.where = "state == 'done'"
+        table.population = Counted(state="done")
     if table.name == "preferences":
-        table.where_of["implicit %"] = "form != 'explicit'"
+        table.counted["implicit %"] = Counted(other_than={"form": "explicit"})
     return table
 
 
@@ -367,8 +368,8 @@ def _endings(results: ApolloResults) -> Table:
     meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
     title, notes = "The samples: endings, and what was odd", [f"None of this changes a score.{meanings}"]
     table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
-    table.where_of = {told: f"ended_by == '{name}'" for told, name in ended.items()}
-    table.where_of["failed"] = "state == 'failed'"
+    table.counted = {told: Counted(ended_by=name) for told, name in ended.items()}
+    table.counted["failed"] = Counted(state="failed")
     table.chosen = dict.fromkeys(odd)
     return table
 

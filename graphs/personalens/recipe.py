@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -114,13 +114,12 @@ def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str
 
 
 class PersonaLens(DialogueRecipe, WithExports):
-    """Personalization in multi-turn, task-oriented assistance."""
+    """Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."""
 
     name = "personalens"
-    summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
-    reply_limits: ClassVar[Mapping[str, int]] = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
+    roles = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
+    reply_limits = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
     prompts = ("personalens/user", "personalens/assistant", "personalens/assistant-vanilla")
     turns = Turns(
         max_turns="most_replies",
@@ -209,7 +208,7 @@ class PersonaLens(DialogueRecipe, WithExports):
             "task": scenario.intent,
         }
 
-    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
+    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:
         """Return a fault for an end marker that was removed from the opening."""
         marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
         return [DialogueFault(who="user", kind="end_marker", message=0, words=marker)] if stripped else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from dialoom.graphs.reporting import FEWEST, Cell, Chart, FacetColumn, Runs, Series, Table
+from dialoom.graphs.reporting import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
-from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WHERE, WRONG
+from .checkers import CORRECT, ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WRONG, counted_by_error
 from .results import OWN_TURNS, BothTasks, ItemResults, Setting, along, grouped, pearson, varying
 
 Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
@@ -16,7 +16,7 @@ Place = Callable[[Setting], float]
 
 PIE_TURNS = 10
 """The length for which the paper shows the shares of errors."""
-_DONE = "state == 'done'"
+_DONE = Counted(state="done")
 _TOLD = ("model", "method")
 """Axes that a row shows even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
@@ -200,7 +200,7 @@ def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Fi
     settings = results.some(lambda setting: setting.task == task)
     axes = varying(settings, always=(*_TOLD, "length"))
     table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
-    table.where = _DONE
+    table.population = _DONE
     return table
 
 
@@ -208,7 +208,7 @@ def _errors(results: ItemResults) -> Table:
     keys = {"answers": "done", **{kind: kind for kind in (RIGHT, *ERROR_TYPES, UNPARSED)}, "not judged": UNJUDGED}
     figures = _counts(results, keys)
     table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
-    table.where_of = {**WHERE, "not judged": "not judgements"}
+    table.counted = {**counted_by_error(), "not judged": Counted(is_judged=False)}
     return table
 
 
@@ -217,7 +217,8 @@ def _choices(results: ItemResults) -> Table:
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
-    table.where_of = {"choices": "correct is defined or judgements", "right": "correct == 1", "wrong": "correct == 0"}
+    table.counted = {told: Counted(verdicts=[{CORRECT: told == "right"}]) for told in ("right", "wrong")}
+    table.counted["choices"] = Counted(is_judged=True)
     table.chosen[no_letter] = None
     return table
 
@@ -237,7 +238,7 @@ def _items(results: ItemResults) -> Table:
     axes = ("model", "length")
     table = _table("dialogues", "The items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
     table.decimals = {"tokens": 0}
-    table.where_of["failed"] = "state == 'failed'"
+    table.counted["failed"] = Counted(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table
 

@@ -63,7 +63,7 @@ def test_every_folder_with_a_card_loads_as_it_is(recipe: str, tmp_path: Path) ->
     """All rows of all sets that its card names, whatever their shapes; rows that are split as train and test."""
     options, sample = RUNS[recipe]
     run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
-    formats = WithExports.of(run.recipe).exporters()
+    formats = WithExports.of(run.recipe).formats
     for name in formats if recipe != "prefeval" else ("prefeval",):
         folder = tmp_path / name
         run.export(name, folder, test_share=None if formats[name].is_folder else 0.5)
