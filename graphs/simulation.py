@@ -35,6 +35,7 @@ from .study_rows import PORTRAIT, Source, pairs, references
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words by which the simulated user ends a conversation, as the shipped rules tell it."""
 
+_LONGEST_LABEL = 40
 _LONGEST_FACET = 80
 """The most characters of a facet: longer values are descriptions, by which nothing can be grouped."""
 
@@ -51,6 +52,11 @@ class SimulatedTalk(Scenario):
     name: str
     person: dict[str, Any]
     task: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The person's name and the beginning of the task."""
+        return f"{self.name} {next(iter(self.task.values()), '')}"[:_LONGEST_LABEL].strip()
 
     def facets(self) -> dict[str, Any]:
         """Return the person's name, and the short columns of both rows.

@@ -274,10 +274,14 @@ def _check_complete(study: Study, path: Path) -> None:
         if bool(check.pattern) == bool(check.python):
             message = f"[[check]] {check.metric!r} needs pattern or python, and not both"
             raise DataError(path, message, line_of(study.text, ("check", number)))
-    for spec in study.functions:
+    places: list[tuple[str, tuple[str | int, ...]]] = [
+        (check.python, ("check", number, "python")) for number, check in enumerate(study.checks) if check.python
+    ]
+    places += [(end.python, ("dialogue", "ends")) for end in study.dialogue.ends if isinstance(end, PythonEnd)]
+    for spec, loc in places:
         if re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is None:
-            line = next((number for number, each in enumerate(study.text.splitlines(), 1) if spec in each), None)
-            raise DataError(path, f"python = {spec!r} must have the form file.py:function", line)
+            message = f"python = {spec!r} must have the form file.py:function"
+            raise DataError(path, message, line_of(study.text, loc))
 
 
 _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})

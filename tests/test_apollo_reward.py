@@ -60,7 +60,7 @@ def written(*calls: Call) -> str:
         ([], 0.0, 0.0),
     ],
 )
-def test_a_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float, f1: float) -> None:
+def test_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float, f1: float) -> None:
     """The protocol's table, section 12: messages with calls, with calls as text, a whole text; verl gets F1 besides."""
     in_turns = [{"role": "assistant", "content": call_text(call)} for call in calls]
     plain = [{"name": call["name"], "arguments": call["arguments"]} for call in calls]
@@ -77,8 +77,7 @@ def test_a_reward_is_accuracy_in_every_shape(calls: list[Call], accuracy: float,
     assert score == {"score": accuracy, "acc": accuracy, "f1": pytest.approx(f1)}
 
 
-def test_each_completion_has_gold_of_its_own() -> None:
-    """A batch of several rows; columns of another length are a mistake of the caller's."""
+def test_each_completion_has_its_own_gold() -> None:
     assert reward([written(A), written(A)], [json.dumps([A]), json.dumps([B])]) == [1.0, 0.0]
     with pytest.raises(ValueError):
         reward([written(A)], [])
@@ -96,14 +95,12 @@ NO_CALLS = [
 
 
 @pytest.mark.parametrize("rollout", NO_CALLS)
-def test_what_is_thought_and_what_tools_say_is_no_call(rollout: str) -> None:
-    """Closed or not, one within the other, and where the prompt has opened the first thought."""
+def test_reasoning_and_tool_outputs_are_no_calls(rollout: str) -> None:
     assert reward([rollout], [json.dumps([B])]) == [1.0]
     assert compute_score("", rollout, json.dumps([B]))["score"] == 1.0
 
 
-def test_a_message_is_read_without_its_thoughts_and_cannot_hide_calls_as_outputs() -> None:
-    """Outputs have messages of their own there, so what looks like one in the assistant's is its own."""
+def test_message_is_read_without_reasoning_and_outputs() -> None:
     content = f"<think>{call_text(X)}</think>{call_text(A)}"
     assert reward([[{"role": "assistant", "content": content}]], [json.dumps([A])]) == [1.0]
     content = f"<tool_response>{call_text(X)}</tool_response>{call_text(A)}"
@@ -112,8 +109,7 @@ def test_a_message_is_read_without_its_thoughts_and_cannot_hide_calls_as_outputs
     assert reward([[*others, {"role": "assistant", "content": call_text(A)}]], [json.dumps([A])]) == [1.0]
 
 
-def test_a_broken_call_counts_and_equals_nothing() -> None:
-    """No JSON, no object, no name, an argument too many: one wrong call each, so accuracy is gone."""
+def test_broken_call_counts_as_wrong() -> None:
     for block in ('{"name": ', "[1]", '{"arguments": {}}', "", json.dumps({**B, "arguments": {"city": "Hollin"}})):
         score = compute_score("", f"{call_text(A)}<tool_call>{block}</tool_call>", json.dumps([A]))
         assert [score["acc"], score["f1"]] == pytest.approx([0.0, 2 / 3])
@@ -122,16 +118,14 @@ def test_a_broken_call_counts_and_equals_nothing() -> None:
         assert reward([[message]], [json.dumps([A])]) == [0.0]
 
 
-def test_where_nothing_is_left_to_call_finishing_is_right() -> None:
-    """The last step of a row by steps."""
+def test_finishing_is_right_where_nothing_is_left_to_call() -> None:
     finish = [{"role": "assistant", "content": "[Finish]"}]
     silent = [{"role": "assistant", "content": "All done."}]
     assert reward([finish, silent, native(A)], ["[]"] * 3) == [1.0, 0.0, 0.0]
     assert compute_score("", "<think>[Finish]</think>Well.", "[]") == {"score": 0.0, "acc": 0.0, "f1": 0.0}
 
 
-def test_gold_that_cannot_be_read_is_an_error_and_not_a_zero() -> None:
-    """A whole training would run on it otherwise."""
+def test_unreadable_gold_is_an_error_and_not_zero() -> None:
     for gold in ("{}", "no JSON", "[1]", json.dumps([{"name": "no_such_tool", "arguments": {}}])):
         with pytest.raises(ValueError):
             reward([written(A)], [gold])
@@ -163,20 +157,17 @@ tags = st.lists(
 @settings(max_examples=60)
 @given(junk | messages | tags)
 def test_no_completion_raises(completion: Any) -> None:
-    """Whatever it holds, it is worth a number; nothing in these is a right call."""
     assert reward([completion], [GOLD]) == [0.0]
 
 
 @settings(max_examples=80)
 @given(tags)
-def test_thoughts_are_those_of_an_evaluation(text: str) -> None:
-    """What the gateway takes for reasoning there, the reward takes for it here."""
+def test_reward_and_gateway_agree_on_reasoning(text: str) -> None:
     said, _ = without_thinking(text)
     assert without_thoughts(text).strip() == said.strip()
 
 
 def test_tools_are_typed_and_documented_functions() -> None:
-    """They say as JSON text what the executor says, of a mistake too."""
     functions = {function.__name__: function for function in tool_functions(seed=3)}
     assert list(functions) == list(TOOLS) == [each["function"]["name"] for each in tool_definitions()]
     world = World(3)
@@ -198,8 +189,7 @@ def test_tools_are_typed_and_documented_functions() -> None:
         tool_functions(["get_wether"])
 
 
-def test_it_has_no_weight_and_works_by_its_path() -> None:
-    """By its name and as a file, from another folder: nothing but the standard library, and the same results."""
+def test_reward_works_by_its_path_without_dialoom() -> None:
     path = Path(apollo_reward.__file__)
     call = [A, B]
     check = (

@@ -12,8 +12,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
-async def test_a_saved_case_takes_the_same_path(path: Path) -> None:
-    """The same nodes, requests, edits and outcome, to the last step."""
+async def test_saved_case_takes_the_same_path(path: Path) -> None:
     case = read_case(path)
     replayed = await replay(case)
     assert list(replayed.departures) == []
@@ -21,8 +20,7 @@ async def test_a_saved_case_takes_the_same_path(path: Path) -> None:
     assert replayed.calls == sum(len(step.calls) for step in case.steps)
 
 
-def test_the_cases_have_what_a_person_can_change() -> None:
-    """An edit, words of a person's, a tree: what they are there for does not get lost when they are made again."""
+def test_cases_hold_what_a_person_can_change() -> None:
     cases = {path.stem: read_case(path) for path in CASES}
     talk, tree = cases["personalens-corrected"], cases["aloe-by-hand"]
     assert [step.edit is not None for step in talk.steps].count(True) == 1

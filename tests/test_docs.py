@@ -32,8 +32,7 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_checkpointer_works_in_a_graph_of_ones_own(tmp_path: Path) -> None:
-    """The program that docs/store.md writes."""
+def test_checkpointer_of_the_docs_works_in_an_own_graph(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with Started(tmp_path, script=example) as process:
@@ -42,8 +41,7 @@ def test_the_checkpointer_works_in_a_graph_of_ones_own(tmp_path: Path) -> None:
     assert out.startswith("['Ada', 'Hello for the 1. time.', 'Ben', 'Hello for the 3. time.']\nCompacted(before=")
 
 
-def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order, as one program; where a comment behind an expression is a value, that is what comes out."""
+def test_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -64,8 +62,7 @@ def test_the_examples_of_the_python_page(tmp_path: Path, monkeypatch: pytest.Mon
     assert compared >= 6
 
 
-def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
-    """The session that docs/debugging.md writes, on the dialogue that it steps through."""
+def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     text = (ROOT / "docs" / "debugging.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     made = re.search(r"^    dialoom (run .* -o talk\.db)$", text, re.MULTILINE)
@@ -78,8 +75,7 @@ def test_the_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> N
     assert "Your alarm is set for 3:30 PM." in out
 
 
-def test_the_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, dialoom: Command) -> None:
-    """The first program of docs/new-recipe.md, with the pivot of its second, offline and without another line."""
+def test_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, dialoom: Command) -> None:
     text = (ROOT / "docs" / "new-recipe.md").read_text(encoding="utf-8")
     recipe, pivots, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     imported, declared = pivots.split("\n\n", 1)
@@ -98,7 +94,7 @@ def _lines(text: str) -> int:
     return sum(bool(line.strip()) for line in text.splitlines())
 
 
-def test_the_smallest_recipe_of_the_docs_does_all_that_recipes_do(tmp_path: Path, dialoom: Command) -> None:
+def test_smallest_recipe_of_the_docs_has_all_functions(tmp_path: Path, dialoom: Command) -> None:
     """In 30 lines: played offline, stopped and resumed, judged again, reported, exported, labelled, stepped through."""
     recipe = re.findall(r"```python\n(.*?)```", read("docs/new-recipe.md"), re.DOTALL)[0]
     assert _lines(recipe) <= 30
@@ -118,7 +114,7 @@ def test_the_smallest_recipe_of_the_docs_does_all_that_recipes_do(tmp_path: Path
     assert "the end: nothing comes next" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
 
 
-def test_twenty_questions_is_short_and_stands_in_the_docs_in_full() -> None:
+def test_twenty_questions_is_short_and_quoted_in_full() -> None:
     """Its Python and prompts are at most 110 lines."""
     example, page = ROOT / "docs" / "examples" / "twenty_questions", read("docs/twenty-questions.md")
     counted = [example / "recipe.py", *sorted(example.glob("prompts/*/*.md"))]
@@ -318,7 +314,10 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
     ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
     ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",
-    ("docs/gateway.md", "What the calls took: `dialoom report RUN --cost`"): "tests/runs/test_prefixes.py counts them",
+    (
+        "docs/gateway.md",
+        "What the calls took: `dialoom report RUN --cost`",
+    ): "tests/runs/test_long_requests.py counts them",
     ("docs/local-models.md", "Similarity with a sentence embedder"): "a sentence embedder, named above the table",
     (
         "docs/local-models.md",
@@ -339,8 +338,7 @@ FIGURES: Mapping[tuple[str, str], str] = {
 """Tables of figures that are no output of a command, by page and heading, and where they come from."""
 
 
-def test_every_excerpt_is_compared_or_comes_from_elsewhere() -> None:
-    """A new one is entered in COMPARED or ELSEWHERE; what looks like an output stands in a fenced block."""
+def test_every_excerpt_is_compared_or_has_a_source() -> None:
     shown = {(each.page, each.first) for each in excerpts()}
     assert shown == COMPARED.keys() | ELSEWHERE.keys()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
@@ -353,7 +351,6 @@ def test_every_excerpt_is_compared_or_comes_from_elsewhere() -> None:
 def test_excerpts_are_what_the_commands_print(
     made: Callable[[Command, Path], None], made_once: MadeOnce, dialoom: Command
 ) -> None:
-    """Word by word and figure by figure, but for what `...` leaves out and where lines are broken."""
     folder = made_once(made)
     printed: dict[str, str] = {}
     for each in excerpts():
@@ -369,8 +366,7 @@ def test_excerpts_are_what_the_commands_print(
         assert each.differs(printed[command]) is None, f"{each.page}: {each.first}\n{printed[command]}"
 
 
-def test_the_command_lines_of_compared_examples_stand_on_their_pages() -> None:
-    """A reader can repeat them."""
+def test_commands_of_compared_examples_stand_on_their_pages() -> None:
     for page, lines in {
         "docs/apollo-writing.md": (_WRITTEN, f"{_TOOLS} --sample 24 -o tools.db"),
         "docs/personalens-people.md": (_PEOPLE,),
@@ -379,8 +375,7 @@ def test_the_command_lines_of_compared_examples_stand_on_their_pages() -> None:
         assert [line for line in lines if f"    dialoom {line}\n" not in read(page)] == []
 
 
-def test_the_pair_that_the_page_on_apollos_data_shows_is_in_the_sample() -> None:
-    """Its session, query and gold calls."""
+def test_documented_apollo_pair_is_in_the_sample() -> None:
     sample = ROOT / "personas" / "samples" / "apollo"
     rows = {
         name: map(json.loads, (sample / f"{name}.jsonl").read_text().splitlines()) for name in ("sessions", "pairs")
@@ -397,8 +392,7 @@ def test_the_pair_that_the_page_on_apollos_data_shows_is_in_the_sample() -> None
     assert shown.differs(written) is None
 
 
-def test_tables_of_figures_name_where_they_come_from() -> None:
-    """Those of benchmarks and real models are entered in FIGURES, with their source."""
+def test_tables_of_figures_have_a_source() -> None:
     found = set()
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         heading = ""
@@ -411,7 +405,6 @@ def test_tables_of_figures_name_where_they_come_from() -> None:
 
 
 def test_tables_of_settings_are_those_of_the_recipes() -> None:
-    """Temperatures and reply limits of roles, scales of metrics, and the reach of the offline model's methods."""
     for name in ("aloe", "personalens"):
         recipe = load_recipe(name)
         rows = re.findall(r"^\| (\w+) \| ([\d.]+) \|(?: ([\d,]+) tokens \|)?", read(f"docs/{name}.md"), re.MULTILINE)

@@ -22,14 +22,13 @@ COMMANDS = "run|resume|retry|status|show|step|replay|judge|report|agree|compact|
 WORDS_OF_THE_COMMAND_LINE = re.compile(rf"(?<![\w-])--[a-z]|\bdialoom (?:{COMMANDS})\b")
 
 
-def test_the_import_rules_hold() -> None:
-    """Those of pyproject.toml, which `make check` looks at too; a floor is known to import the one below it."""
+def test_import_rules_hold() -> None:
     graph = grimp.build_graph("dialoom")
     assert graph.direct_import_exists(importer="dialoom.runs", imported="dialoom.graphs", as_packages=True)
     assert importlinter.cli.lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_import_cycles() -> None:
     """Not even in a circle of several, nor for their types only.
 
     But for a run's handle and the operations that give one: the handle imports them when it is asked for something.
@@ -41,7 +40,6 @@ def test_no_modules_import_each_other() -> None:
 
 
 def test_only_the_command_line_names_flags_and_commands() -> None:
-    """What is said elsewhere must be true for a library user, too: options go by their names, advice by its action."""
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {node.value!r:.100}"
         for path, tree in _modules()
@@ -64,7 +62,6 @@ def _modules() -> list[tuple[Path, ast.Module]]:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """It must come at once: no LiteLLM, no LangGraph, no tables, no charts; that of `dialoom` not even pydantic."""
     heavy = ("litellm", "langgraph", "rich.table", "sqlite_utils", "numpy", "matplotlib")
     script = (
         "import sys\n"
@@ -81,8 +78,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert "personalens" not in done.stderr
 
 
-def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> None:
-    """Twenty questions, from its file: run, show, report, export."""
+def test_twenty_questions_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "game.py").write_text(
         "async def guesser(messages):\n"
         "    asked = sum(message['role'] == 'assistant' for message in messages)\n"
@@ -100,8 +96,7 @@ def test_the_recipe_of_the_docs_is_played(dialoom: Command, tmp_path: Path) -> N
     assert "2 lines" in dialoom("export", "r.db", "-o", "r.jsonl").stdout
 
 
-def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """All of them, on a run's file, with plain SQLite and what its shell has besides."""
+def test_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
     assert len(queries) == 9
@@ -111,8 +106,7 @@ def test_the_queries_of_the_docs_answer(dialoom: Command, players: list[str], tm
             assert connection.execute(query).fetchall(), query
 
 
-def test_the_docs_name_every_table_and_column(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Each in its row."""
+def test_docs_name_every_table_and_column(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "r.db")
     text = (ROOT / "docs" / "store.md").read_text()
     with sqlite3.connect(tmp_path / "r.db") as connection:
@@ -124,8 +118,7 @@ def test_the_docs_name_every_table_and_column(dialoom: Command, players: list[st
             assert columns <= named, (table, columns - named)
 
 
-def test_the_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A Python callable and a compiled graph."""
+def test_assistants_of_the_docs_are_played(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     for spec in ("python:docs.examples.assistants:echo", "graph:docs/examples/assistants.py:clerk"):
         name = spec.partition(":")[0]

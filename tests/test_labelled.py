@@ -69,8 +69,7 @@ def figures(some: Iterable[Dialogue]) -> dict[str, tuple[int, int, int]]:
     return {kind: (labelled[kind], right[kind], wrong[kind]) for kind in KINDS}
 
 
-def test_every_label_is_of_a_kind_and_of_somebody_who_speaks() -> None:
-    """And a line that its server cut off is labelled as cut."""
+def test_every_label_has_a_kind_and_a_speaker() -> None:
     assert len({each["id"] for each in dialogues()}) == len(dialogues()) >= 40
     assert {each["recipe"] for each in dialogues()} == {"personalens", "aloe", "aloe-eval", "prefeval"}
     for each in dialogues():
@@ -80,8 +79,7 @@ def test_every_label_is_of_a_kind_and_of_somebody_who_speaks() -> None:
         assert {(line.role, "cut_line") for line in lines if line.is_cut} <= labels(each)
 
 
-def test_the_documentation_says_how_the_rules_fare_on_them() -> None:
-    """The table of docs/gate.md, counted anew: the figures as they are."""
+def test_documented_figures_of_the_rules_are_current() -> None:
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     seen, unseen = figures(dialogues()[:SEEN]), figures(dialogues()[SEEN:])
     for kind in KINDS:

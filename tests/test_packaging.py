@@ -50,8 +50,7 @@ def _files(folder: Path) -> set[str]:
     return {str(path) for path in found if "__pycache__" not in path.parts}
 
 
-def test_the_sdist_holds_what_it_takes_to_test_and_to_read_it(sdist: Path) -> None:
-    """Every test, every page and example, and what makes and checks them."""
+def test_sdist_holds_tests_docs_and_tools(sdist: Path) -> None:
     for folder in ("tests", "docs", "benchmarks"):
         assert _files(sdist / folder) == _files(ROOT / folder)
         assert len(_files(sdist / folder)) > 3
@@ -59,8 +58,7 @@ def test_the_sdist_holds_what_it_takes_to_test_and_to_read_it(sdist: Path) -> No
         assert (sdist / name).read_bytes() == (ROOT / name).read_bytes()
 
 
-def test_the_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
-    """Everything under `dialoom`, nothing else at the top; of the floors each file, so also templates and word data."""
+def test_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
     tops = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
     assert tops == {"dialoom"}
     assert (unpacked / "dialoom" / "py.typed").is_file()
@@ -71,15 +69,13 @@ def test_the_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
     assert "samples/README.md" in _files(unpacked / "dialoom" / "personas")
 
 
-def test_the_licence_goes_with_the_wheel(unpacked: Path) -> None:
-    """Its text, and its name for those who only read the metadata."""
+def test_licence_is_in_the_wheel(unpacked: Path) -> None:
     (information,) = unpacked.glob("*.dist-info")
     assert (information / "licenses" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert "License-Expression: Apache-2.0\n" in (information / "METADATA").read_text(encoding="utf-8")
 
 
-def test_it_works_beside_folders_called_prompts_and_runs(unpacked: Path, tmp_path: Path) -> None:
-    """Even as packages of the user's, and even first on the path."""
+def test_wheel_works_beside_folders_of_the_same_names(unpacked: Path, tmp_path: Path) -> None:
     for name in FLOORS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong one was imported')\n")
@@ -100,8 +96,7 @@ def test_it_works_beside_folders_called_prompts_and_runs(unpacked: Path, tmp_pat
     assert "2 done, 0 failed" in done.stdout
 
 
-def test_a_checkout_without_links_says_so(tmp_path: Path) -> None:
-    """As git makes one on a system that has none: what a link leads to stands in a text file."""
+def test_checkout_without_symlinks_says_so(tmp_path: Path) -> None:
     package = tmp_path / "dialoom"
     package.mkdir()
     for module in (ROOT / "dialoom").glob("*.py"):

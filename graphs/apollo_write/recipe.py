@@ -34,7 +34,7 @@ from dialoom.personas.apollo.source.sessions import interests_shown
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.preferences import read_tellers
 
-from .drafts import PlannedPair, Rows, WriteState, draft_of, planned_pairs, planned_sessions, rows_of
+from .drafts import PlannedPair, Rows, WriteState, draft_of, passed, planned_pairs, planned_sessions, rows_of
 from .scenario import PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
 
 _AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
@@ -106,11 +106,11 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
     if not pairs:
         return
     told = {each.session_id for each, _ in pairs}
-    sessions = []
-    for id_, planned in planned_sessions(scenario, state).items():
-        draft = draft_of(state, "sessions", id_)
-        if draft is not None and draft.is_sound and (id_ in told or not isinstance(planned, PlannedPair)):
-            sessions.append(planned.session(draft))
+    sessions = [
+        planned.session(draft)
+        for id_, planned in planned_sessions(scenario, state).items()
+        if (id_ in told or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
+    ]
     person = user.person().model_copy(update={"interests": interests_shown(sessions)})
     yield (USERS,), person.model_dump()
     yield from (((SESSIONS,), session.model_dump()) for session in sessions)
@@ -121,8 +121,8 @@ def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[
 def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
     """Yield the pairs whose session and query have passed, with the query's text."""
     for each in planned_pairs(scenario, state):
-        session, query = draft_of(state, "sessions", each.session_id), draft_of(state, "queries", each.id)
-        if session is not None and session.is_sound and query is not None and query.is_sound:
+        query = passed(state, "queries", each.id)
+        if query and passed(state, "sessions", each.session_id):
             yield each, query.query
 
 
@@ -257,8 +257,7 @@ class ApolloWrite(GenerationRecipe):
         passing = [] if failed else list(with_query(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         for id_, planned in planned_sessions(scenario, made).items():
-            draft = draft_of(made, "sessions", id_)
-            if draft is not None and draft.is_sound:
+            if draft := passed(made, "sessions", id_):
                 session = planned.session(draft)
                 topics[session.kind].append(session.topic)
         rows = [row for kind in DRAFTS for row in made["drafts"][kind].values()]

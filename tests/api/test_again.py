@@ -11,8 +11,7 @@ import dialoom
 from .players import CAST, Messages, assistant, judge, talk, told
 
 
-def test_a_budget_is_kept_until_it_is_taken_away(release: Path, tmp_path: Path) -> None:
-    """By whoever goes on; and what is not named stays."""
+def test_budget_is_kept_until_it_is_removed(release: Path, tmp_path: Path) -> None:
     path, events = tmp_path / "run.db", list[dialoom.Event]()
     budget = dialoom.Budget(max_calls=20, max_tokens=10**9)
     run = dialoom.play("personalens", path=path, **told(release, budget=budget, on_event=events.append))
@@ -26,8 +25,7 @@ def test_a_budget_is_kept_until_it_is_taken_away(release: Path, tmp_path: Path) 
     assert talk(whole) == talk(run)
 
 
-def test_prices_are_kept_and_bound_the_cost(release: Path, tmp_path: Path) -> None:
-    """A stated price counts as one that is known."""
+def test_prices_are_kept_and_count_for_the_cost_limit(release: Path, tmp_path: Path) -> None:
     run = dialoom.play(
         "personalens",
         path=tmp_path / "run.db",
@@ -40,8 +38,7 @@ def test_prices_are_kept_and_bound_the_cost(release: Path, tmp_path: Path) -> No
     assert cost is not None and 0 < cost <= 0.5 and run.status().pending > 0
 
 
-def test_failed_scenarios_are_tried_again(release: Path, tmp_path: Path) -> None:
-    """From their last step: what was said before stays."""
+def test_failed_scenarios_are_retried_from_their_last_step(release: Path, tmp_path: Path) -> None:
     is_well, asked = [False], list[str]()
 
     async def moody(messages: Messages) -> str:
@@ -61,8 +58,7 @@ def test_failed_scenarios_are_tried_again(release: Path, tmp_path: Path) -> None
     assert talk(run) == talk(dialoom.play("personalens", path=tmp_path / "whole.db", **told(release)))
 
 
-def test_a_scenario_is_played_anew(release: Path, tmp_path: Path) -> None:
-    """From its beginning, the others as they were; named by its place or its id."""
+def test_scenario_is_replayed_from_its_beginning(release: Path, tmp_path: Path) -> None:
     count = [0]
 
     async def counted(_: Messages) -> str:
@@ -86,8 +82,7 @@ def test_a_scenario_is_played_anew(release: Path, tmp_path: Path) -> None:
         dialoom.retry(run.path, scenarios=["nobody"], models=models)
 
 
-def test_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> None:
-    """Only these; of the set that is named."""
+def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> None:
     is_clear = [False]
 
     async def mumbling(messages: Messages) -> str:
@@ -109,8 +104,7 @@ def test_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) -> No
     assert error.value.setting == "judging"
 
 
-def test_judging_twice(release: Path, tmp_path: Path) -> None:
-    """Sets of their own; a name belongs to one judge, and the same judge goes on with it."""
+def test_judgement_sets_are_named_and_continued_by_their_judge(release: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
     calls = run.status().usage.calls
     run = run.judge("offline/generic", name="second")
@@ -129,8 +123,7 @@ def test_judging_twice(release: Path, tmp_path: Path) -> None:
     assert run.report(tables=["compared-run-second"]).tables
 
 
-async def test_the_awaited_forms_of_all(release: Path, tmp_path: Path) -> None:
-    """In one coroutine, one after the other."""
+async def test_awaitable_forms_of_all_operations(release: Path, tmp_path: Path) -> None:
     run = await dialoom.aplan("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 2}))
     assert run.status().pending == 2
     run = await dialoom.aresume(run.path)
@@ -141,9 +134,7 @@ async def test_the_awaited_forms_of_all(release: Path, tmp_path: Path) -> None:
     assert estimate.scenarios == 6
 
 
-def test_an_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
-    """Understudies play in place of all; prices are those of the models that would play."""
-
+def test_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
     async def never(_: Messages) -> str:
         raise AssertionError("it is not to be asked")
 
@@ -157,16 +148,14 @@ def test_an_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_replies_are_replayed_only(release: Path, tmp_path: Path) -> None:
-    """With `replay_only` nothing is sent, which stops a run that is not whole."""
+def test_replay_only_sends_nothing(release: Path, tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))
     with pytest.raises(dialoom.DialoomError, match="is not recorded"):
         run.resume(replay_only=True)
     assert run.status().usage.calls == 0 and run.resume().status().done == 6
 
 
-def test_a_judge_by_position_and_a_report_of_a_list(release: Path, tmp_path: Path) -> None:
-    """As people write them."""
+def test_judge_given_by_position_and_report_of_several_runs(release: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "a.db", **told(release, options={"limit": 1}))
     dialoom.judge(run.path, judge, name="second")
     assert [each.name for each in run.judgement_sets] == ["run", "second"]

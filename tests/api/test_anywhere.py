@@ -29,16 +29,12 @@ def plain(release: Path, tmp_path: Path) -> list[str]:
     return talk(run)
 
 
-async def test_the_blocking_form_works_in_a_running_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    """As in a notebook's cell."""
+async def test_blocking_form_works_in_a_running_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
     assert talk(run) == plain
 
 
-async def test_the_awaited_form_runs_in_the_event_loop_that_awaits_it(
-    release: Path, tmp_path: Path, plain: list[str]
-) -> None:
-    """So that a player may hold what belongs to that loop."""
+async def test_awaitable_form_runs_in_the_callers_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
     loops: set[asyncio.AbstractEventLoop] = set()
 
     async def mine(messages: Messages) -> str:
@@ -51,7 +47,6 @@ async def test_the_awaited_form_runs_in_the_event_loop_that_awaits_it(
 
 
 def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    """All under way at the same time, none in the main thread."""
     all_there = threading.Barrier(3, timeout=PATIENCE)
 
     def play(number: int) -> list[str]:
@@ -70,7 +65,6 @@ def test_several_runs_at_once_in_threads(release: Path, tmp_path: Path, plain: l
 
 
 async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: Path, plain: list[str]) -> None:
-    """Each waits until the others have begun."""
     all_there = asyncio.Barrier(3)
 
     async def play(number: int) -> list[str]:
@@ -88,8 +82,7 @@ async def test_several_runs_at_once_in_one_event_loop(release: Path, tmp_path: P
     assert await asyncio.gather(*map(play, range(3))) == [plain] * 3
 
 
-def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None:
-    """By whoever is told of its events: what is told of is there."""
+def test_run_can_be_read_while_it_is_played(release: Path, tmp_path: Path) -> None:
     path, seen = tmp_path / "run.db", list[int]()
 
     def on_event(event: dialoom.Event) -> None:
@@ -103,8 +96,7 @@ def test_a_run_is_read_while_it_is_played(release: Path, tmp_path: Path) -> None
     assert seen == sorted(seen) and seen[-1] == len(seen) == 6
 
 
-def test_a_run_that_is_played_cannot_be_written_by_another_thread(release: Path, tmp_path: Path) -> None:
-    """It is told so, and the first goes on."""
+def test_run_being_played_cannot_be_written_by_another_thread(release: Path, tmp_path: Path) -> None:
     path, refused = tmp_path / "run.db", list[Exception]()
 
     def on_event(event: dialoom.Event) -> None:
@@ -117,8 +109,7 @@ def test_a_run_that_is_played_cannot_be_written_by_another_thread(release: Path,
     assert refused and run.status().done == 6
 
 
-def test_players_see_the_context_in_which_a_run_is_begun(release: Path, tmp_path: Path) -> None:
-    """What the caller has set for its own thread, such as a trace, is there where the events are told."""
+def test_players_and_listeners_see_the_callers_context_variables(release: Path, tmp_path: Path) -> None:
     of_caller: contextvars.ContextVar[str] = contextvars.ContextVar("of_caller", default="nothing")
     of_caller.set("a trace")
     found: set[str] = set()
@@ -130,8 +121,7 @@ def test_players_see_the_context_in_which_a_run_is_begun(release: Path, tmp_path
     assert found == {"a trace"}
 
 
-async def test_the_event_loop_goes_on_while_much_is_planned(tmp_path: Path) -> None:
-    """Thousands of scenarios, of which a later one is planned only when another task has had its turn."""
+async def test_event_loop_is_not_blocked_by_planning(tmp_path: Path) -> None:
     has_ticked = threading.Event()
 
     async def tick() -> None:
@@ -168,8 +158,7 @@ async def test_the_event_loop_goes_on_while_much_is_planned(tmp_path: Path) -> N
     await ticker
 
 
-async def test_whoever_cancels_planning_finds_nothing_left(tmp_path: Path) -> None:
-    """The thread that plans is waited for, so the same path is free at once."""
+async def test_cancelled_planning_leaves_no_file(tmp_path: Path) -> None:
     begun, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def on_planned(number: int) -> None:
@@ -190,8 +179,7 @@ async def test_whoever_cancels_planning_finds_nothing_left(tmp_path: Path) -> No
     assert run.status().done == 3
 
 
-def test_an_expected_error_has_a_short_traceback(tmp_path: Path) -> None:
-    """Nothing of the thread, of the event loop or of what it came from; the message says all."""
+def test_expected_errors_have_a_short_traceback(tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError) as error:
         dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": "some"})
     shown = "".join(traceback.format_exception(error.value))

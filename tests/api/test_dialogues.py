@@ -28,7 +28,6 @@ def one(tmp_path: Path) -> Path:
 
 
 def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
-    """One more personalization judgement per assistant reply, shown by turn."""
     settings = told(one, options={"turn_scores": True, "tasks": "single"})
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     (episode,) = run.episodes()
@@ -36,8 +35,7 @@ def test_turn_scores_judge_each_reply(one: Path, tmp_path: Path) -> None:
     assert "P turn 3" in str(run.report())
 
 
-def test_without_judging_no_judge_is_needed(one: Path, tmp_path: Path) -> None:
-    """None is to be named; judgements can be made later."""
+def test_playing_without_judging_needs_no_judge(one: Path, tmp_path: Path) -> None:
     settings = told(one, options={"judge": False})
     settings["models"] = {"user": user, "assistant": assistant}
     run = dialoom.play("personalens", path=tmp_path / "run.db", **settings)
@@ -46,9 +44,7 @@ def test_without_judging_no_judge_is_needed(one: Path, tmp_path: Path) -> None:
     assert [len(episode.outcome.judgements) for episode in run.episodes()] == [6, 6]
 
 
-def test_an_unparsable_judgement_is_asked_again_and_then_kept_as_unparsed(one: Path, tmp_path: Path) -> None:
-    """Never a number, never dropped, and counted in the report."""
-
+def test_unparsable_judgement_is_retried_then_kept_as_unparsed(one: Path, tmp_path: Path) -> None:
     async def stubborn(_: Messages) -> str:
         return '{"score": "five"}'
 
@@ -63,7 +59,7 @@ def test_an_unparsable_judgement_is_asked_again_and_then_kept_as_unparsed(one: P
     assert "Scores by setting" not in report, "no score was had, so none is shown"
 
 
-def test_the_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:
+def test_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:
     """20 turns for a task of one domain, 30 for several; the last word is the user's."""
 
     async def endless(messages: Messages) -> str:
@@ -77,8 +73,7 @@ def test_the_turn_limit_ends_a_dialogue(one: Path, tmp_path: Path) -> None:
     assert outcomes[0].messages[-1].role == "user"
 
 
-def test_an_override_with_an_unknown_variable_is_refused(one: Path, tmp_path: Path) -> None:
-    """And one that is right is used, and its hash recorded."""
+def test_override_with_an_unknown_variable_is_refused(one: Path, tmp_path: Path) -> None:
     ours = PromptLibrary.load(["personalens/assistant"])["personalens/assistant"]
     mine = tmp_path / "mine" / "assistant.md"
     mine.parent.mkdir()
@@ -94,8 +89,9 @@ def test_an_override_with_an_unknown_variable_is_refused(one: Path, tmp_path: Pa
     assert ours.hash not in (tmp_path / "out.jsonl").read_text()
 
 
-def test_a_reply_that_broke_off_is_told(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`show` says so below the line, `status` and the report count by role, an export has the provider's word."""
+def test_truncated_reply_is_shown_counted_and_exported(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     answers: dict[int, Answer] = {
         1: ended("I will set it for", "length"),
@@ -127,10 +123,9 @@ def test_a_reply_that_broke_off_is_told(dialoom: Command, tmp_path: Path, monkey
         ("prefeval", "assistant", {"limit": 1, "turns": [1]}, [("assistant", "", 1), ("assistant", "", 4)]),
     ],
 )
-def test_a_line_that_is_none_of_a_talks_is_cut_all_the_same(
+def test_truncated_line_outside_the_conversation_is_a_fault_of_its_speaker(
     recipe: str, role: str, options: dict[str, Any], faults: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reply that no path of a tree followed, an answer after talk that nobody held: a fault of its speaker's."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with serving(lambda _body, number: ended(f"Well, it is like number {number}.", "length")) as server:
         models = {role: Model("openai/small", api_base=server.url)}
@@ -168,8 +163,7 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
     return dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))
 
 
-def test_episodes(run: dialoom.Run) -> None:
-    """A row per finished scenario: what it is, how it ended, and its mean scores."""
+def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> None:
     frame = run.frame()
     own = ["state", "ended_by", "error", "branch", "lines", "offline", "faults"]
     assert list(frame.columns[:14]) == [*IDENTITY, *own, *FACETS]
@@ -184,8 +178,7 @@ def test_episodes(run: dialoom.Run) -> None:
     assert "coherence.assistant" not in frame.columns, "a score that could not be had is no number"
 
 
-def test_lines(run: dialoom.Run) -> None:
-    """A row per line, in order."""
+def test_lines_frame_has_a_row_per_line(run: dialoom.Run) -> None:
     frame = run.frame("lines")
     assert list(frame.columns) == [*IDENTITY, "line", "role", "content"]
     said = [(e.id, line.role, line.content) for e in run.episodes() for line in e.outcome.messages]
@@ -193,8 +186,7 @@ def test_lines(run: dialoom.Run) -> None:
     assert list(frame[frame["number"] == 1]["line"]) == list(range(6))
 
 
-def test_judgements(run: dialoom.Run) -> None:
-    """A row per judge's word; the score is a number or missing."""
+def test_judgements_frame_has_a_row_per_judgement(run: dialoom.Run) -> None:
     frame = run.frame("judgements")
     assert list(frame.columns[: 2 + len(FACETS)]) == [*IDENTITY, *FACETS]
     assert {"metric", "target", "turn", "score", "status", "explanation"} <= set(frame.columns)
@@ -211,8 +203,7 @@ def test_judgements(run: dialoom.Run) -> None:
         run.frame(judging="third")
 
 
-def test_calls(run: dialoom.Run) -> None:
-    """A row per call; what is not known of it is missing, not zero."""
+def test_calls_frame_leaves_unknown_values_missing(run: dialoom.Run) -> None:
     frame = run.frame("calls")
     assert len(frame) == run.status().usage.calls
     assert set(frame["role"]) == {"user", "assistant", "judge"}
@@ -222,8 +213,7 @@ def test_calls(run: dialoom.Run) -> None:
 
 
 @pytest.mark.parametrize("kind", ["episodes", "lines", "judgements", "calls"])
-def test_a_run_of_which_nothing_has_come_yet(kind: str, release: Path, tmp_path: Path) -> None:
-    """Gives a frame without rows that has the columns that every run's has."""
+def test_frames_of_an_empty_run_have_all_columns(kind: str, release: Path, tmp_path: Path) -> None:
     empty = dialoom.plan("personalens", path=tmp_path / "empty.db", **told(release))
     whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release, options={"limit": 1}))
     frames = [run.frame(kind) for run in (empty, whole)]  # type: ignore[arg-type]
@@ -231,8 +221,7 @@ def test_a_run_of_which_nothing_has_come_yet(kind: str, release: Path, tmp_path:
     assert set(frames[0].columns) <= set(frames[1].columns) and len(frames[0].columns) > 4
 
 
-def test_a_recipe_that_is_not_judged(tmp_path: Path) -> None:
-    """Has its lines and no judgements; a recipe that is in no file needs not be given to read its rows."""
+def test_frames_of_a_recipe_without_judges(tmp_path: Path) -> None:
     dialoom.play(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker})
     run = dialoom.open_run(tmp_path / "run.db")
     frame = run.frame()
@@ -242,8 +231,7 @@ def test_a_recipe_that_is_not_judged(tmp_path: Path) -> None:
     assert len(run.frame("judgements")) == 0
 
 
-def test_what_cannot_be_had(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind that there is not, and libraries that are not installed."""
+def test_unknown_frame_or_missing_library_is_an_error(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         dialoom.DialoomError, match="kind 'turns': there are episodes, lines, judgements, faults, calls"
     ) as error:

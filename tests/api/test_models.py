@@ -40,9 +40,7 @@ def echoing() -> Any:
     return builder.compile(name="echoing")
 
 
-def test_a_name_a_function_and_a_graph_play_alike(release: Path, tmp_path: Path) -> None:
-    """A function that can be imported is kept by its path; the others are kept as objects."""
-
+def test_name_function_and_graph_play_alike(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await assistant(messages)
 
@@ -57,9 +55,7 @@ def test_a_name_a_function_and_a_graph_play_alike(release: Path, tmp_path: Path)
     assert run.config.model_names == NAMES
 
 
-def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> None:
-    """Without it there is a clear error and nothing is lost; with it the same comes out as at once."""
-
+def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Path) -> None:
     async def mine(messages: Messages) -> str:
         return await clerk(messages)
 
@@ -82,8 +78,7 @@ def test_an_object_is_given_again_to_go_on(release: Path, tmp_path: Path) -> Non
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
 
 
-async def test_a_handle_keeps_the_objects_that_it_was_made_with(release: Path, tmp_path: Path) -> None:
-    """In the process that gave them nothing is given again: not to go on, to look, to watch, nor after a judging."""
+async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_path: Path) -> None:
     made = list[str]()
 
     async def mine(messages: Messages) -> str:
@@ -106,8 +101,7 @@ async def test_a_handle_keeps_the_objects_that_it_was_made_with(release: Path, t
         dialoom.open_run(planned.path).resume()
 
 
-def test_a_handle_says_why_the_work_was_stopped(release: Path, tmp_path: Path) -> None:
-    """Of its own accord, by the budget; going on with enough of it, nothing is said any more."""
+def test_handle_tells_why_the_run_stopped(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     run = dialoom.play("personalens", path=path, **told(release, budget=dialoom.Budget(max_calls=7)))
     assert run.ended is not None and run.ended.stopped is not None and not run.ended.is_complete
@@ -117,9 +111,7 @@ def test_a_handle_says_why_the_work_was_stopped(release: Path, tmp_path: Path) -
     assert run.ended is not None and run.ended.is_complete and repr(run).endswith("6 of 6 scenarios done, 0 failed>")
 
 
-def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_path: Path) -> None:
-    """One is kept once; two functions of the same name are two models."""
-
+def test_object_in_two_roles_is_kept_once_and_equal_names_stay_apart(release: Path, tmp_path: Path) -> None:
     def made(word: str) -> Any:
         async def player(_: Messages) -> str:
             return f"{word}."
@@ -137,10 +129,9 @@ def test_the_same_object_in_two_roles_and_two_of_one_name(release: Path, tmp_pat
     assert [line.content for line in episode.outcome.messages[:2]] == ["One.", "Other."]
 
 
-def test_a_model_has_a_temperature_and_an_address_of_its_own(
+def test_models_have_their_own_temperature_and_address(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two servers, one role each; what is said of all roles gives way to what a model has itself."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with (
         serving(lambda _body, _number: completion("I do.")) as one,
@@ -192,10 +183,9 @@ def test_a_model_has_a_temperature_and_an_address_of_its_own(
         ({"api_base": {"user": "http://localhost/v1"}}, "api_base", "is called at no address"),
     ],
 )
-def test_a_wrong_model_is_refused_before_anything_is_written(
+def test_wrong_model_is_refused_before_anything_is_written(
     settings: dict[str, Any], setting: str | None, message: str | None, tmp_path: Path
 ) -> None:
-    """The error names the argument."""
     if message is None:  # of no use to anybody, and in nobody's way: no model here has an address
         assert dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings).status().done
         return
@@ -257,7 +247,6 @@ def shortened(state: MessagesState) -> dict[str, Any]:
     ids=["message", "parts", "dictionary", "shortened", "maker", "chat model", "chain"],
 )
 def test_every_kind_of_player_replies(release: Path, tmp_path: Path, player: Any, reply: str) -> None:
-    """Functions return a text, a dictionary or LangChain's message; chat models and chains are called with messages."""
     episode = one_dialogue(release, tmp_path / "run.db", player)
     assert episode.error is None
     assert episode.outcome.messages[1].content == reply
@@ -297,10 +286,9 @@ BAD: Mapping[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("player", "sentence"), BAD.values(), ids=BAD.keys())
-def test_a_bad_reply_fails_the_scenario_with_a_sentence_that_names_the_player(
+def test_bad_reply_fails_the_scenario_and_names_the_player(
     release: Path, tmp_path: Path, player: Any, sentence: str
 ) -> None:
-    """And never becomes a line of the dialogue."""
     episode = one_dialogue(release, tmp_path / "run.db", player)
     assert episode.state == "failed" and episode.error is not None
     assert episode.error.startswith(sentence)
@@ -326,10 +314,9 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("player", "sentence"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_play_is_refused_before_anything_is_written(
+def test_object_that_cannot_play_is_refused_before_anything_is_written(
     release: Path, tmp_path: Path, player: Any, sentence: str
 ) -> None:
-    """By `play`, by a scorecard and by a judging."""
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"limit": 1}))
     starts: list[Callable[[], object]] = [
         lambda: dialoom.play("personalens", path=tmp_path / "0", models={"assistant": player}),
@@ -358,7 +345,7 @@ def made(tools):
 
 
 @pytest.mark.parametrize("name", ["graph:agent.py:forgetful", "graph:agent.py:made", "python:agent:forgetful"])
-def test_the_command_line_refuses_a_graph_with_a_checkpointer(
+def test_command_line_refuses_a_graph_with_a_checkpointer(
     dialoom: Command, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With exit code 2, and nothing is left."""
@@ -372,7 +359,7 @@ def test_the_command_line_refuses_a_graph_with_a_checkpointer(
 
 
 @pytest.mark.parametrize("workers", [None, 1])
-def test_a_form_that_was_refused_once_is_not_tried_by_a_later_sitting(
+def test_response_format_refused_once_is_not_tried_again_in_the_run(
     workers: int | None, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that takes llama.cpp's form alone: one refusal while the run is played, none when it is judged again.

@@ -32,8 +32,7 @@ async def keeper(_: Messages) -> str:
 
 
 @pytest.mark.parametrize("is_class", [True, False])
-def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: Path) -> None:
-    """The handle that comes back knows the recipe; another one is told of it, or says what is missing."""
+def test_recipe_class_without_a_file_is_played_and_read(is_class: bool, tmp_path: Path) -> None:
     recipe = counting(tmp_path) if is_class else counting(tmp_path)()
     path = tmp_path / "run.db"
     bound = dialoom.Budget(max_calls=3)
@@ -62,8 +61,7 @@ def test_a_class_that_is_in_no_file_plays_and_is_read(is_class: bool, tmp_path: 
     assert talk(whole) == talk(dialoom.play(recipe, path=tmp_path / "whole.db", models={"speaker": speaker}))
 
 
-def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a new process, though what was found before is not looked for again; it may stand in another's place."""
+def test_package_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     os.utime(tmp_path, (0, 0))  # or the folder might not seem to have changed within one tick of the kernel's clock
     assert "lessons" not in recipe_names() and "aloe" in recipe_names()
@@ -80,8 +78,7 @@ def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path, monkeypa
             dialoom.play(name, path=tmp_path / "run.db")
 
 
-def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
-    """Is refused wherever a recipe is given again."""
+def test_recipe_other_than_the_runs_own_is_refused(tmp_path: Path) -> None:
     path = dialoom.plan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker}).path
     for action in (dialoom.open_run, dialoom.resume, dialoom.judge, dialoom.retry):
         with pytest.raises(
@@ -92,15 +89,13 @@ def test_another_recipe_than_the_one_that_made_the_run(tmp_path: Path) -> None:
     assert len(dialoom.open_run(path, recipe=counting(tmp_path))) == 3
 
 
-def test_a_registered_recipe_given_as_an_object_is_kept_by_its_name(release: Path, tmp_path: Path) -> None:
-    """Any process goes on with it."""
+def test_registered_recipe_given_as_object_is_kept_by_name(release: Path, tmp_path: Path) -> None:
     run = dialoom.plan(RECIPE, path=tmp_path / "run.db", **told(release))
     assert run.config.recipe == "personalens"
     assert dialoom.resume(run.path).status().done == 6
 
 
-def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
-    """Given as `path/to/file.py:NAME`."""
+def test_recipe_of_a_file_is_kept_by_path(tmp_path: Path) -> None:
     run = dialoom.play(
         f"{EXAMPLE}:RECIPE",
         path=tmp_path / "run.db",
@@ -111,10 +106,9 @@ def test_a_recipe_of_a_file_is_kept_by_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["TwentyQuestions", "RECIPE"])
-def test_a_class_or_instance_of_an_imported_file_is_kept_by_its_path(
+def test_recipe_class_of_an_imported_file_is_kept_by_path(
     given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that any process finds it; the path is relative to the working folder, if it is below it."""
     module = load_file(EXAMPLE, "test")
     monkeypatch.chdir(tmp_path)
     assert find_recipe(getattr(module, given))[0] == f"{EXAMPLE}:{given}"
@@ -124,10 +118,9 @@ def test_a_class_or_instance_of_an_imported_file_is_kept_by_its_path(
     assert dialoom.resume(run.path).status().done == 1, "without being told of the recipe"
 
 
-def test_what_its_file_alone_does_not_give_is_kept_as_an_object(
+def test_recipe_that_needs_more_than_its_file_is_kept_as_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of a package with imports of its neighbours, and an instance that holds something."""
     (tmp_path / "parlour").mkdir()
     (tmp_path / "parlour" / "__init__.py").touch()
     (tmp_path / "parlour" / "words.py").write_text("WORD = 'piano'\n")
@@ -150,8 +143,7 @@ def test_what_its_file_alone_does_not_give_is_kept_as_an_object(
         (dict, "is type; an instance of"),
     ],
 )
-def test_what_is_no_recipe(recipe: Any, message: str, tmp_path: Path) -> None:
-    """Is told as such."""
+def test_object_that_is_no_recipe_is_refused(recipe: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match=message) as error:
         dialoom.play(recipe, path=tmp_path / "run.db")
     assert error.value.setting == "recipe"
@@ -200,8 +192,9 @@ def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
         ),
     ],
 )
-def test_a_piece_that_is_missing_or_wrong(changed: Callable[[type[Recipe]], Any], message: str, tmp_path: Path) -> None:
-    """The error names the class and the piece."""
+def test_missing_or_wrong_recipe_part_is_named_with_its_class(
+    changed: Callable[[type[Recipe]], Any], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(dialoom.DialoomError) as error:
         dialoom.plan(changed(counting(tmp_path)), path=tmp_path / "run.db", models={"speaker": speaker})
     assert error.value.message.startswith(f"recipe: {message}")
@@ -243,8 +236,9 @@ def test_a_piece_that_is_missing_or_wrong(changed: Callable[[type[Recipe]], Any]
         ({"prompts": "nowhere"}, None, "nowhere"),
     ],
 )
-def test_a_wrong_setting(settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path) -> None:
-    """Of `play`, and of `estimate` and `plan` alike; no file is left."""
+def test_wrong_setting_is_refused_without_a_file(
+    settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path
+) -> None:
     for action in (dialoom.play, dialoom.plan):
         with pytest.raises(dialoom.DialoomError, match=message) as error:
             action("personalens", path=tmp_path / "run.db", **settings)
@@ -255,26 +249,23 @@ def test_a_wrong_setting(settings: dict[str, Any], setting: str | None, message:
 
 
 @pytest.mark.parametrize(("bounds", "calls"), [({}, None), ({"max_calls": 1}, 1)])
-def test_a_budget_is_given_by_its_bounds(
+def test_budget_is_given_by_its_limits(
     bounds: dict[str, int], calls: int | None, release: Path, tmp_path: Path
 ) -> None:
-    """A budget without bounds changes nothing."""
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, budget=bounds))
     assert run.ended is not None
     assert run.ended.is_complete == (calls is None)
     assert calls in (None, run.status().usage.calls)
 
 
-def test_a_missing_argument_is_said_of_what_was_called() -> None:
-    """And not of the awaitable form of it."""
+def test_missing_argument_names_the_called_function() -> None:
     with pytest.raises(TypeError, match=r"^play\(\) missing 1 required keyword-only argument: 'path'$"):
         dialoom.play("personalens")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"^aplay\(\) missing"):
         dialoom.aplay("personalens")  # type: ignore[call-arg, unused-coroutine]
 
 
-def test_a_figure_for_a_model_that_nobody_plays_with_is_told(release: Path, tmp_path: Path) -> None:
-    """By a note that names it and those that there are; it is kept all the same, as a judge may come."""
+def test_setting_for_a_model_that_plays_no_role_is_noted(release: Path, tmp_path: Path) -> None:
     heard: list[Any] = []
     user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
     settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
@@ -289,16 +280,14 @@ def test_a_figure_for_a_model_that_nobody_plays_with_is_told(release: Path, tmp_
     assert not [event for event in heard if isinstance(event, dialoom.Noted)]
 
 
-def test_a_source_that_is_wrong_names_the_file(release: Path, tmp_path: Path) -> None:
-    """And no run is left."""
+def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) -> None:
     (release / "data" / "profile" / "user8" / "tasks.json").write_text("{")
     with pytest.raises(dialoom.DialoomError, match=r"user8.*tasks\.json"):
         dialoom.play("personalens", path=tmp_path / "run.db", **told(release))
     assert not list(tmp_path.glob("run.db*"))
 
 
-def test_a_file_that_is_there_is_not_written_over(release: Path, tmp_path: Path) -> None:
-    """Neither a run nor anything else."""
+def test_existing_file_is_not_overwritten(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     path.write_text("a diary")
     with pytest.raises(
@@ -314,8 +303,7 @@ def test_a_file_that_is_there_is_not_written_over(release: Path, tmp_path: Path)
             action(tmp_path / "other.db")
 
 
-def test_options_by_name_by_alias_and_as_an_object_are_the_same(release: Path, tmp_path: Path) -> None:
-    """And a single value may stand for a tuple of one."""
+def test_options_by_name_alias_or_object_are_equal(release: Path, tmp_path: Path) -> None:
     given: list[Any] = [
         {"profiles": release, "setting": "I", "limit": 2},
         {"profiles": str(release), "settings": ("I",), "limit": 2},

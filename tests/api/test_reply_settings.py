@@ -44,8 +44,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 
-def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path: Path) -> None:
-    """They are in the frozen configuration, and later judges have theirs as well."""
+def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -> None:
     plan: dict[str, Any] = {"profiles": release, "limit": 1}
     with serving(answer) as server:
         run = dialoom.play("personalens", path=tmp_path / "a.db", model=HOUSE, api_base=server.url, options=plan)
@@ -81,8 +80,7 @@ def test_the_papers_limits_hold_unless_others_are_given(release: Path, tmp_path:
     assert len(run.judgement_sets) == 2, "nothing was begun"
 
 
-async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: Path, tmp_path: Path) -> None:
-    """Also where another model plays it from a step on; one that takes no such parameter is refused."""
+async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path, tmp_path: Path) -> None:
     with serving(answer) as server:
         run = await dialoom.aplay(
             "personalens",
@@ -116,20 +114,16 @@ async def test_what_a_role_is_told_goes_with_it_into_the_step_debugger(release: 
         ({"options": {"turn_limit": 0}}, "turn_limit"),
     ],
 )
-def test_a_wrong_setting_is_refused_before_anything_is_written(
+def test_wrong_reply_setting_is_refused_before_anything_is_written(
     settings: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name, with what would be right."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     with pytest.raises(dialoom.DialoomError, match=message):
         dialoom.play("personalens", path=tmp_path / "run.db", **settings)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_try_that_takes_too_long_is_made_again_and_the_bound_may_be_another_one_later(
-    release: Path, tmp_path: Path
-) -> None:
-    """It changes nothing of what is said; the file keeps it for whoever goes on."""
+def test_attempt_that_times_out_is_repeated_and_timeout_can_change(release: Path, tmp_path: Path) -> None:
     tries = list[str]()
 
     async def dreaming(messages: Messages) -> str:
@@ -155,10 +149,9 @@ def test_a_try_that_takes_too_long_is_made_again_and_the_bound_may_be_another_on
     assert talk(dialoom.open_run(path)) == talk(whole)
 
 
-async def test_a_call_that_has_been_under_way_for_long_is_known_with_its_role_and_age(
+async def test_long_running_call_is_listed_with_role_and_age(
     release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For as long as it is; what is answered is not under way."""
     control, is_asked, may_answer = dialoom.Control(), asyncio.Event(), asyncio.Event()
 
     async def slow(messages: Messages) -> str:
@@ -181,8 +174,7 @@ async def test_a_call_that_has_been_under_way_for_long_is_known_with_its_role_an
     assert control.under_way == ()
 
 
-def test_a_turn_limit_of_ones_own_ends_a_dialogue(release: Path, tmp_path: Path) -> None:
-    """It is an option of the recipes that have one, and part of the scenario."""
+def test_turn_limit_is_an_option_and_part_of_the_scenario(release: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", **told(release, options={"turn_limit": 1, "limit": 1}))
     (episode,) = run.episodes()
     assert episode.outcome.ended_by == "turn_limit" and len(episode.outcome.messages) == 3

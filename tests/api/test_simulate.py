@@ -9,6 +9,7 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError
+from dialoom.graphs import Conversation
 from tests.graphs.support import gave_number, judge, played_by
 
 PEOPLE = [{"name": "Ada", "style": "brief"}, {"name": "Bo", "style": "wordy"}]
@@ -17,15 +18,14 @@ AGENT = played_by(["Sure, case AB-1."])
 RESOLVED = dialoom.Judge("resolved", rubric="{{ person.name }} reached the goal: {{ task.goal }}")
 
 
-def simulated(path: Path, **changed: Any) -> dialoom.Run:
+def simulated(folder: Path, **changed: Any) -> dialoom.Run:
     """Return a simulation of two people with two tasks."""
     given: dict[str, Any] = {"people": PEOPLE, "tasks": ["return a kettle", "change an address"], "judges": [RESOLVED]}
     players = {"assistant": AGENT, "user": USER, "judge": judge}
-    return dialoom.simulate(**{**given, **players, "checks": [gave_number], "path": path / "run.db", **changed})
+    return dialoom.simulate(**{**given, **players, "checks": [gave_number], "path": folder / "run.db", **changed})
 
 
-def test_every_person_has_every_task_and_each_conversation_is_scored(tmp_path: Path) -> None:
-    """Rows are facets; intervals are made over people."""
+def test_every_person_gets_every_task_and_scores(tmp_path: Path) -> None:
     run = simulated(tmp_path)
     episodes = list(run.episodes())
     assert [dict(each.facets) for each in episodes[:2]] == [
@@ -40,8 +40,7 @@ def test_every_person_has_every_task_and_each_conversation_is_scored(tmp_path: P
     assert "Scores by style" in str(run.report())
 
 
-def test_the_user_is_shown_the_rows_and_the_assistant_only_its_own_prompt(tmp_path: Path) -> None:
-    """Without `system` the assistant gets the bare conversation."""
+def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) -> None:
     shown: dict[str, list[list[Any]]] = {"user": [], "assistant": []}
 
     async def user(messages: list[Any]) -> str:
@@ -61,8 +60,7 @@ def test_the_user_is_shown_the_rows_and_the_assistant_only_its_own_prompt(tmp_pa
     ]
 
 
-def test_the_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
-    """What was answered is not asked again."""
+def test_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> None:
     asked = 0
 
     async def agent(_messages: list[Any]) -> str:
@@ -77,15 +75,12 @@ def test_the_same_call_continues_an_interrupted_simulation(tmp_path: Path) -> No
 
 
 def test_other_rows_are_not_continued_in_the_same_file(tmp_path: Path) -> None:
-    """A file holds one simulation."""
     simulated(tmp_path)
     with pytest.raises(DialoomError, match="holds another run: other rows, prompts, turns, judges or checks"):
         simulated(tmp_path, people=PEOPLE[:1])
 
 
-def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_path: Path) -> None:
-    """The call is refused instead of returning the old scores."""
-
+def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Path) -> None:
     async def newer(_messages: list[Any]) -> str:
         return "Something else."
 
@@ -106,9 +101,80 @@ def test_another_seed_or_assistant_is_not_reported_as_the_run_of_the_file(tmp_pa
         ({"max_turns": 0}, "max_turns: Input should be greater than or equal to 1, got 0"),
     ],
 )
-def test_rows_that_cannot_be_used_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    """One sentence names the argument; nothing is written."""
+def test_unusable_rows_are_refused_by_argument_name(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     with pytest.raises(DialoomError) as caught:
         simulated(tmp_path, **changed)
     assert message in str(caught.value)
     assert not (tmp_path / "run.db").exists()
+
+
+def kept(path: Path) -> list[tuple[dict[str, Any], list[tuple[str, str]]]]:
+    """Return facets and messages of a run."""
+    episodes = dialoom.open_run(path).episodes()
+    return [(dict(each.facets), [(line.role, line.content) for line in each.outcome.messages]) for each in episodes]
+
+
+@pytest.mark.parametrize("form", ["frame", "dataset", "iterator", "file"])
+def test_rows_may_be_a_frame_a_dataset_or_a_file(tmp_path: Path, form: str) -> None:
+    """All make the same conversations as a list of mappings."""
+    (tmp_path / "people.csv").write_text("name,style\nAda,brief\nBo,wordy\n")
+    people: Any = {"iterator": iter(PEOPLE), "file": tmp_path / "people.csv"}.get(form)
+    if form == "frame":
+        people = pytest.importorskip("pandas").DataFrame(PEOPLE)
+    if form == "dataset":
+        people = pytest.importorskip("datasets").Dataset.from_list(PEOPLE)
+    simulated(tmp_path, people=people)
+    simulated(tmp_path, path=tmp_path / "rows.db")
+    assert kept(tmp_path / "run.db") == kept(tmp_path / "rows.db")
+
+
+def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
+    """It is neither `nan` nor `None` in a prompt."""
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame([{"name": "Ada", "age": 34.0}, {"name": "Bo", "age": None}])
+    run = simulated(tmp_path, people=people)
+    assert [each.facets["age"] for each in run.episodes()] == [34.0, 34.0, "", ""]
+
+
+def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> None:
+    """A lambda has the metric `check-1`; whoever opens the file sees it, and must give it again to play on."""
+    checks = [lambda talk: "AB-" in talk.text("assistant")]
+    simulated(tmp_path, checks=checks, concurrency=1, budget=dialoom.Budget(max_calls=8))
+    run = dialoom.open_run(tmp_path / "run.db")
+    assert "check-1 %" in str(run.report())
+    with pytest.raises(DialoomError, match=r"functions that were given as Python objects: check-1; call dialoom.simu"):
+        dialoom.resume(tmp_path / "run.db", models={"assistant": AGENT, "user": USER, "judge": judge})
+    whole = simulated(tmp_path, checks=checks, budget=dialoom.Budget(max_calls=100))
+    assert whole.status().done == 4
+    with pytest.raises(DialoomError, match="workers: a lambda cannot be sent to another process; define a function"):
+        simulated(tmp_path, checks=checks, workers=2, path=tmp_path / "other.db")
+    assert not (tmp_path / "other.db").exists()
+
+
+def test_a_simulation_without_functions_needs_nothing_but_its_file(tmp_path: Path) -> None:
+    """It is judged again and reported like any other run, with its judges as they were given."""
+    levels = dialoom.Judge("tone", rubric={1: "rude", 5: "warm to {{ person.name }}"}, scale=(1, 5), per_turn=True)
+    simulated(tmp_path, checks=[], judges=[RESOLVED, levels])
+    run = dialoom.open_run(tmp_path / "run.db").judge("offline/placeholder", name="again")
+    assert [each.name for each in run.judgement_sets] == ["run", "again"]
+    assert len(run.recipe.judges) == 2 and run.recipe.judges[1].scale == (1, 5)
+
+
+def test_conversations_end_and_are_joined_as_in_a_study(tmp_path: Path) -> None:
+    """By a function, with a further participant, opened by the assistant, one task for each person."""
+
+    def long(talk: Conversation) -> bool:
+        return len(talk.messages) >= 5
+
+    run = simulated(
+        tmp_path,
+        ends=[long],
+        opens="assistant",
+        roles=[{"name": "clerk", "brief": "You take notes.", "speaks": {"after": "user"}}],
+        user=played_by(["I want to return a kettle."]),
+        per_person=1,
+    )
+    assert run.status().done == 2
+    outcome = next(run.episodes()).outcome
+    assert [line.role for line in outcome.messages] == ["assistant", "user", "clerk", "assistant", "user"]
+    assert outcome.ended_by == "long"

@@ -25,7 +25,6 @@ from .players import Messages, assistant, talk, told, user
 
 
 async def test_events_come_in_order(release: Path, tmp_path: Path) -> None:
-    """The plan, the beginning, each scenario, the end; the same that a listener is told."""
     listened: list[dialoom.Event] = []
     path = tmp_path / "run.db"
     settings = told(release, on_event=listened.append)
@@ -38,9 +37,7 @@ async def test_events_come_in_order(release: Path, tmp_path: Path) -> None:
     assert {event.number for event in events if isinstance(event, ScenarioDone)} == set(range(1, 7))
 
 
-async def test_a_failure_is_an_event(release: Path, tmp_path: Path) -> None:
-    """And the others go on."""
-
+async def test_failure_is_an_event_and_other_scenarios_go_on(release: Path, tmp_path: Path) -> None:
     async def moody(messages: Messages) -> str:
         if "user8" in messages[0]["content"] or "two tonight" in str(messages):
             raise ValueError("not today")
@@ -54,8 +51,7 @@ async def test_a_failure_is_an_event(release: Path, tmp_path: Path) -> None:
     assert isinstance(events[-1], Ended) and events[-1].failed == len(failed) < 6
 
 
-async def test_leaving_early_stops_and_going_on_completes(release: Path, tmp_path: Path) -> None:
-    """What was committed is kept, and the same comes out in the end."""
+async def test_leaving_a_stream_stops_the_run_and_resuming_completes_it(release: Path, tmp_path: Path) -> None:
     whole = await dialoom.aplay("personalens", path=tmp_path / "whole.db", **told(release))
     path = tmp_path / "run.db"
     async with aclosing(dialoom.stream("personalens", path=path, **told(release, concurrency=1))) as events:
@@ -69,9 +65,7 @@ async def test_leaving_early_stops_and_going_on_completes(release: Path, tmp_pat
     assert talk(dialoom.open_run(path)) == talk(whole)
 
 
-def test_a_loop_that_is_simply_left_stops_with_its_event_loop(release: Path, tmp_path: Path) -> None:
-    """The file is free as soon as `asyncio.run` is over."""
-
+def test_abandoned_stream_stops_with_its_event_loop(release: Path, tmp_path: Path) -> None:
     async def first() -> str:
         async for event in dialoom.stream("personalens", path=tmp_path / "run.db", **told(release, concurrency=1)):
             if isinstance(event, ScenarioDone):
@@ -84,15 +78,13 @@ def test_a_loop_that_is_simply_left_stops_with_its_event_loop(release: Path, tmp
     assert run.resume().status().pending == 0
 
 
-async def test_a_run_of_an_object_is_gone_on_with_through_its_handle(tmp_path: Path) -> None:
-    """Which knows the recipe."""
+async def test_run_of_an_object_is_resumed_through_its_handle(tmp_path: Path) -> None:
     run = await dialoom.aplan(counting(tmp_path), path=tmp_path / "run.db", models={"speaker": speaker})
     events = [event async for event in run.stream(models={"speaker": speaker})]
     assert isinstance(events[-1], Ended) and events[-1].done == 3
 
 
-async def test_errors_are_raised_where_it_is_iterated(tmp_path: Path) -> None:
-    """As `play` raises them."""
+async def test_stream_raises_errors_where_it_is_iterated(tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError, match="unknown recipe"):
         async for _ in dialoom.stream("nothing", path=tmp_path / "run.db"):
             pass
@@ -101,8 +93,7 @@ async def test_errors_are_raised_where_it_is_iterated(tmp_path: Path) -> None:
             pass
 
 
-async def test_a_task_that_is_cancelled_leaves_a_run_to_go_on_with(release: Path, tmp_path: Path) -> None:
-    """As a web server cancels what nobody waits for any more."""
+async def test_cancelled_task_leaves_a_run_that_can_be_resumed(release: Path, tmp_path: Path) -> None:
     asked, path = asyncio.Event(), tmp_path / "run.db"
 
     async def silent(_: Messages) -> str:
@@ -125,8 +116,7 @@ async def test_a_task_that_is_cancelled_leaves_a_run_to_go_on_with(release: Path
 
 
 @pytest.mark.parametrize("way", ["drain", "stop"])
-def test_a_control_stops_it_from_another_thread(way: str, release: Path, tmp_path: Path) -> None:
-    """Draining waits for the reply that is under way, stopping drops it."""
+def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Path) -> None:
     control, asked, answered = Control(), threading.Event(), []
 
     async def slow(messages: Messages) -> str:
@@ -154,8 +144,7 @@ def test_a_control_stops_it_from_another_thread(way: str, release: Path, tmp_pat
     assert run.resume(models={"assistant": assistant}).status().done == 6
 
 
-def test_a_control_that_was_used_before_the_plan(release: Path, tmp_path: Path) -> None:
-    """There is nothing to go on with, so that is an error, and no file is left."""
+def test_control_used_before_planning_is_an_error_without_a_file(release: Path, tmp_path: Path) -> None:
     control = Control()
     control.drain()
     with pytest.raises(dialoom.DialoomError, match="stopped while it was planned"):
@@ -179,8 +168,7 @@ async def draining(control: dialoom.Control) -> None:
         await asyncio.sleep(0.005)
 
 
-def test_ctrl_c_drains_and_is_raised_and_the_run_goes_on_to_the_same(release: Path, tmp_path: Path) -> None:
-    """Pressed in the middle of a reply, which is kept; no other scenario begins."""
+def test_ctrl_c_drains_raises_and_the_run_can_be_resumed(release: Path, tmp_path: Path) -> None:
     whole = dialoom.play("personalens", path=tmp_path / "whole.db", **told(release))
     path, events, is_pressed = tmp_path / "run.db", list[dialoom.Event](), list[bool]()
 
@@ -204,8 +192,7 @@ def test_ctrl_c_drains_and_is_raised_and_the_run_goes_on_to_the_same(release: Pa
     assert talk(resumed) == talk(whole)
 
 
-def test_a_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
-    """A reply that never comes is dropped, what was committed is not."""
+def test_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.db"
 
     async def silent(messages: Messages) -> str:
@@ -225,9 +212,7 @@ def test_a_second_ctrl_c_stops_at_once(release: Path, tmp_path: Path) -> None:
     assert run.status().pending == 6 and run.status().usage.calls >= 3
 
 
-def test_a_second_ctrl_c_while_the_first_is_told_stops_at_once(release: Path, tmp_path: Path) -> None:
-    """However soon it comes: nobody waits for a reply that never comes."""
-
+def test_second_ctrl_c_while_the_first_is_handled_stops_at_once(release: Path, tmp_path: Path) -> None:
     class Pressed(dialoom.Control):
         presses = 0
 
@@ -252,9 +237,7 @@ def test_a_second_ctrl_c_while_the_first_is_told_stops_at_once(release: Path, tm
     assert control.presses == 2
 
 
-def test_ctrl_c_while_it_is_planned(tmp_path: Path) -> None:
-    """Is raised as what it is, and nothing is left."""
-
+def test_ctrl_c_while_planning_leaves_no_file(tmp_path: Path) -> None:
     def on_planned(number: int) -> None:
         if number == 100:
             press_ctrl_c()
@@ -293,8 +276,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_ends_a_program_in_the_ordinary_way(tmp_path: Path) -> None:
-    """By real signals from outside, two of them as a reply hangs; nobody says anything but the program."""
+def test_ctrl_c_ends_a_program_with_keyboard_interrupt(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _PROGRAM]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
@@ -345,7 +327,7 @@ assert after == before, [name for name in after[0] if after[0][name] != before[0
 """
 
 
-def test_a_fresh_process_is_left_as_it_was(tmp_path: Path) -> None:
+def test_fresh_process_is_left_unchanged(tmp_path: Path) -> None:
     """LiteLLM is imported in it, as the offline model answers: no variable, no signal handler, no word, no file.
 
     And it is not imported before, nor in the event loop's thread, as that takes seconds. Only in a fresh process is it
@@ -361,8 +343,7 @@ def test_a_fresh_process_is_left_as_it_was(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {".env", "awaited.db", "run.db", "out.jsonl"}
 
 
-def test_no_signal_handler_while_it_plays(release: Path, tmp_path: Path) -> None:
-    """Looked at from the players' side: Ctrl-C and the others do what they did."""
+def test_no_signal_handler_is_set_while_playing(release: Path, tmp_path: Path) -> None:
     numbers = [number for number in signal.Signals if number not in (signal.SIGKILL, signal.SIGSTOP)]
 
     def handlers() -> list[Any]:
@@ -375,7 +356,7 @@ def test_no_signal_handler_while_it_plays(release: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_only_the_call_that_says_so_tunes_the_process(is_first: bool, tmp_path: Path) -> None:
+def test_only_tune_process_changes_the_process(is_first: bool, tmp_path: Path) -> None:
     """`tune_process` takes what was imported from the collector's rounds and sets LiteLLM's variable, no other.
 
     Called before LiteLLM is first used, or after.
@@ -400,11 +381,9 @@ def test_only_the_call_that_says_so_tunes_the_process(is_first: bool, tmp_path: 
 
 
 @pytest.mark.parametrize("action", [dialoom.play, dialoom.plan])
-def test_nothing_is_printed(
+def test_playing_prints_nothing(
     action: Callable[..., dialoom.Run], release: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where something fails, and where planning has something to say."""
-
     async def broken(_: Messages) -> str:
         raise ValueError("it has a bad day")
 

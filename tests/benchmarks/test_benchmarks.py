@@ -58,8 +58,7 @@ def documented(name: str) -> str:
     return "\n".join(lines)
 
 
-def test_all_are_here() -> None:
-    """Those of the folder."""
+def test_all_benchmarks_are_tested() -> None:
     assert {each.split()[0] for each in SMALLEST} == {each.stem for each in (ROOT / "benchmarks").glob("*.py")}
 
 

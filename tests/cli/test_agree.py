@@ -92,8 +92,7 @@ def _as_label(score: Any) -> str:
     return ("no", "yes")[score] if isinstance(score, bool) else str(score)
 
 
-def test_a_sample_is_blind_even_and_the_same_each_time(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """What an annotator needs, as many items of each kind as can be, and never a word of the judge."""
+def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, tmp_path: Path) -> None:
     said = dialoom("agree", run, "--sample", 35, "-o", "s.csv", "--annotators", "anna, ben").stdout
     assert "35 judgements to label written to s.csv" in said
     assert "judgements have no score and were not drawn from" in said
@@ -123,8 +122,7 @@ def test_a_sample_is_blind_even_and_the_same_each_time(dialoom: Command, run: Pa
     assert {row["item"] for row in _rows(tmp_path / "other.csv")} != {row["item"] for row in rows}
 
 
-def test_a_sample_takes_all_there_is_and_never_a_files_place(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """Labels that people gave are not written over; a few metrics can be chosen."""
+def test_sample_can_be_whole_and_never_overwrites_a_file(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     scored = [item for item, score in judged.items() if "/coherence/" in item and score is not None]
     said = dialoom("agree", run, "--sample", 500, "-o", "s.csv", "--metric", "coherence").stdout
@@ -138,8 +136,7 @@ def test_a_sample_takes_all_there_is_and_never_a_files_place(dialoom: Command, r
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".partial")]
 
 
-def test_labels_come_back_as_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """Anna says what the judge says, ben often does, cleo says little; n, kappas, gaps and notes all fit."""
+def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None:
     judged = _judged(run)
     metrics = ["--metric", "task_completion", "--metric", "personalization"]
     dialoom("agree", run, "--sample", 30, "-o", "s.csv", "--annotators", "anna,ben,cleo", *metrics)
@@ -202,8 +199,7 @@ def test_labels_come_back_as_kappas(dialoom: Command, run: Path, tmp_path: Path)
     assert "Fleiss)" not in one, "one annotator agrees with nobody"
 
 
-def test_what_cannot_be_had_is_said_and_never_a_number(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A judge and annotators who know one value only: a dash with the reason, and null."""
+def test_undefined_kappa_is_a_dash_with_its_reason(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 6, "-o", "s.csv", "--metric", "task_completion", "--metric", "naturalness")
@@ -232,8 +228,7 @@ def test_what_cannot_be_had_is_said_and_never_a_number(dialoom: Command, players
     assert verdicts["average"]["kappa"] is verdicts["fleiss"]["kappa"] is None
 
 
-def test_another_judging_answers_to_the_same_labels(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """Items keep their names; what that judge could not score is counted and left out, offline models are told of."""
+def test_same_labels_serve_another_judgement_set(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "shy.py").write_text(
         "async def judge(messages):\n"
         "    text = messages[-1]['content']\n"
@@ -259,17 +254,13 @@ def test_another_judging_answers_to_the_same_labels(dialoom: Command, run: Path,
 
 
 def test_tables_made_with_an_offline_model_say_so(dialoom: Command, tmp_path: Path) -> None:
-    """As every table of a report."""
     dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
     dialoom("agree", "run.db", "--sample", 2, "-o", "s.csv", "--metric", "task_completion")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda _, number: {"annotator_1": str(number)})
     assert "no evidence about any model" in dialoom("agree", "run.db", "--labels", "f.csv").stdout
 
 
-def test_labels_that_do_not_fit_the_run_are_refused_with_their_line(
-    dialoom: Command, run: Path, tmp_path: Path
-) -> None:
-    """Another run's item, a label off the scale, a metric that is not there."""
+def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, run: Path, tmp_path: Path) -> None:
     dialoom("agree", run, "--sample", 7, "-o", "s.csv", "--annotators", "anna")
     items = {row["metric"]: row["item"] for row in _rows(tmp_path / "s.csv")}
     path = tmp_path / "f.csv"
@@ -307,17 +298,13 @@ def test_labels_that_do_not_fit_the_run_are_refused_with_their_line(
         (["--sample", 5, "-o", "s.csv"], "there is no run file"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(dialoom: Command, options: list[Any], message: str) -> None:
-    """In one line that says what would be right."""
+def test_conflicting_options_are_refused(dialoom: Command, options: list[Any], message: str) -> None:
     refused = dialoom("agree", "run.db", *options, code=2).stderr.splitlines()
     assert len(refused) == 1
     assert message in refused[0]
 
 
-def test_a_run_without_judgements_has_nothing_to_agree_with(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """It says how to get some; and a metric that was never judged is named beside those that were."""
+def test_run_without_judgements_says_how_to_get_some(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players[:4], "--no-judge", "-o", "run.db")
     refused = dialoom("agree", "run.db", "--sample", 5, "-o", "s.csv", code=2).stderr
@@ -327,10 +314,7 @@ def test_a_run_without_judgements_has_nothing_to_agree_with(
     assert "--metric 'wit': run.db has judgements of coherence, naturalness, personalization" in refused
 
 
-def test_without_statsmodels_samples_are_made_and_kappas_ask_for_it(
-    dialoom: Command, run: Path, tmp_path: Path
-) -> None:
-    """The library is imported for kappas only; what to install is said."""
+def test_kappas_need_statsmodels_and_samples_do_not(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "statsmodels.py").write_text("raise ModuleNotFoundError(\"No module named 'statsmodels'\")\n")
     dialoom("agree", run, "--sample", 5, "-o", "s.csv")
     _fill(tmp_path / "s.csv", tmp_path / "f.csv", lambda *_: {"annotator_1": "1"})

@@ -34,13 +34,11 @@ def _run(dialoom: Command, folder: Path) -> None:
     assert "1 empty affinity left out" in done.stdout
 
 
-def test_the_version_can_be_asked_for(dialoom: Command) -> None:
-    """By itself."""
+def test_version(dialoom: Command) -> None:
     assert dialoom("--version").stdout == f"dialoom {__version__}\n"
 
 
-def test_status_tells_a_program_how_far_a_run_is(dialoom: Command, run: Path) -> None:
-    """The keys that the documentation names, and figures that add up."""
+def test_status_json_has_the_documented_keys(dialoom: Command, run: Path) -> None:
     status = json.loads(dialoom("status", run, "--json").stdout)
     assert status["recipe"] == "personalens"
     assert status["scenarios"] == {"total": 4, "done": 4, "failed": 0, "pending": 0}
@@ -52,8 +50,7 @@ def test_status_tells_a_program_how_far_a_run_is(dialoom: Command, run: Path) ->
     assert "4 done" in dialoom("status", run).stdout
 
 
-def test_the_configuration_can_be_printed_and_used_again(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """`status --config` prints what `--config` takes; flags win over it."""
+def test_printed_configuration_can_be_used_again(dialoom: Command, run: Path, tmp_path: Path) -> None:
     config = dialoom("status", run, "--config").stdout
     (tmp_path / "again.yaml").write_text(config)
     dialoom("run", "personalens", "--config", "again.yaml", "-o", "again.db")
@@ -65,8 +62,7 @@ def test_the_configuration_can_be_printed_and_used_again(dialoom: Command, run: 
     assert {line["scenario"]["setting"] for line in lines_of(tmp_path / "flags.jsonl")} == {"S"}
 
 
-def test_dialogues_are_exported_one_line_each_in_plan_order(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """The documented shape, whole."""
+def test_dialogues_are_exported_in_plan_order(dialoom: Command, run: Path, tmp_path: Path) -> None:
     dialoom("export", run, "--format", "dialogues", "-o", "out.jsonl")
     lines = lines_of(tmp_path / "out.jsonl")
     keys = {"id", "recipe", "scenario", "messages", "ended_by", "judgements", "models", "prompts", "faults"}
@@ -91,8 +87,7 @@ def test_dialogues_are_exported_one_line_each_in_plan_order(dialoom: Command, ru
     assert "personalens/user" in first["prompts"]
 
 
-def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """`personalens`: the release's files; `sft`: what the assistant saw, ending on its own words."""
+def test_release_layout_and_sft_exports(dialoom: Command, run: Path, tmp_path: Path) -> None:
     dialoom("export", run, "--format", "personalens", "-o", "release-out")
     files = sorted((tmp_path / "release-out").rglob("*_dialogue.json"))
     assert len(files) == 4
@@ -115,8 +110,7 @@ def test_the_release_layout_and_fine_tuning_data_are_exported(dialoom: Command, 
         assert line["messages"][-1]["role"] == "assistant"
 
 
-def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: Path) -> None:
-    """The dialogue with its judgements and how it ended, for people and programs."""
+def test_show_finds_a_scenario_by_number_id_or_prefix(dialoom: Command, run: Path) -> None:
     header, *listed = dialoom("show", run).stdout.splitlines()
     assert "personalization" in header
     assert len(listed) == 4
@@ -130,8 +124,7 @@ def test_show_finds_a_scenario_by_number_id_or_beginning(dialoom: Command, run: 
     assert "it is done" in text
 
 
-def test_compacting_gives_room_back_and_loses_nothing(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """The same export, the same status, and no more bytes than before."""
+def test_compact_shrinks_the_file_and_loses_nothing(dialoom: Command, run: Path, tmp_path: Path) -> None:
     dialoom("export", run, "-o", "before.jsonl")
     status, size = dialoom("status", run, "--json").stdout, run.stat().st_size
     assert "given back)" in dialoom("compact", run).stdout
@@ -142,8 +135,7 @@ def test_compacting_gives_room_back_and_loses_nothing(dialoom: Command, run: Pat
     assert "0 done, 0 failed" in dialoom("resume", run).stdout
 
 
-def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """The run's own judgements stay as they were; the report sets both side by side."""
+def test_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path, tmp_path: Path) -> None:
     (tmp_path / "strict.py").write_text(
         "async def judge(messages):\n"
         "    return '{\"verdict\": false}' if 'this goal' in messages[-1]['content'] else '{\"score\": 1}'\n"
@@ -164,8 +156,7 @@ def test_a_second_judging_is_kept_apart_and_compared(dialoom: Command, run: Path
     assert "--name 'strict': the judgements of that name were made by python:strict:judge" in refused.stderr
 
 
-def test_a_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """In the terminal, as Markdown and as CSV."""
+def test_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, tmp_path: Path) -> None:
     text = dialoom("report", run).stdout
     assert "100.0" in text
     assert "n=1" in text
@@ -186,9 +177,7 @@ def test_a_report_has_scores_with_n_and_intervals(dialoom: Command, run: Path, t
     assert alarm["P n"] == "2", "a multi-domain dialogue counts in each of its domains"
 
 
-def test_a_failing_assistant_fails_its_scenario_and_the_run_goes_on(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
+def test_failing_assistant_fails_its_scenario_only(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """The failure is a row with its error; exit code 1; it can be tried again."""
     write_release(tmp_path / "release")
     (tmp_path / "moody.py").write_text(
@@ -212,8 +201,7 @@ def test_a_failing_assistant_fails_its_scenario_and_the_run_goes_on(
     assert [line["ended_by"] for line in lines_of(tmp_path / "r.jsonl")] == ["user_terminated"] * 2
 
 
-def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
-    """The ledger can be read with any SQLite tool: a request is the list of its messages."""
+def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     with sqlite3.connect(run) as connection:
         connection.row_factory = sqlite3.Row
         calls = connection.execute("SELECT * FROM calls ORDER BY id").fetchall()
@@ -247,7 +235,7 @@ def test_every_call_is_a_row_and_each_text_is_kept_once(run: Path) -> None:
         (["--config", "nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_bad_options_get_one_clear_line_and_write_nothing(
+def test_bad_options_get_one_line_and_write_nothing(
     dialoom: Command, players: list[str], tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     """Exit code 2, the value, what would be right; no file."""
@@ -262,17 +250,15 @@ def test_bad_options_get_one_clear_line_and_write_nothing(
 @pytest.mark.parametrize(
     ("content", "said"), [(None, "no run file"), (b"hello " * 99, "not a run of dialoom"), (b"", "is empty")]
 )
-def test_what_is_no_run_is_refused(
+def test_file_that_is_no_run_is_refused(
     dialoom: Command, tmp_path: Path, command: str, content: bytes | None, said: str
 ) -> None:
-    """Missing, some other file, empty."""
     if content is not None:
         (tmp_path / "x.db").write_bytes(content)
     assert said in dialoom(command, "x.db", code=2).stderr
 
 
-def test_another_programs_database_is_refused_and_left_alone(dialoom: Command, tmp_path: Path) -> None:
-    """An SQLite file that is no run."""
+def test_foreign_sqlite_file_is_refused_unchanged(dialoom: Command, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "x.db") as connection:
         connection.execute("CREATE TABLE t (x)")
     before = (tmp_path / "x.db").read_bytes()
@@ -280,16 +266,14 @@ def test_another_programs_database_is_refused_and_left_alone(dialoom: Command, t
     assert (tmp_path / "x.db").read_bytes() == before
 
 
-def test_an_existing_file_is_not_overwritten(dialoom: Command, run: Path, players: list[str]) -> None:
-    """The message says how to go on with it."""
+def test_existing_run_is_not_overwritten(dialoom: Command, run: Path, players: list[str]) -> None:
     before = run.read_bytes()
     done = dialoom("run", "personalens", "--profiles", "release", *players, "-o", run, code=2)
     assert "dialoom resume" in done.stderr
     assert run.read_bytes() == before
 
 
-def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Command, run: Path) -> None:
-    """With what there is."""
+def test_unknown_names_are_refused_with_the_known_ones(dialoom: Command, run: Path) -> None:
     assert "personalens" in dialoom("run", "persona", "-o", "x.db", code=2).stderr
     assert "has no scenario 'nobody'" in dialoom("show", run, "nobody", code=2).stderr
     assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
@@ -301,8 +285,7 @@ def test_unknown_recipes_scenarios_formats_and_judgings_are_named(dialoom: Comma
     assert "there are scores, domains" in dialoom("report", run, "--table", "x", code=2).stderr
 
 
-def test_a_full_disk_is_one_clear_message(players: list[str], tmp_path: Path) -> None:
-    """The file size limit stands in for the disk: nothing half-written is left."""
+def test_full_disk_is_one_message(players: list[str], tmp_path: Path) -> None:
     limited = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))\n"
@@ -319,15 +302,13 @@ def test_a_full_disk_is_one_clear_message(players: list[str], tmp_path: Path) ->
     assert not list(tmp_path.glob("full.db*"))
 
 
-def test_a_recipe_of_ones_own_is_named_by_file_and_name(dialoom: Command) -> None:
-    """The help says so, and so does the error of a file alone."""
+def test_own_recipe_is_named_by_file_and_name(dialoom: Command) -> None:
     assert "path/to/file.py:NAME" in " ".join(dialoom("run", "--help").stdout.split())
     refused = dialoom("run", "lesson.py", "-o", "run.db", code=2)
     assert refused.stderr == "dialoom: recipe 'lesson.py' is a file; name the recipe in it: lesson.py:NAME\n"
 
 
-def test_the_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Path) -> None:
-    """As it is, with a name of several words."""
+def test_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Path) -> None:
     dialoom("new", "recipe", "web-shop")
     folder = tmp_path / "web-shop"
     assert {path.name for path in folder.iterdir()} == {"web_shop.py", "test_web_shop.py", "README.md"}
@@ -342,8 +323,7 @@ def test_the_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path
 
 
 @pytest.mark.parametrize("name", ["Web-shop", "web_shop", "-shop", "../shop", "taken"])
-def test_what_cannot_be_made_is_refused(dialoom: Command, tmp_path: Path, name: str) -> None:
-    """A name that is none, and a folder that holds something: nothing is written."""
+def test_new_recipe_that_cannot_be_written_is_refused(dialoom: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "note.txt").write_text("mine")
     told = dialoom("new", "recipe", "--", name, code=2).stderr
@@ -351,8 +331,7 @@ def test_what_cannot_be_made_is_refused(dialoom: Command, tmp_path: Path, name: 
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["note.txt"]
 
 
-def test_a_dialogue_that_is_under_way_is_shown_as_far_as_it_is(dialoom: Command, tmp_path: Path) -> None:
-    """And one that has not begun, and one that failed, in every recipe with its own outline."""
+def test_unfinished_dialogue_is_shown_as_far_as_it_is(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "--concurrency", 1, "--max-calls", 4, "-o", "run.db", code=3)
     shown = dialoom("show", "run.db", 1).stdout
     assert shown.count("\nuser\n") == 2
@@ -365,8 +344,7 @@ def test_a_dialogue_that_is_under_way_is_shown_as_far_as_it_is(dialoom: Command,
     assert "failed: python:sad:reply raised AssertionError" in dialoom("show", "tree.db", 1).stdout
 
 
-def test_looking_loads_nothing_that_playing_needs(dialoom: Command, tmp_path: Path) -> None:
-    """The libraries that take seconds to load are left alone, so that the answer comes at once."""
+def test_looking_imports_no_libraries_of_playing(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 1, "-o", "run.db")
     code = (
         "import sys, dialoom.cli as cli\n"
@@ -379,8 +357,7 @@ def test_looking_loads_nothing_that_playing_needs(dialoom: Command, tmp_path: Pa
     assert done.stdout.endswith("\n[]\n"), done.stdout[-300:]
 
 
-def test_a_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
-    """It is given for each set then; a set's own table has the set's name as well."""
+def test_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 2})
     assert [table.name for table in run.report(tables=["scores"]).tables] == ["scores"]
     run.judge("offline/generic", name="second")
@@ -394,8 +371,7 @@ def test_a_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
         run.report(tables=["score"])
 
 
-def test_an_export_goes_to_standard_output(dialoom: Command, tmp_path: Path) -> None:
-    """Lines and nothing else; what is said of them goes to standard error, and what takes no pipe is refused."""
+def test_export_to_standard_output_prints_only_lines(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "run.db")
     done = dialoom("export", "run.db", "-o", "-")
     assert [json.loads(line)["recipe"] for line in done.stdout.splitlines()] == ["personalens"] * 2
@@ -408,10 +384,9 @@ def test_an_export_goes_to_standard_output(dialoom: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("player", ["python:moody:assistant", "graph:moody.py:GRAPH"])
-def test_what_a_player_raises_is_told_with_its_own_lines(
+def test_error_of_a_player_is_shown_with_its_own_lines(
     dialoom: Command, players: list[str], tmp_path: Path, player: str
 ) -> None:
-    """When it fails, in the scenario and in the ledger; nothing of dialoom's or a library's lines, and no key."""
     (tmp_path / "moody.py").write_text(
         "from langgraph.graph import START, MessagesState, StateGraph\n"
         "def look_up(key):\n"
@@ -433,8 +408,7 @@ def test_what_a_player_raises_is_told_with_its_own_lines(
         assert "abcdefghijklmnopqrstuvwx" not in line
 
 
-def test_the_list_reads_figures_and_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """It is the same where the words are gone; what asks for lines has them."""
+def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "run.db")
     ways: list[list[object]] = [[], ["--json"], ["--sort", "turns", "--reverse"], ["--where", "coherence > 1"]]
     listed = [dialoom("show", "run.db", *way).stdout for way in ways]

@@ -94,8 +94,7 @@ def columns(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("format_", ["dialogues", "aloe", "sft", "dpo", "kto", "reward", "tree"])
-def test_parquet_and_jsonl_hold_the_same_and_are_the_same_again(trees: Path, tmp_path: Path, format_: str) -> None:
-    """Byte for byte, card included."""
+def test_parquet_and_jsonl_hold_the_same_and_are_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         with RunFile(trees) as run:
@@ -111,8 +110,7 @@ def test_parquet_and_jsonl_hold_the_same_and_are_the_same_again(trees: Path, tmp
     assert set(files) == {"set.jsonl", "set.parquet"} | (set() if format_ == "dialogues" else {"set.card.md"})
 
 
-def test_a_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
-    """In every format the same personas; together they are the whole set; a larger share holds the smaller one's."""
+def test_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
     with RunFile(trees) as run:
         export(run, "tree", tmp_path / "whole.jsonl")
         said_by = {tree["rounds"][0]["user"]: tree["id"] for tree in lines_of(tmp_path / "whole.jsonl")}
@@ -132,8 +130,7 @@ def test_a_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> 
     assert tested["a"] == tested["b"] < tested["c"]
 
 
-def test_a_split_as_parquet_has_one_schema(dialoom: Command, trees: Path, tmp_path: Path) -> None:
-    """So that both files load as one data set."""
+def test_split_parquet_files_share_a_schema(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     done = dialoom("export", trees, "--format", "tree", "--as", "parquet", "--test-share", 0.1, "-o", "set")
     assert "12 rows written to set: train 11, test 1" in done.stdout
     assert sorted(path.name for path in (tmp_path / "set").iterdir()) == ["README.md", "test.parquet", "train.parquet"]
@@ -141,8 +138,7 @@ def test_a_split_as_parquet_has_one_schema(dialoom: Command, trees: Path, tmp_pa
     assert schemas[0] == schemas[1]
 
 
-def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
-    """Models by role, prompts' hashes, seed, counts, filters, version; nothing of the machine."""
+def test_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     options = ["--round-range", "2-3", "--verified-only", "--test-share", 0.25]
     dialoom("export", trees, "--format", "dpo", *options, "-o", "set")
     card = (tmp_path / "set" / "README.md").read_text()
@@ -168,10 +164,7 @@ def test_the_card_says_how_the_set_was_made(dialoom: Command, trees: Path, tmp_p
     assert "offline" not in card
 
 
-def test_a_card_says_parquet_where_it_is_and_a_licence_if_one_is_stated(
-    dialoom: Command, trees: Path, tmp_path: Path
-) -> None:
-    """Of one file as of two."""
+def test_card_names_parquet_and_a_stated_licence(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     dialoom("export", trees, "--format", "aloe", "--as", "parquet", "--license", "cc-by-4.0", "-o", "set.parquet")
     card = (tmp_path / "set.card.md").read_text()
     front = yaml.safe_load(card.split("---")[1])
@@ -188,8 +181,7 @@ def lines_of_dialogues(dialoom: Command, run: Path, folder: Path) -> list[dict[s
     return lines_of(folder / "dialogues.jsonl")
 
 
-def test_a_set_made_offline_says_so(dialoom: Command, tmp_path: Path) -> None:
-    """With the roles that a stand-in played."""
+def test_card_of_an_offline_set_says_so(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", "--no-judge", "-o", "r.db")
     dialoom("export", "r.db", "--format", "sft", "-o", "sft.jsonl")
@@ -197,7 +189,6 @@ def test_a_set_made_offline_says_so(dialoom: Command, tmp_path: Path) -> None:
 
 
 def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_path: Path) -> None:
-    """By round, and by the judge's word."""
     dialoom("export", trees, "--format", "tree", "-o", "tree.jsonl")
     rounds = [each for tree in lines_of(tmp_path / "tree.jsonl") for each in tree["rounds"]]
     verified = [each for each in rounds if each["verified"]]
@@ -224,7 +215,7 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
         (["--format", "cpo"], "there are dialogues, aloe, sft, dpo, kto, reward, tree"),
     ],
 )
-def test_what_cannot_be_exported_is_one_clear_line(
+def test_impossible_export_is_one_line_and_writes_nothing(
     dialoom: Command, trees: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     """Exit code 2, and nothing written."""
@@ -235,8 +226,7 @@ def test_what_cannot_be_exported_is_one_clear_line(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_the_formats_and_flags_of_a_run_are_in_the_help(dialoom: Command, trees: Path) -> None:
-    """Those of its recipe; without a run, those that every run has."""
+def test_help_lists_formats_and_flags_of_the_run(dialoom: Command, trees: Path) -> None:
     known = dialoom("export", trees, "--help").stdout
     assert "--round-range" in known
     assert "kto" in known
@@ -245,16 +235,12 @@ def test_the_formats_and_flags_of_a_run_are_in_the_help(dialoom: Command, trees:
     assert "--round-range" not in anyone
 
 
-def test_a_run_that_is_not_there_is_named_whatever_the_flags(dialoom: Command) -> None:
-    """Not an unknown option: what options there are, only the run can tell."""
+def test_missing_run_is_named_whatever_the_flags(dialoom: Command) -> None:
     done = dialoom("export", "none.db", "--format", "dpo", "--verified-only", "-o", "x.jsonl", code=2)
     assert "there is no run file none.db" in done.stderr
 
 
-def test_the_formats_of_other_recipes_are_split_and_encoded_too(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """But folders of files are not: they are another program's, with an order of their own."""
+def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=2)
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
     with RunFile(tmp_path / "r.db") as run:
@@ -275,8 +261,7 @@ def test_the_formats_of_other_recipes_are_split_and_encoded_too(
     assert set(scores) == {1.0, 3.0}, "a verdict beside numbers is 1 or 0"
 
 
-def test_dialogues_and_judgements_lie_as_in_the_release(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Its own tools find the person's number, the User Intent, a score in its words; no file where one is missing."""
+def test_export_has_the_layout_of_the_release(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", tasks=[ALARM])
     source = (tmp_path / "players.py").read_text()
     unread = "    if 'a human being would write' in str(messages):\n        return 'fair'\n"
@@ -305,15 +290,13 @@ def test_dialogues_and_judgements_lie_as_in_the_release(dialoom: Command, player
     assert (row["TCR %"], row["TCR % high"], row["P"]) == ("100.0", "100.0", "3.0"), "a column of % holds percentages"
 
 
-def test_an_export_goes_down_a_pipe(dialoom: Command, trees: Path) -> None:
-    """Without a card, as there is no place beside it."""
+def test_export_into_a_pipe(dialoom: Command, trees: Path) -> None:
     piped = dialoom("export", trees, "--format", "dpo", "-o", "/dev/stdout", env={**os.environ}).stdout.splitlines()
     assert set(json.loads(piped[0])) == {"id", "prompt", "chosen", "rejected"}
     assert not list(trees.parent.glob("*.md"))
 
 
-def test_output_sent_to_a_file_is_no_file_to_replace(trees: Path, tmp_path: Path) -> None:
-    """`/dev/stdout` then looks like a regular file, and must stay what it is."""
+def test_redirected_output_is_not_replaced(trees: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dialoom", "export", str(trees), "--format", "dpo", "-o", "/dev/stdout"]
     with (tmp_path / "out.jsonl").open("w") as out:
         subprocess.run(command, stdout=out, check=True)
@@ -324,8 +307,7 @@ def test_output_sent_to_a_file_is_no_file_to_replace(trees: Path, tmp_path: Path
     assert (tmp_path / "link.jsonl").is_symlink() and (tmp_path / "real.jsonl").is_file()
 
 
-def test_a_folder_in_use_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
-    """A split is a new folder or the same one again; an existing one is never mixed with it."""
+def test_existing_folder_is_left_alone(dialoom: Command, trees: Path, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "notes.txt").write_text("mine")
     arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]
@@ -338,8 +320,7 @@ def test_a_folder_in_use_is_left_alone(dialoom: Command, trees: Path, tmp_path: 
     assert "set/train.jsonl is there with other content" in dialoom(*arguments, code=2).stderr
 
 
-def test_a_recipe_of_anyones_has_formats_and_flags_of_its_own(dialoom: Command, tmp_path: Path) -> None:
-    """From its file: the flag is there, is checked, stands on the card, and belongs to its format only."""
+def test_own_recipe_has_its_own_formats_and_flags(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(RECIPE)
     dialoom("run", "counting.py:RECIPE", "-o", "n.db")
     assert "2 lines" in dialoom("export", "n.db", "--format", "rows", "--from-n", 1198, "-o", "n.jsonl").stdout
@@ -349,10 +330,7 @@ def test_a_recipe_of_anyones_has_formats_and_flags_of_its_own(dialoom: Command, 
     assert not (tmp_path / "x.jsonl").exists()
 
 
-def test_parquet_finds_the_type_that_fits_all_rows(
-    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A column that is null for a thousand rows, whole for fifty and broken at last; but not text beside numbers."""
+def test_parquet_type_fits_all_rows(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "counting.py").write_text(RECIPE)
     dialoom("run", "counting.py:RECIPE", "-o", "n.db")
     monkeypatch.chdir(tmp_path)

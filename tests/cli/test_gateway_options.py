@@ -60,10 +60,7 @@ def ensure_unwritten(folder: Path, done: subprocess.CompletedProcess[str]) -> No
         assert not path.is_file() or path.name == "keys.env" or KEY.encode() not in path.read_bytes(), path
 
 
-def test_a_key_from_the_file_reaches_the_provider_and_nothing_else(
-    dialoom: Command, plan: list[object], tmp_path: Path
-) -> None:
-    """In the run, in a resume that logs for programs, and where the provider quotes it in a refusal."""
+def test_key_from_env_file_reaches_the_provider_only(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"# mine\nexport OPENAI_API_KEY='{KEY}'\n")
     keyed = ["--env-file", "keys.env"]
     with serving(answer) as server:
@@ -82,8 +79,7 @@ def test_a_key_from_the_file_reaches_the_provider_and_nothing_else(
     ensure_unwritten(tmp_path, refused)
 
 
-def test_the_environment_wins_over_the_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
-    """As everywhere: what is set for this one command is meant."""
+def test_environment_wins_over_env_file(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(answer) as server:
         dialoom(*plan, "--env-file", "keys.env", env=environment(server, OPENAI_API_KEY="sk-of-this-shell"))
@@ -100,7 +96,7 @@ def test_the_environment_wins_over_the_file(dialoom: Command, plan: list[object]
         (None, "keys.env: there is no such file"),
     ],
 )
-def test_a_key_file_that_is_none_is_one_message(
+def test_malformed_env_file_is_one_message(
     dialoom: Command, plan: list[object], tmp_path: Path, text: str | None, said: str
 ) -> None:
     """Its line and what would be right, never its content; exit code 2, and nothing is written."""
@@ -116,10 +112,7 @@ def test_a_key_file_that_is_none_is_one_message(
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
 @pytest.mark.parametrize("value", ["0", "x", "-5", "1.5", "", f"{MODEL}=0", f"{MODEL}="])
-def test_a_rate_that_is_none_is_one_message(
-    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str
-) -> None:
-    """The flag, the value, and what would be right."""
+def test_wrong_rate_is_one_message(dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str) -> None:
     refused = dialoom(*plan, flag, value, code=2)
     wrong = value.rpartition("=")[2]
     assert refused.stderr == (
@@ -128,8 +121,7 @@ def test_a_rate_that_is_none_is_one_message(
     assert not list(tmp_path.glob("run.db*"))
 
 
-def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[object]) -> None:
-    """So small that calls wait for them; `status` shows them, also when a resume has changed one."""
+def test_rates_are_kept_and_all_calls_are_made(dialoom: Command, plan: list[object]) -> None:
     rates = ["--rpm", f"{MODEL}=1500", "--tpm", 60_000]
     with serving(answer) as server:
         keyed = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-none"}
@@ -147,8 +139,7 @@ def test_rates_are_kept_and_all_calls_come_through(dialoom: Command, plan: list[
     assert status["failed_calls"] == 0
 
 
-def test_rates_change_nothing_of_what_is_said(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
-    """A run that keeps to some exports the same bytes as one that has none."""
+def test_rates_do_not_change_the_export(dialoom: Command, plan: list[object], tmp_path: Path) -> None:
     exports = []
     for name, rates in (("free", []), ("bound", ["--rpm", 3000, "--tpm", 100_000])):
         with serving(lambda body, _number: answer(body, 0)) as server:
@@ -171,10 +162,9 @@ def config_of(dialoom: Command, run: str) -> dict[str, Any]:
     return dict(yaml.safe_load(dialoom("status", run, "--config").stdout))
 
 
-def test_flags_win_over_a_file_and_what_is_printed_makes_the_same_run(
+def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
     dialoom: Command, reply_plan: list[object], tmp_path: Path
 ) -> None:
-    """Role by role and name by name; the recipe's own limits stand where nothing is said."""
     (tmp_path / "mine.yaml").write_text(
         "max-reply: {user: 100, judge: none}\ntimeout: {judge: 40}\nturn-limit: 7\n"
         "param:\n  judge: {top_p: 0.1, stop: [END, STOP]}\n  seed: 3\n  user.top_p: 0.7\n"
@@ -216,22 +206,19 @@ def test_flags_win_over_a_file_and_what_is_printed_makes_the_same_run(
         (["--turn-limit", "0"], "--turn-limit 0"),
     ],
 )
-def test_a_wrong_one_gets_one_clear_line_and_writes_nothing(
+def test_wrong_reply_setting_is_one_line_and_writes_nothing(
     dialoom: Command, reply_plan: list[object], tmp_path: Path, arguments: list[str], said: str
 ) -> None:
-    """Before anything is planned."""
     done = dialoom(*reply_plan, *arguments, "-o", "r.db", code=2)
     assert said in done.stderr and len(done.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.glob("r.db*"))
 
 
-def test_a_recipe_without_turns_refuses_their_limit_by_name(dialoom: Command) -> None:
-    """ALOE has rounds."""
+def test_turn_limit_is_refused_by_a_recipe_without_turns(dialoom: Command) -> None:
     assert "--turn-limit" in dialoom("run", "aloe", "--turn-limit", 3, "-o", "r.db", code=2).stderr
 
 
-def test_a_judge_is_told_and_so_is_whoever_goes_on_with_it(dialoom: Command, reply_plan: list[object]) -> None:
-    """The command that goes on with a set of judgements names all that makes it the same set."""
+def test_judge_settings_are_kept_and_printed_for_continuing(dialoom: Command, reply_plan: list[object]) -> None:
     dialoom(*reply_plan, "-o", "r.db")
     who = ["--model", "judge=python:players:judge", "--param", "judge.stop=[A, B]", "--max-reply", 9]
     done = dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", 9, code=3)
@@ -245,7 +232,6 @@ def test_a_judge_is_told_and_so_is_whoever_goes_on_with_it(dialoom: Command, rep
 
 
 def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command, reply_plan: list[object]) -> None:
-    """The other roles stay where they were."""
     dialoom(*reply_plan, "-o", "r.db")
     answer = completion('{"score": 2, "verdict": true, "explanation": "So it is."}')
     for command in ("judge", "review"):
@@ -255,8 +241,7 @@ def test_judges_and_reviewers_may_have_an_address_of_their_own(dialoom: Command,
         assert {body["model"] for body in server.requests} == {"house-model"}
 
 
-def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
-    """With the same limit and parameters; what would be left out on the way is told."""
+def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
     structured = completion('{"verdict": true, "explanation": "it is set"}')
     answers = {1: completion("I am ready."), 2: structured, 3: structured}
     told = ["--max-reply", 60, "--param", "stop=[END]", "--timeout", 20]
@@ -271,7 +256,6 @@ def test_the_doctor_asks_as_a_run_would(dialoom: Command) -> None:
 
 
 def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
-    """A file's mappings and a flag's text say the same."""
     assert parameters(["a.stop=END", "top_p=.5", "a.seed=2", "b.logit_bias={5: 1}"]) == {
         "a": {"stop": "END", "seed": 2},
         "": {"top_p": 0.5},
@@ -284,10 +268,9 @@ def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
     assert joined({}, {}) is None
 
 
-def test_progress_tells_which_call_has_been_under_way_for_longest(
+def test_progress_names_the_longest_running_call(
     dialoom: Command, reply_plan: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For people once it is long, for programs always."""
     monkeypatch.setattr("dialoom.cli.watcher._EVERY", 0.01)
     monkeypatch.setattr("dialoom.cli.progress._LONG", 0.0)
     (tmp_path / "slow.py").write_text(
@@ -330,8 +313,9 @@ def said(dialoom: Command, folder: Path, run: str) -> bytes:
     return (folder / f"{run}.jsonl").read_bytes()
 
 
-def test_a_second_run_is_the_same_and_sends_nothing(dialoom: Command, cache_plan: list[str], tmp_path: Path) -> None:
-    """Also with no budget and nothing but replays allowed; its calls took nothing, and it resumes as any other."""
+def test_second_run_with_cache_is_the_same_and_sends_nothing(
+    dialoom: Command, cache_plan: list[str], tmp_path: Path
+) -> None:
     models = ["--model", "openai/house", "--price", "openai/house=1,2"]
     with serving(cached_answer) as server:
         command(dialoom, server, *cache_plan, *models, "-o", "one.db")
@@ -351,8 +335,7 @@ def test_a_second_run_is_the_same_and_sends_nothing(dialoom: Command, cache_plan
         assert connection.execute("SELECT DISTINCT attempts FROM calls").fetchall() == [(0,)]
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_cache(dialoom: Command, cache_plan: list[str], tmp_path: Path) -> None:
-    """A resume shifts no sample: what two sittings have kept is what another run finds, each reply in its place."""
+def test_stopped_run_resumes_with_the_cache(dialoom: Command, cache_plan: list[str], tmp_path: Path) -> None:
     models = ["--model", "openai/house"]
     with serving(cached_answer) as server:
         command(dialoom, server, *cache_plan, *models, "--max-calls", 3, "-o", "one.db", code=3)
@@ -363,7 +346,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_cache(dialoom: Command, cache_p
     assert said(dialoom, tmp_path, "one.db") == said(dialoom, tmp_path, "two.db")
 
 
-def test_a_cache_that_is_none_stops_the_run_before_it_is_made(
+def test_invalid_cache_file_stops_before_the_run_is_made(
     dialoom: Command, cache_plan: list[str], tmp_path: Path
 ) -> None:
     """With exit code 2 and the file's name."""

@@ -27,8 +27,7 @@ from tests.server import completion, error, serving
 LISTED = [name for section in SECTIONS.values() for name in section]
 
 
-def test_commands_stand_in_the_order_of_use(dialoom: Command) -> None:
-    """Each in a section, with a line that is not cut."""
+def test_commands_are_listed_in_order_of_use(dialoom: Command) -> None:
     assert [*typer.main.get_command(build_app([])).list_commands(None)] == LISTED  # type: ignore[attr-defined]
     text = dialoom("--help", variables={"COLUMNS": "80"}).stdout
     places = [text.index(f"\n  {name} ") for name in LISTED]
@@ -37,14 +36,12 @@ def test_commands_stand_in_the_order_of_use(dialoom: Command) -> None:
     assert "..." not in text.partition("Get ready")[2]
 
 
-def test_a_command_that_is_named_is_built_alone() -> None:
-    """The others would take longer than many a command does; an unknown word is looked for among all of them."""
+def test_named_command_is_built_alone() -> None:
     for arguments, built in ((["status", "run.db"], ["status"]), (["step"], ["step"]), (["sttaus"], LISTED)):
         assert [*typer.main.get_command(build_app(arguments)).list_commands(None)] == built  # type: ignore[attr-defined]
 
 
-def test_run_says_what_each_recipe_is_and_how_one_names_ones_own(dialoom: Command) -> None:
-    """Without the name of any."""
+def test_help_of_run_explains_recipes(dialoom: Command) -> None:
     text = " ".join(dialoom("run", "--help").stdout.split())
     assert "personalens Task-oriented dialogues of simulated users" in text
     assert "FILE.py:RECIPE One of your own" in text
@@ -55,8 +52,7 @@ def test_run_says_what_each_recipe_is_and_how_one_names_ones_own(dialoom: Comman
     [[name] for name in LISTED if name not in ("run", "personas")]
     + [["run", "personalens"], ["personas", "build"], ["personas", "check"]],
 )
-def test_every_help_says_what_the_exit_codes_mean(dialoom: Command, command: list[str]) -> None:
-    """Those that it can end with."""
+def test_every_help_lists_the_exit_codes(dialoom: Command, command: list[str]) -> None:
     assert "Exit codes: 0 " in dialoom(*command, "--help").stdout
 
 
@@ -66,10 +62,9 @@ def _completed(dialoom: Command, *words: object) -> list[str]:
     return dialoom(variables={"_DIALOOM_COMPLETE": "complete_bash", **line}).stdout.split()
 
 
-def test_commands_recipes_options_and_what_a_run_has_are_completed(
+def test_commands_options_and_parts_of_a_run_are_completed(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
-    """Formats, tables, metrics and sets of judgements are those of the run that the line names."""
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "run.db")
     assert _completed(dialoom, "re") == ["resume", "retry", "replay", "review", "report"]
     assert _completed(dialoom, "run", "personal") == ["personalens", "personalens-people"]
@@ -82,8 +77,7 @@ def test_commands_recipes_options_and_what_a_run_has_are_completed(
     assert _completed(dialoom, "report", tmp_path / "none.db", "--table", "s") == []
 
 
-def test_completing_runs_no_code_of_a_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Neither that of a recipe which the line names, nor that of one which a run's file names."""
+def test_completion_runs_no_code_of_a_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     source = "from dialoom.graphs.personalens.recipe import PersonaLens\nRECIPE = PersonaLens()\n"
     (tmp_path / "mine.py").write_text(source)
     dialoom("run", "mine.py:RECIPE", *players, "--limit", 1, "-o", "run.db")
@@ -96,8 +90,7 @@ def test_completing_runs_no_code_of_a_file(dialoom: Command, players: list[str],
 
 
 @pytest.mark.parametrize("words", [("r",), ("run", "a"), ("agree", "run.db", "--metric", "")])
-def test_completing_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
-    """A person waits for it with a finger on the key. Pydantic is what Typer itself reads values with."""
+def test_completion_imports_nothing_heavy(words: tuple[str, ...], tmp_path: Path) -> None:
     script = (
         "import sys; from dialoom.cli import main\n"
         "try: main()\n"
@@ -130,8 +123,7 @@ def states(checks: list[dict[str, Any]], about: str) -> Mapping[str, str]:
     return {check["name"]: check["state"] for check in checks if check["about"] == about}
 
 
-def test_without_a_model_nothing_is_sent(dialoom: Command) -> None:
-    """Python, the packages with their versions, the extras; the names of the keys that are there."""
+def test_doctor_without_a_model_sends_nothing(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("Hello.")) as server:
         checks = examined(dialoom, OPENAI_API_BASE=server.url, OPENAI_API_KEY=KEY)
         assert server.requests == []
@@ -145,16 +137,14 @@ def test_without_a_model_nothing_is_sent(dialoom: Command) -> None:
     assert "OPENAI_API_KEY" in keys["detail"]
 
 
-def test_people_read_lines(dialoom: Command) -> None:
-    """One a check, and a last one that says it all."""
+def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
     said = dialoom("doctor", "--model", "offline/attentive").stdout
     assert "ok       model offline/attentive" in said
     assert "ok       structured output offline/attentive" in said
     assert said.endswith("everything is in place\n")
 
 
-def test_a_model_is_asked_three_times(dialoom: Command) -> None:
-    """A greeting, a question that wants an object, and one that only a shape makes one of; what they took is told."""
+def test_doctor_asks_a_model_three_times(dialoom: Command) -> None:
     answers = {1: completion("I am ready."), 2: completion('{"verdict": true, "explanation": "it is set"}')}
     for third, state in (("A quiet street.", "missing"), ('{"verdict": true, "explanation": "a street"}', "ok")):
         answers[3] = completion(third)
@@ -170,8 +160,7 @@ def test_a_model_is_asked_three_times(dialoom: Command) -> None:
     assert "10 + 5 tokens at an unknown price" in asked["detail"]
 
 
-def test_the_shape_is_asked_for_as_it_will_be_in_the_run(dialoom: Command) -> None:
-    """Some object will do where one was wanted; a schema that is not kept to fails; words alone ask for none."""
+def test_doctor_asks_for_the_shape_that_the_run_will_use(dialoom: Command) -> None:
     verdict = '{"verdict": true, "explanation": "it is set"}'
     found = {}
     answers = {1: completion("I am ready."), 2: completion(verdict), 3: completion('{"sight": "a street"}')}
@@ -189,8 +178,7 @@ def test_the_shape_is_asked_for_as_it_will_be_in_the_run(dialoom: Command) -> No
     assert "--structured 'tight'" in dialoom("doctor", "--structured", "tight", code=2).stderr
 
 
-def test_a_model_that_cannot_give_an_object_is_no_judge(dialoom: Command) -> None:
-    """Its words are shown; the exit code says that something is wrong."""
+def test_doctor_fails_a_model_without_objects(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("I would rather chat.")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url]
         checks = examined(dialoom, *where, code=1, OPENAI_API_KEY=KEY)
@@ -199,8 +187,7 @@ def test_a_model_that_cannot_give_an_object_is_no_judge(dialoom: Command) -> Non
     assert "rather chat" in next(each["detail"] for each in checks if each["about"] == "structured output")
 
 
-def test_a_model_that_refuses_is_asked_nothing_further(dialoom: Command, tmp_path: Path) -> None:
-    """One call, its error, and no key in it, though the provider quotes it; the key comes from a file here."""
+def test_doctor_asks_a_refusing_model_once_and_hides_its_key(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "keys.env").write_text(f"OPENAI_API_KEY={KEY}\n")
     with serving(lambda _body, _number: error(401, f"Incorrect API key provided: {KEY}")) as server:
         where = ["--model", "openai/house-model", "--api-base", server.url, "--env-file", "keys.env"]
@@ -210,8 +197,7 @@ def test_a_model_that_refuses_is_asked_nothing_further(dialoom: Command, tmp_pat
     assert not states(checks, "structured output")
 
 
-def test_a_model_that_there_is_not_is_named(dialoom: Command) -> None:
-    """And the others are still looked at."""
+def test_doctor_names_an_unknown_model(dialoom: Command) -> None:
     checks = examined(dialoom, "--model", "offline/clever", "--model", "offline/generic", code=1)
     assert states(checks, "model") == {"offline/clever": "failed", "offline/generic": "ok"}
 
@@ -221,8 +207,7 @@ def files_in(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-def test_an_estimate_calls_no_model_and_leaves_nothing(dialoom: Command, tmp_path: Path) -> None:
-    """Scenarios, calls, tokens and cost by role; the models themselves would raise if they were asked."""
+def test_estimate_calls_no_model_and_leaves_no_file(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=10)
     (tmp_path / "never.py").write_text("async def reply(messages):\n    raise AssertionError('it was asked')\n")
     (tmp_path / "temporary").mkdir()
@@ -244,8 +229,7 @@ def test_an_estimate_calls_no_model_and_leaves_nothing(dialoom: Command, tmp_pat
     assert "--max-calls 7 would be used up" in done.stdout
 
 
-def test_an_estimate_of_the_offline_model_is_what_it_takes(dialoom: Command, tmp_path: Path) -> None:
-    """When all scenarios are in the sample, calls and tokens are the very ones."""
+def test_estimate_of_offline_models_is_exact(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=2)
     plan = ["run", "personalens", "--profiles", "release", "--model", "offline/attentive"]
     estimated = dialoom(*plan, "--dry-run").stdout
@@ -255,8 +239,7 @@ def test_an_estimate_of_the_offline_model_is_what_it_takes(dialoom: Command, tmp
     assert f"{calls} {input_tokens} {output_tokens} {cost}" in " ".join(estimated.split())
 
 
-def test_a_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command, tmp_path: Path) -> None:
-    """The table names it."""
+def test_recipe_without_understudies_is_estimated_with_the_placeholder(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "asker.md").write_text(
         "---\nid: asker\nversion: 1\nrole: asker\ninputs: []\nreply: verdict\n---\n=== user ===\nName a number.\n"
@@ -321,8 +304,7 @@ def _drawn(width: int, *notices: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_rate_troubles_and_time_left_stay_on_every_terminal(width: int) -> None:
-    """One line; tokens, cost and calls in flight are there where there is room."""
+def test_rate_errors_and_time_left_fit_every_terminal(width: int) -> None:
     (line,) = _drawn(width)
     assert len(line) <= width
     for part in ("120/4800", "2.0/s", "7 failed", "11 unparsed", "0:39:00 left"):
@@ -331,8 +313,7 @@ def test_rate_troubles_and_time_left_stay_on_every_terminal(width: int) -> None:
     assert ("openai/gpt-4o-mini 16/64 in flight" in line) == (width == 200)
 
 
-def test_what_the_work_waits_for_stands_below_the_line() -> None:
-    """Each in one line, cut where the terminal ends."""
+def test_waiting_reasons_stand_below_the_progress_line() -> None:
     lines = _drawn(50, "waiting for openai.com", "a call to openai/gpt-4o-mini has been under way for 4m10s")
     assert lines[1] == "  waiting for openai.com"
     assert lines[2].startswith("  a call to openai/gpt-4o-mini has")
@@ -340,6 +321,5 @@ def test_what_the_work_waits_for_stands_below_the_line() -> None:
     assert len(lines[2]) == 50
 
 
-def test_no_time_left_is_told_before_anything_is_finished() -> None:
-    """A rate of nothing leads nowhere."""
+def test_time_left_is_unknown_before_anything_is_finished() -> None:
     assert "-:--:-- left" in Standing(0, 0, 10, 0, 5.0, Usage(), {}).figures()

@@ -72,7 +72,7 @@ def test_both_pools_are_built_and_combined(dialoom: Command, tmp_path: Path) -> 
     assert "give 21,000 pairs; give a number from 1 to that" in refused.stderr
 
 
-def test_the_same_command_goes_on_after_a_kill_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
+def test_killed_pool_continues_to_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     """SIGKILL in the middle, SIGINT later (exit 3), then to the end; another configuration is refused."""
     build = [*BUILD, "--target", 200, "--seed", 3]
     dialoom(*build, "-o", "whole.jsonl")
@@ -87,8 +87,7 @@ def test_the_same_command_goes_on_after_a_kill_to_the_same_bytes(dialoom: Comman
     assert calls(dialoom, "pool.run.db") == calls(dialoom, "whole.run.db") == 9
 
 
-def test_a_finished_pool_is_left_alone_once_it_was_edited(dialoom: Command, tmp_path: Path) -> None:
-    """The same command makes no call again; a pool without a run beside it is not overwritten."""
+def test_edited_finished_pool_is_left_alone(dialoom: Command, tmp_path: Path) -> None:
     build = [*BUILD, "--target", 30, "-o", "pool.jsonl"]
     dialoom(*build)
     pool = tmp_path / "pool.jsonl"
@@ -113,8 +112,7 @@ def words(body: dict[str, Any], _number: int) -> Answer:
     return completion(json.dumps({"items": [f"This person has the number {hash_[place:][:8]}." for place in range(5)]}))
 
 
-def test_a_provider_s_embeddings_are_paid_for_once(dialoom: Command, tmp_path: Path) -> None:
-    """They go through the ledger like other calls: killed and resumed, no text is embedded again."""
+def test_provider_embeddings_are_paid_once(dialoom: Command, tmp_path: Path) -> None:
     build = ["personas", "build", "--model", "openai/gpt-4o-mini", "--target", 60]
     build += ["--embedder", "litellm:openai/text-embedding-3-small"]
     with serving(words) as server:
@@ -137,7 +135,7 @@ def test_a_provider_s_embeddings_are_paid_for_once(dialoom: Command, tmp_path: P
     assert status["roles"]["embedder"]["cost"] is not None, "LiteLLM knows the price of this model"
 
 
-def test_a_writer_that_fails_is_asked_again_by_the_same_command(dialoom: Command, tmp_path: Path) -> None:
+def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_path: Path) -> None:
     """Exit 1 and no pool; once the writer is well, the run goes on."""
     (tmp_path / "poet.py").write_text(
         "import json, pathlib\n"
@@ -169,7 +167,7 @@ def test_a_writer_that_fails_is_asked_again_by_the_same_command(dialoom: Command
         (["--prompts", "none"], "no such folder"),
     ],
 )
-def test_mistakes_are_named_and_nothing_is_made(
+def test_pool_mistakes_are_named_and_write_nothing(
     dialoom: Command, tmp_path: Path, arguments: list[str], told: str
 ) -> None:
     """Exit 2, one line, no file."""
@@ -180,8 +178,7 @@ def test_mistakes_are_named_and_nothing_is_made(
     assert {path.name for path in tmp_path.iterdir()} == {"empty.jsonl", "broken.jsonl"}
 
 
-def test_a_pool_is_looked_at(dialoom: Command, tmp_path: Path) -> None:
-    """Counts, twins with their lines, and the nearest neighbours."""
+def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "pool.jsonl").write_text(
         '{"text": "He carves spoons out of birch.", "round": 2}\n'
         '"She repairs pinball machines."\n'
@@ -201,7 +198,7 @@ def test_a_pool_is_looked_at(dialoom: Command, tmp_path: Path) -> None:
     assert "here, give lexical or st:" in refused.stderr
 
 
-def test_a_threshold_is_suggested_from_the_pool_itself(dialoom: Command, tmp_path: Path) -> None:
+def test_threshold_is_suggested_from_the_pool(dialoom: Command, tmp_path: Path) -> None:
     """Of twenty texts, 19 are to pass: all but the copy; of fewer than twenty nothing is suggested."""
     texts = [f"word{number}a word{number}b common{number // 2}c common{number // 2}d" for number in range(19)]
     (tmp_path / "pool.jsonl").write_text("".join(json.dumps(text) + "\n" for text in [*texts, f"{texts[0]} extra"]))
@@ -213,8 +210,7 @@ def test_a_threshold_is_suggested_from_the_pool_itself(dialoom: Command, tmp_pat
     assert json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)["suggested_threshold"] is None
 
 
-def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
-    """What was mended is said; what exists is not overwritten; broken lines are named."""
+def test_pool_file_of_a_release_is_imported(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "profile.jsonl").write_text('"She rows."\n"He fences.""He swims."\n"She sings."   \n')
     done = dialoom("personas", "import", "profile.jsonl", "-o", "pool.jsonl")
     assert "1 line with several values split; 1 line with spaces at their end" in done.stdout
@@ -226,7 +222,7 @@ def test_a_release_s_file_is_imported(dialoom: Command, tmp_path: Path) -> None:
     assert "profile.jsonl:2: holds an object with 'name'; a text or an object with a 'text' is needed" in broken.stderr
 
 
-def test_a_budget_stops_a_pool_and_more_of_it_goes_on(dialoom: Command, tmp_path: Path) -> None:
+def test_budget_stops_a_pool_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
     """Exit 3; `--max-calls` with a higher figure goes on to the same pool."""
     build = [*BUILD, "--target", 100]
     dialoom(*build, "-o", "whole.jsonl")

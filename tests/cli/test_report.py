@@ -98,8 +98,7 @@ def test_models_are_rows_and_rounds_are_columns(dialoom: Command) -> None:
     assert "also differ" not in text
 
 
-def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> None:
-    """Markdown that shows the chart, CSV per table, PNG and SVG; the same bytes each time."""
+def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path) -> None:
     three = ["rising.db", "steady.db", "mumbling.db"]
     for out in ("one", "two"):
         dialoom("report", *three, "-o", runs / out)
@@ -121,7 +120,6 @@ def test_the_report_is_written_with_a_chart(dialoom: Command, runs: Path) -> Non
 
 
 def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) -> None:
-    """`--table` also chooses among the charts."""
     dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
     dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
     assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg"}
@@ -129,8 +127,7 @@ def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) 
 
 
 @pytest.mark.usefixtures("runs")
-def test_a_narrow_terminal_gets_a_wide_table_in_pieces(dialoom: Command) -> None:
-    """No column is lost or cut, and each piece says which row is whose; a pipe gets the table whole."""
+def test_wide_table_is_split_on_a_narrow_terminal(dialoom: Command) -> None:
     report = ["report", "rising.db", "steady.db", "--table", "alignment"]
     terminal = {**os.environ, "FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}
     narrow, whole = dialoom(*report, env=terminal).stdout, dialoom(*report).stdout
@@ -142,15 +139,13 @@ def test_a_narrow_terminal_gets_a_wide_table_in_pieces(dialoom: Command) -> None
 
 
 @pytest.mark.usefixtures("runs")
-def test_what_else_differs_between_the_runs_is_said(dialoom: Command) -> None:
-    """Equal models are told apart by their files, and other options and scenarios are named."""
+def test_other_differences_between_runs_are_reported(dialoom: Command) -> None:
     text = dialoom("report", "steady.db", "short.db", "--table", "improvement").stdout
     assert "The runs also differ in the options rounds; the scenarios." in " ".join(text.split())
     assert "  steady.db " in text and "  short.db " in text
 
 
-def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
-    """Everything else is written."""
+def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
     (runs / "lacking" / "matplotlib").mkdir(parents=True)
     (runs / "lacking" / "matplotlib" / "__init__.py").write_text("raise ModuleNotFoundError('matplotlib')\n")
     shadowed = f"import sys; sys.path.insert(0, {str(runs / 'lacking')!r}); from dialoom.cli import main; main()"
@@ -162,8 +157,7 @@ def test_without_matplotlib_the_report_says_how_to_get_it(runs: Path) -> None:
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 
-def test_a_second_set_of_judgements_is_drawn_beside_the_first(dialoom: Command, runs: Path) -> None:
-    """Of one run: tables for each set, one chart with both; of several: the set that is named, in each."""
+def test_second_judgement_set_is_drawn_beside_the_first(dialoom: Command, runs: Path) -> None:
     (runs / "strict.py").write_text("async def judge(messages):\n    return '{\"score\": 1}'\n")
     dialoom("judge", "rising.db", "--model", "judge=python:strict:judge", "--name", "strict")
     dialoom("report", "rising.db", "-o", "out")
@@ -178,7 +172,6 @@ def test_a_second_set_of_judgements_is_drawn_beside_the_first(dialoom: Command, 
 
 
 def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: Path, players: list[str]) -> None:
-    """One clear line otherwise; and PersonaLens' scores stand side by side by default."""
     write_release(runs / "release")
     for name, temperature in (("one", 0.1), ("two", 0.2)):
         cast = [*players, "--temperature", f"user={temperature}", "-o", f"{name}.db"]
@@ -198,8 +191,7 @@ def test_only_different_runs_of_one_recipe_are_compared(dialoom: Command, runs: 
     assert "The runs also differ in the models of user" in (runs / "out" / "report.md").read_text()
 
 
-def test_differences_between_runs_are_paired_tested_and_said(dialoom: Command, tmp_path: Path) -> None:
-    """What differs, in words with its interval; what does not; and what more scenarios would give."""
+def test_differences_between_runs_are_paired_and_tested(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=6, tasks=[ALARM])
     (tmp_path / "cast.py").write_text(PAIRED)
     for name, setting in (("plain", "base"), ("kind", "base"), ("told", "I")):
@@ -219,8 +211,7 @@ def test_differences_between_runs_are_paired_tested_and_said(dialoom: Command, t
     assert (float(told["difference"]), float(told["p"])) == (0.0, 1.0)
 
 
-def test_a_judge_that_gives_the_same_score_every_time_is_marked_at_the_figure(dialoom: Command, tmp_path: Path) -> None:
-    """On the terminal, in Markdown, HTML and CSV, with one note below each such table; other figures are not marked."""
+def test_constant_judge_scores_are_marked_at_the_figure(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=6, tasks=[ALARM])
     (tmp_path / "cast.py").write_text(PAIRED)
     for name in ("plain", "kind"):
@@ -239,10 +230,7 @@ def test_a_judge_that_gives_the_same_score_every_time_is_marked_at_the_figure(di
     assert "1.00†" in both and "† Constant: " in both
 
 
-def test_offline_players_are_named_in_a_column_of_scores_and_below_other_tables_and_the_chart(
-    dialoom: Command, tmp_path: Path
-) -> None:
-    """By run where that differs; a run without any has no such column."""
+def test_offline_players_are_named_with_scores_tables_and_charts(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "cast.py").write_text(CAST)
     for name, model in (("one", "python:cast:rising"), ("two", "offline/attentive")):
         cast = ["--model", "judge=python:cast:judge", "--model", f"assistant={model}", "--rounds", 2, "--limit", 2]
@@ -260,8 +248,7 @@ def test_offline_players_are_named_in_a_column_of_scores_and_below_other_tables_
     assert warning in (tmp_path / "out" / "alignment.svg").read_text().replace("&#x27;", "'")
 
 
-def test_a_report_is_printed_as_latex(dialoom: Command, tmp_path: Path) -> None:
-    """With rules of booktabs; what was said starts no command, cell or comment; `-o` is another form."""
+def test_report_as_latex_is_escaped(dialoom: Command, tmp_path: Path) -> None:
     recipe = SUPPORT.replace("GOAL", r"50% off & more_\\x{} [#1] ~^$")
     (tmp_path / "support.py").write_text(recipe)
     dialoom("run", "support.py:RECIPE", "-o", "run.db")

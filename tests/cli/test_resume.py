@@ -68,8 +68,7 @@ def answered(path: Path) -> int:
         return int(connection.execute("SELECT count(reply) FROM calls").fetchone()[0])
 
 
-def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
-    """SIGKILL at random moments, from planning to judging, and `resume` each time."""
+def test_run_killed_twenty_times_gives_the_same_bytes(dialoom: Command, tmp_path: Path) -> None:
     plan = ["run", "personalens", "--limit", 40, *hashing_players(tmp_path), "--setting", "base", "--setting", "I"]
     (tmp_path / "the-end").touch()
     dialoom(*plan, "-o", "whole.db", "--concurrency", 16)
@@ -94,8 +93,7 @@ def test_killed_twenty_times_a_run_gives_the_same_bytes(dialoom: Command, tmp_pa
     assert exported(dialoom, tmp_path, "run.db") == whole
 
 
-def test_finished_dialogues_are_not_touched_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Resuming a finished run makes no call and changes no byte of what is exported."""
+def test_resume_of_a_finished_run_changes_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "run.db")
     before, calls = exported(dialoom, tmp_path, "run.db"), json.loads(dialoom("status", "run.db", "--json").stdout)
@@ -131,7 +129,7 @@ async def assistant(messages):
     return ["--model", "user=python:waiting:user", "--model", "assistant=python:waiting:assistant", "--no-judge"]
 
 
-def test_an_interrupt_drains_and_says_how_to_go_on(dialoom: Command, tmp_path: Path) -> None:
+def test_interrupt_drains_and_says_how_to_resume(dialoom: Command, tmp_path: Path) -> None:
     """Ctrl-C: exit 3 within a step, nothing lost, every call made once."""
     write_release(tmp_path / "release", users=4)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "4"]
@@ -153,8 +151,7 @@ def test_an_interrupt_drains_and_says_how_to_go_on(dialoom: Command, tmp_path: P
     assert calls[0] == calls[1], "a drained run pays for nothing twice"
 
 
-def test_a_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> None:
-    """Even when a call never comes back; what was committed is kept."""
+def test_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "stuck.py").write_text(
         "import asyncio\n"
@@ -186,8 +183,7 @@ def test_a_second_interrupt_stops_at_once(dialoom: Command, tmp_path: Path) -> N
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["calls"] == 6
 
 
-def test_a_second_process_is_refused_while_reading_goes_on(dialoom: Command, tmp_path: Path) -> None:
-    """One writer; status, show and export work beside it."""
+def test_second_writer_is_refused_while_readers_work(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=12)
     plan = ["run", "personalens", "--profiles", "release", *waiting_players(tmp_path), "--concurrency", "1"]
     with Started(tmp_path, *plan, "-o", "run.db") as process:
@@ -228,8 +224,7 @@ ENDLESS, LEAVING = Endless(), Leaving()
 """
 
 
-def test_planning_can_be_interrupted_and_may_even_exit(dialoom: Command, tmp_path: Path) -> None:
-    """At the next scenario, not after the last; a recipe that exits does so, and leaves nothing behind."""
+def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_path: Path) -> None:
     example = ROOT / "docs" / "examples" / "twenty_questions"
     shutil.copytree(example / "prompts", tmp_path / "prompts")
     (tmp_path / "plans.py").write_text(_PLANS.format(example=str(example)))
@@ -273,8 +268,7 @@ RECIPE = Holding()
 """
 
 
-def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Planning is one transaction: whole or not there."""
+def test_run_killed_while_planning_is_planned_by_resume(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=3)
     # While there is a file 'hold', planning waits behind its third scenario, and makes a file 'held'.
     (tmp_path / "holding.py").write_text(_HOLDING)
@@ -293,8 +287,7 @@ def test_a_run_killed_while_planning_is_planned_by_resume(dialoom: Command, play
 
 
 @needs_real_data
-def test_the_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> None:
-    """A cut through the real data: every dialogue ended by the user, judged, and of its own."""
+def test_real_release_is_played_and_judged(dialoom: Command, tmp_path: Path) -> None:
     source = ["--profiles", REAL, "--users", "user874,user1041", "--limit", 20, "--setting", "base", "--setting", "I"]
     dialoom("run", "personalens", *source, "--model", "offline/attentive", "--seed", 7, "-o", "real.db")
     dialoom("export", "real.db", "-o", "real.jsonl")

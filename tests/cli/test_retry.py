@@ -28,8 +28,7 @@ def status_of(dialoom: Command) -> dict[str, Any]:
     return dict(json.loads(dialoom("status", "run.db", "--json").stdout))
 
 
-def test_failed_scenarios_go_on_from_where_they_failed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """No call that was answered is made again."""
+def test_failed_scenarios_resume_from_the_failed_step(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "moody.py").write_text(
         "from pathlib import Path\n"
@@ -49,10 +48,7 @@ def test_failed_scenarios_go_on_from_where_they_failed(dialoom: Command, players
     assert answered < 24
 
 
-def test_a_reply_that_a_scenario_failed_by_is_asked_for_anew(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """The ledger holds it, and would give the same again; what came before it is kept."""
+def test_reply_that_failed_a_scenario_is_requested_again(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "mute.py").write_text(
         "from pathlib import Path\n"
@@ -69,8 +65,7 @@ def test_a_reply_that_a_scenario_failed_by_is_asked_for_anew(
     assert after["roles"]["user"]["calls"] - before["roles"]["user"]["calls"] == 2, "only the last line of each"
 
 
-def test_unparsed_judgements_are_made_again_and_no_others(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Other replies are asked for; what had a score keeps it, and its place."""
+def test_only_unparsed_judgements_are_repeated(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(
         """
@@ -115,10 +110,9 @@ async def judge(messages):
 
 
 @pytest.mark.parametrize("judging", ["run", "second"])
-def test_only_what_is_unparsed_is_asked_for_again(
+def test_one_call_for_each_unparsed_judgement(
     dialoom: Command, players: list[str], tmp_path: Path, judging: str
 ) -> None:
-    """One call for each such judgement, in the run's own set and in a later one; a resume asks for no more of them."""
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(VAGUE)
     vague = ["--model", "judge=python:vague:judge"]
@@ -140,10 +134,7 @@ def test_only_what_is_unparsed_is_asked_for_again(
     assert [each["status"] for each in judgements] == ["ok"] * 12
 
 
-def test_what_is_judged_only_while_it_plays_is_not_asked_for_in_vain(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """Scores by turn are unparsed, those of the whole dialogue are not: no call is made, and the way out is named."""
+def test_judgements_made_while_playing_are_not_repeated(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "vague.py").write_text(
         """
@@ -164,8 +155,7 @@ async def judge(messages):
     assert status_of(dialoom)["calls"] == calls
 
 
-def test_a_scenario_can_be_played_anew(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """With replies of its own, from its beginning; the others stay, and its earlier calls stay in the books."""
+def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     (tmp_path / "counting.py").write_text(
         "from pathlib import Path\n"
@@ -200,8 +190,7 @@ RECIPE = Own()
 """
 
 
-def test_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
-    """And what can be done instead."""
+def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
@@ -255,8 +244,7 @@ def _panel(dialoom: Command) -> dict[str, Any]:
     return {f"{each['metric']}.{each['target']}": each for each in shown["judgements"]}
 
 
-def test_two_judges_are_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
-    """Each keeps its set; of verdicts that tie there is none, and an unparsed word stays out."""
+def test_two_judges_form_a_panel_with_medians_and_ties(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
     said = _panel(dialoom)
     assert said["personalization.assistant"]["score"] == 2.5
@@ -275,8 +263,7 @@ def test_two_judges_are_a_panel_with_medians_and_ties(dialoom: Command, made_onc
     assert [each.name for each in door.open_run(folder / "r.db").judgement_sets] == ["run", "python:jury:mild"]
 
 
-def test_a_run_has_several_judges_from_its_beginning(dialoom: Command, made_once: MadeOnce) -> None:
-    """The first judges while it plays, the other after that; stopped in between, `resume` goes on with what is left."""
+def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
     cast = [f"--model={role}=python:jury:{role}" for role in ("user", "assistant")]
     judges = ["--model", "judge=python:jury:strict", "--model", "judge=python:jury:mild"]
@@ -306,8 +293,7 @@ def test_a_run_has_several_judges_from_its_beginning(dialoom: Command, made_once
             door.plan(recipe, path=folder / "x.db", models={role: ["offline/generic", "offline/attentive"]})
 
 
-def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_once: MadeOnce) -> None:
-    """One command makes all sets; the table tells how far the judges agree, and each with itself."""
+def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: MadeOnce) -> None:
     folder = made_once(_judged)
     judging = ["judge", "r.db", "--model", "judge=python:jury:fickle", "--model", "judge=python:jury:fond"]
     done = dialoom(*judging, "--repeat", 2)
@@ -334,8 +320,7 @@ def test_judges_are_asked_one_after_the_other_and_again(dialoom: Command, made_o
         run.judge("offline/generic", repeat=0)
 
 
-def test_a_model_that_judges_its_own_words_is_warned_of_on_every_table(dialoom: Command, tmp_path: Path) -> None:
-    """Understudies are not: what they say of each other is evidence of nothing anyway."""
+def test_judge_of_its_own_words_is_warned_of_on_every_table(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "jury.py").write_text(CAST)
     roles = [f"--model={role}=python:jury:anyone" for role in ("assistant", "judge")]
     dialoom("run", "personalens", "--limit", 1, "--turn-limit", 1, *roles, "-o", "own.db")
@@ -344,7 +329,7 @@ def test_a_model_that_judges_its_own_words_is_warned_of_on_every_table(dialoom: 
     assert tables and all(any(note.startswith(warning) for note in table.notes) for table in tables)
 
 
-def test_alpha_is_krippendorff_s() -> None:
+def test_krippendorffs_alpha_of_his_example() -> None:
     """His example of three observers, some of whom are silent at times: 0.811 with the interval metric."""
     things = [[2, 2], [1, 1], [3, 3], [3, 3, 4], [4, 4, 4], [1, 3], [2, 2], [1, 1], [1, 1], [3, 3], [3, 3], [3, 4]]
     found = alpha([[*map(float, scores)] for scores in things])
@@ -352,8 +337,7 @@ def test_alpha_is_krippendorff_s() -> None:
     assert alpha([[1.0, 1.0]] * 4) is None and alpha([]) is None
 
 
-def test_alpha_s_interval_is_that_of_resampled_things() -> None:
-    """As alpha itself of so many things drawn anew; narrower where there are more of them; none of a few."""
+def test_alpha_interval_is_that_of_resampled_items() -> None:
     things = [[2.0, 2.0], [1.0, 1.0], [3.0, 4.0], [4.0, 4.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
     few, many = alpha(things), alpha(things * 20)
     assert few is not None and few.low is not None and few.high is not None and few.n == 6
@@ -367,7 +351,7 @@ def test_alpha_s_interval_is_that_of_resampled_things() -> None:
     assert (cut := alpha(things[:4])) is not None and cut.low is None
 
 
-def test_rank_correlation_shares_ranks_among_equals() -> None:
+def test_rank_correlation_by_hand() -> None:
     """By hand: ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4; an interval from ten pairs on, and nothing where nothing varies."""
     found = rank_correlation([(1, 10), (2, 30), (2, 20), (3, 40)])
     assert found is not None and found.mean == pytest.approx(4.5 / 22.5**0.5) and found.low is None

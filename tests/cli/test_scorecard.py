@@ -106,8 +106,7 @@ def _figures(folder: Path) -> dict[tuple[str, str], Any]:
     return {(each["name"], each["assistant"][12:]): each["value"] for each in _json(folder)["figures"]}
 
 
-def test_a_card_has_figures_with_intervals_and_differences_over_all_systems(card: Path) -> None:
-    """Each system an ordinary run; the tests are paired, and corrected for all rows of all systems together."""
+def test_scorecard_has_intervals_and_corrected_paired_differences(card: Path) -> None:
     found = _json(card / "card")
     p = {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0, "is_constant": True}
     assert _figures(card / "card")["P", "plain"] == p
@@ -130,8 +129,7 @@ def _rows(found: dict[str, Any]) -> list[Any]:
     return rows
 
 
-def test_the_page_stands_alone(card: Path) -> None:
-    """Nothing is fetched and nothing runs; each system's charts stand with its table; the Markdown has the tables."""
+def test_scorecard_page_is_self_contained(card: Path) -> None:
     page, told = (card / "card" / "index.html").read_text(), (card / "card" / "scorecard.md").read_text()
     assert (
         "default-src &#x27;none&#x27;" in page
@@ -145,7 +143,7 @@ def test_the_page_stands_alone(card: Path) -> None:
     assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
 
 
-def test_what_was_broken_off_is_gone_on_with(card: Path, dialoom: Command) -> None:
+def test_interrupted_scorecard_continues_without_paying_twice(card: Path, dialoom: Command) -> None:
     """Stopped in the middle of a system by a budget, which is that of all; then killed: the same figures and calls.
 
     Nothing is paid twice, neither then nor where an assistant is added.
@@ -171,8 +169,7 @@ def test_what_was_broken_off_is_gone_on_with(card: Path, dialoom: Command) -> No
     assert _calls(card / "again") == _calls(card / "card")
 
 
-def test_cards_are_laid_side_by_side(card: Path, dialoom: Command) -> None:
-    """As if both assistants had been played together; only if the suite is the same."""
+def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> None:
     whole = (card / "card" / "record.json").read_text()
     for name, kept in (("one", 0), ("two", 1)):
         shutil.copytree(card / "card", card / name)
@@ -191,8 +188,7 @@ def test_cards_are_laid_side_by_side(card: Path, dialoom: Command) -> None:
     assert "leave out what says how to play" in dialoom("scorecard", "one", "--full", code=2).stderr
 
 
-def test_a_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
-    """Another suite, another size, other judges."""
+def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:
     (card / "other.yaml").write_text(SUITE.replace("rounds: 2", "rounds: 3"))
     told = dialoom("scorecard", "--suite", "other.yaml", *BOTH[2:], "-o", "card", code=2).stderr
     assert "-o card holds a scorecard of ours 3" in told and "give another folder" in told
@@ -222,10 +218,9 @@ def test_a_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Comman
         ("user: ", "usher: ", "--suite 'ours': models: unknown role 'usher'; the roles are user, assistant, judge"),
     ],
 )
-def test_a_suite_with_nonsense_is_one_message_and_leaves_nothing(
+def test_malformed_suite_is_one_message_and_leaves_nothing(
     dialoom: Command, tmp_path: Path, was: str, is_now: str, told: str
 ) -> None:
-    """Before anything is sent: also what only planning finds out."""
     _sources(tmp_path)
     (tmp_path / "ours.yaml").write_text(SUITE.replace(was, is_now, 1))
     errors = dialoom("scorecard", *BOTH, "-o", "card", code=2).stderr
@@ -233,8 +228,7 @@ def test_a_suite_with_nonsense_is_one_message_and_leaves_nothing(
     assert not list(tmp_path.glob("card/*"))
 
 
-def test_judges_that_are_several_are_a_panel_and_their_agreement_is_told(tmp_path: Path) -> None:
-    """Through the door: the panel's scores are the figures; assistants are functions that are in no file."""
+def test_scorecard_judges_form_a_panel_with_agreement(tmp_path: Path) -> None:
     _sources(tmp_path)
 
     async def mine(messages: Any) -> str:
@@ -255,8 +249,7 @@ def test_judges_that_are_several_are_a_panel_and_their_agreement_is_told(tmp_pat
     assert again.as_json()["figures"] == card.as_json()["figures"]
 
 
-def test_the_shipped_suite_finds_all_of_its_figures_and_says_who_is_offline(dialoom: Command, tmp_path: Path) -> None:
-    """Little of it is played here; what is copied from the card's folder, or printed, is the same suite."""
+def test_shipped_suite_finds_its_figures_and_names_offline_models(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "copied.yaml").write_text(dialoom("scorecard", "--show-suite").stdout)
     (shipped,) = shipped_suites()
     assert read_suite(tmp_path / "copied.yaml").hash == read_suite(shipped).hash

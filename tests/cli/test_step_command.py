@@ -97,8 +97,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("form", ["name", "key"])
-def test_every_command_can_come_from_a_script(stepped: Stepped, tmp_path: Path, form: str) -> None:
-    """Each by its name and by its key: the line is shown, and below it the answer."""
+def test_every_step_command_works_in_a_script(stepped: Stepped, tmp_path: Path, form: str) -> None:
     lines = [line if form == "name" else " ".join([KEYS[line.split()[0]], *line.split()[1:]]) for line, _ in EVERY]
     shown = re.split(r"^[\w-]+> ", stepped(*lines, "not reached"), flags=re.MULTILINE)
     assert "not reached" not in "".join(shown)
@@ -109,15 +108,13 @@ def test_every_command_can_come_from_a_script(stepped: Stepped, tmp_path: Path, 
     assert json.loads((tmp_path / "case.json").read_text())["recipe"] == "personalens"
 
 
-def test_the_help_lists_every_command_with_its_key(stepped: Stepped) -> None:
-    """None is forgotten here, and none has two keys or one key two."""
+def test_help_lists_every_step_command_with_its_key(stepped: Stepped) -> None:
     (listed,) = answers(stepped("help", arguments=("run.db", 1, "--json")))
     assert {each["name"]: each["key"] for each in listed["commands"]} == KEYS
     assert len(set(KEYS.values())) == len(KEYS)
 
 
-def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> None:
-    """Also one that plays many steps: the answer names those that were passed. Comments are not answered."""
+def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     lines = [line for line, _ in EVERY if line != "quit"]
     found = answers(stepped("# all of them", "", *lines, arguments=("run.db", 1, "--json")))
     assert [(each["line"], each["ok"]) for each in found] == [(line, True) for line in lines]
@@ -179,7 +176,7 @@ def test_each_command_is_answered_with_one_line_of_json(stepped: Stepped) -> Non
         ("help leap", "there is no command 'leap'"),
     ],
 )
-def test_a_line_that_cannot_be_carried_out_is_told_in_one_line(stepped: Stepped, line: str, complaint: str) -> None:
+def test_failing_line_is_reported_in_one_line(stepped: Stepped, line: str, complaint: str) -> None:
     """With the script, the line's number and the command; exit 2."""
     told = stepped("# first", line, code=2)
     assert told.startswith(f"lines.txt, line 2 ({line}): ")
@@ -187,8 +184,7 @@ def test_a_line_that_cannot_be_carried_out_is_told_in_one_line(stepped: Stepped,
     assert told.count("\n") == 1
 
 
-def test_what_came_before_a_bad_line_stays(stepped: Stepped, run: Command) -> None:
-    """For people and for programs; the branch is kept, and can be gone on with by its name."""
+def test_steps_before_a_failing_line_are_kept(stepped: Stepped, run: Command) -> None:
     lines = ("goto turn 2", "fork mine", "say assistant As you like.", "leap")
     assert stepped(*lines, code=2).startswith("lines.txt, line 4 (leap): ")
     told = answers(run("step", "run.db", 1, "--script", "lines.txt", "--json", code=2).stdout)
@@ -197,8 +193,7 @@ def test_what_came_before_a_bad_line_stays(stepped: Stepped, run: Command) -> No
     assert "assistant: As you like." in stepped("continue", "transcript", arguments=("run.db", 1, "--branch", "mine"))
 
 
-def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
-    """Comments and empty lines are passed over; what fails is told with its place."""
+def test_lines_come_from_a_pipe(run: Command) -> None:
     done = run("step", "run.db", "2", input="# look\n\n  back 2  \nhistory\n")
     assert "main> back 2\nmain 6" in done.stdout
     assert "(main)" in done.stdout
@@ -208,8 +203,7 @@ def test_lines_come_from_a_pipe_as_well(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_a_program_can_hold_a_conversation(tmp_path: Path) -> None:
-    """Each line is answered before the next one has to be there."""
+def test_program_converses_line_by_line(tmp_path: Path) -> None:
     with Started(tmp_path, "step", "run.db", 1, "--json") as process:
         for line, branch in (("goto turn 1", "main"), ("next", "main"), ("state ended_by", None), ("forward 99", None)):
             process.stdin.write(f"{line}\n")
@@ -221,16 +215,14 @@ def test_a_program_can_hold_a_conversation(tmp_path: Path) -> None:
     assert process.returncode == 2
 
 
-def test_where_there_is_no_terminal_there_are_no_colours_and_no_blanks(stepped: Stepped) -> None:
-    """At the end of a line; also in tables."""
+def test_output_without_a_terminal_has_no_colours_or_trailing_blanks(stepped: Stepped) -> None:
     printed = stepped("goto turn 2", "say assistant Well.", "continue", "forks", "diff", "history", "help", "prompt")
     assert "\x1b" not in printed
     assert not [line for line in printed.splitlines() if line != line.rstrip()]
     assert max(len(line) for line in printed.splitlines()) <= 120
 
 
-def test_the_books_tell_a_person_s_line_from_a_call(stepped: Stepped, dialoom: Command, tmp_path: Path) -> None:
-    """It is no reply out of a cache; and `status` names everybody who has played a role."""
+def test_ledger_tells_lines_of_people_from_calls(stepped: Stepped, dialoom: Command, tmp_path: Path) -> None:
     stepped("goto turn 2", "say assistant Well.", "continue")
     rows = {(row[0], row[1]): row for row in cost_table(tmp_path / "run.db").rows}
     assert rows["assistant", "said"][2:5] == [1, 0, 0], "calls, replayed, from cache"
@@ -240,8 +232,7 @@ def test_the_books_tell_a_person_s_line_from_a_call(stepped: Stepped, dialoom: C
     assert "python:players:assistant, said" in " ".join(dialoom("status", "run.db").stdout.split())
 
 
-def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: Path) -> None:
-    """Escape sequences in a reply reach no terminal; programs get the reply as it is."""
+def test_escape_sequences_of_a_model_are_not_obeyed(stepped: Stepped, tmp_path: Path) -> None:
     reply = "\x1b]0;mine\x07\x1b[2JAll is well."
     (tmp_path / "cunning.py").write_text(f"async def assistant(messages):\n    return {reply!r}\n")
     lines = (
@@ -271,7 +262,9 @@ def test_what_a_model_says_is_shown_and_not_obeyed(stepped: Stepped, tmp_path: P
         (("run.db", 1, "--script", "missing.txt"), "missing.txt: there is no such file"),
     ],
 )
-def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tuple[object, ...], complaint: str) -> None:
+def test_what_cannot_be_opened_is_reported_in_one_line(
+    run: Command, arguments: tuple[object, ...], complaint: str
+) -> None:
     """No run, no scenario, no branch, no script; exit 2, and nothing is done."""
     told = run("step", *arguments, code=2).stderr
     assert complaint in told
@@ -279,15 +272,13 @@ def test_what_cannot_be_opened_is_told_in_one_line(run: Command, arguments: tupl
     assert told.count("\n") == 1
 
 
-def test_a_run_that_is_being_written_is_left_alone(run: Command, tmp_path: Path) -> None:
-    """By another writer, such as `dialoom resume`."""
+def test_run_being_written_is_not_stepped(run: Command, tmp_path: Path) -> None:
     with RunStore(tmp_path / "run.db"):
         assert "being written by another task or thread" in run("step", "run.db", code=2).stderr
     run("step", "run.db", input="where\n")
 
 
-def test_a_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_path: Path) -> None:
-    """What was played before it stays, and the same step can be played with a model that answers."""
+def test_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_path: Path) -> None:
     (tmp_path / "failing.py").write_text("async def assistant(messages):\n    raise RuntimeError('out of order')\n")
     told = stepped("goto turn 2", "model assistant python:failing:assistant", "continue", code=1)
     assert told.startswith("lines.txt, line 3 (continue): ")
@@ -298,8 +289,7 @@ def test_a_step_that_fails_at_its_provider_exits_with_one(stepped: Stepped, tmp_
     assert "the end: nothing comes next" in mended
 
 
-def test_a_bug_of_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
-    """What nobody foresaw ends a script, too: the end of the traceback, then the line; for programs a line of JSON."""
+def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
     recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))
@@ -314,8 +304,7 @@ def test_a_bug_of_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
     assert (told["ok"], told["error"]) == (False, "nobody foresaw this KeyError: 'nothing'")
 
 
-def test_a_budget_that_is_used_up_stops_the_script_with_three(stepped: Stepped, tmp_path: Path) -> None:
-    """It says so; what was answered is kept and not paid again when more is allowed."""
+def test_used_up_budget_stops_the_script_with_three(stepped: Stepped, tmp_path: Path) -> None:
     made = calls_in(tmp_path / "run.db")
     lines = ("goto turn 2", "resample", "continue")
     told = stepped(*lines, arguments=("run.db", 1, "--max-calls", made + 2), code=3)
@@ -327,8 +316,7 @@ def test_a_budget_that_is_used_up_stops_the_script_with_three(stepped: Stepped, 
     assert calls_in(tmp_path / "run.db") == made + 9
 
 
-def test_an_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> None:
-    """Ctrl-C at a running call: what came before stays, and the branch can be gone on with."""
+def test_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> None:
     (tmp_path / "pondering.py").write_text(
         "import asyncio, pathlib\n"
         "async def assistant(messages):\n"
@@ -349,8 +337,7 @@ def test_an_interrupted_script_stops_with_three(run: Command, tmp_path: Path) ->
     assert "assistant: There you are." in run("step", "run.db", 1, "--branch", "b1", input="next\n").stdout
 
 
-def test_a_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_path: Path) -> None:
-    """And at stops, too, once they are to show everything."""
+def test_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp_path: Path) -> None:
     reply = "\\n".join(f"Point {number}." for number in range(1, 41))
     (tmp_path / "wordy.py").write_text(f"async def assistant(messages):\n    return '{reply}'\n")
     printed = stepped("goto turn 2", "model assistant python:wordy:assistant", "next")
@@ -363,7 +350,6 @@ def test_a_long_answer_is_cut_at_a_stop_and_whole_in_calls(stepped: Stepped, tmp
 
 
 def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
-    """What is recorded is played again; what is not is refused."""
     made = calls_in(tmp_path / "run.db")
     only = ("run.db", 1, "--replay-only")
     assert "the end: nothing comes next" in stepped("goto turn 1", "continue", arguments=only)
@@ -372,8 +358,7 @@ def test_replay_only_makes_no_call(stepped: Stepped, tmp_path: Path) -> None:
     assert calls_in(tmp_path / "run.db") == made
 
 
-def test_a_new_run_is_made_for_a_recipe(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """With the options of `dialoom run`; stepping to the end finishes its scenario as a run would."""
+def test_new_run_is_made_for_a_recipe(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("next 3\ncontinue\nforks\n")
     plan = ["personalens", "--limit", 1, *players, "--seed", 3]
     done = dialoom("step", *plan, "--script", "lines.txt")
@@ -387,8 +372,7 @@ def test_a_new_run_is_made_for_a_recipe(dialoom: Command, players: list[str], tm
     assert "step-personalens.db exists" in dialoom("step", *plan, "--script", "lines.txt", code=2).stderr
 
 
-def test_a_prompt_is_edited_in_the_editor(run: Command, tmp_path: Path) -> None:
-    """Without a terminal, too, where the editor needs none; the reply is to what was written there."""
+def test_prompt_is_edited_without_a_terminal(run: Command, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("goto turn 2\nprompt edit\ncalls\n")
     environment = {**os.environ, "EDITOR": "sed -i s/of.mine/of.yours/"}
     done = run("step", "run.db", 1, "--script", "lines.txt", env=environment)
@@ -404,7 +388,7 @@ def case(stepped: Stepped, tmp_path: Path) -> Path:
     return tmp_path / "case.json"
 
 
-def test_a_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) -> None:
+def test_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) -> None:
     """Exit 0, with how much was played; the run is not needed."""
     (tmp_path / "run.db").unlink()
     steps = len(json.loads(case.read_text())["steps"])
@@ -413,7 +397,7 @@ def test_a_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) 
     assert (told["steps"], told["departures"]) == (steps, [])
 
 
-def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: Path) -> None:
+def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     """A line each, and exit 1."""
     held = json.loads(case.read_text())
     first = next(step for step in held["steps"] if step["calls"])
@@ -437,7 +421,7 @@ def test_a_case_that_goes_another_way_names_each_departure(run: Command, case: P
         ('{"format": "another"}', "format: Input should be 'dialoom case, version 1'"),
     ],
 )
-def test_what_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: str | None, complaint: str) -> None:
+def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: str | None, complaint: str) -> None:
     """Exit 2, and one line that says what is wrong."""
     if content is not None:
         (tmp_path / "nothing.json").write_text(content)
@@ -446,8 +430,7 @@ def test_what_is_no_case_is_refused(dialoom: Command, tmp_path: Path, content: s
     assert told.count("\n") == 1
 
 
-def test_help_says_what_the_exit_codes_mean(dialoom: Command) -> None:
-    """Of both commands, and of stepping through a new run."""
+def test_step_help_lists_exit_codes(dialoom: Command) -> None:
     assert "3 stopped early (budget, Ctrl-C)" in " ".join(dialoom("step", "--help").stdout.split())
     assert "1 another one" in " ".join(dialoom("replay", "--help").stdout.split())
     of_recipe = " ".join(dialoom("step", "personalens", "--help").stdout.split())

@@ -132,10 +132,9 @@ def _run(dialoom: Command, _folder: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_finished_dialogue_is_rewound_changed_compared_and_promoted(
+def test_finished_dialogue_is_rewound_changed_compared_and_promoted(
     run: Command, sit: Sit, tmp_path: Path, columns: int
 ) -> None:
-    """To the second turn; the user says something else; to the end; diff, promote; `show` and `export` have it."""
     at = sit("run.db", 1, columns=columns)
     assert "the end: nothing comes next" in at.shown("main")
     assert "\x1b[" in at.raw
@@ -169,8 +168,7 @@ def test_a_finished_dialogue_is_rewound_changed_compared_and_promoted(
     assert dialogue["branch"] == {"name": "b1", "models": {}, "edits": 0, "said": 1, "prompts": 0}
 
 
-def test_a_failed_dialogue_is_played_to_its_end_by_another_model(dialoom: Command, sit: Sit, tmp_path: Path) -> None:
-    """It is said why it failed; from where it stood another model goes on; what comes of it is made the outcome."""
+def test_failed_dialogue_is_finished_by_another_model(dialoom: Command, sit: Sit, tmp_path: Path) -> None:
     (tmp_path / "frail.py").write_text(
         "async def assistant(messages):\n"
         "    if len(messages) > 3:\n"
@@ -192,8 +190,7 @@ def test_a_failed_dialogue_is_played_to_its_end_by_another_model(dialoom: Comman
     assert '"done": 1, "failed": 0' in dialoom("status", "run.db", "--json").stdout
 
 
-def test_a_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
-    """An ALOE tree that is stepped through as it is made; the fork goes another way, and the two are compared."""
+def test_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) -> None:
     at = sit("aloe", "--limit", 1, "--rounds", 2, "--branching", 1, "--seed", 3)
     assert "next: user (the conversation begins with it)" in at.shown("main")
     assert "user ran" in at.tell("next", "main")
@@ -217,7 +214,6 @@ def test_a_tree_is_forked_and_both_branches_go_on(dialoom: Command, sit: Sit) ->
 
 @pytest.mark.usefixtures("run")
 def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path) -> None:
-    """One stands where one stood; the same step can be played again, and then is."""
     (tmp_path / "pondering.py").write_text(
         "import asyncio, pathlib\n"
         "async def assistant(messages):\n"
@@ -243,8 +239,7 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
 
 
 @pytest.mark.usefixtures("run")
-def test_ctrl_c_at_a_call_over_the_network_returns_to_the_prompt(sit: Sit) -> None:
-    """A provider that is silent is left, and asked again; nothing is paid for the call that was broken off."""
+def test_ctrl_c_at_a_network_call_returns_to_the_prompt(sit: Sit) -> None:
     answers: Any = [silence(), completion("Back again.")]
     with serving(lambda _body, number: answers[min(number, 2) - 1]) as server:
         at = sit("run.db", 1, OPENAI_API_BASE=server.url, OPENAI_API_KEY="none")
@@ -262,8 +257,7 @@ def test_ctrl_c_at_a_call_over_the_network_returns_to_the_prompt(sit: Sit) -> No
 
 
 @pytest.mark.usefixtures("run")
-def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
-    """Ctrl-C says how to leave, and forgets what was typed; Ctrl-D at the prompt leaves."""
+def test_ctrl_c_at_the_prompt_and_end_of_input(sit: Sit) -> None:
     at = sit("run.db", 1)
     at.shown("main")
     assert "'quit' leaves" in at.interrupt_typing("promote nothi", "main")
@@ -272,8 +266,7 @@ def test_ctrl_c_at_the_prompt_and_the_end_of_input(sit: Sit) -> None:
 
 
 @pytest.mark.usefixtures("run")
-def test_a_mistake_costs_nothing(sit: Sit) -> None:
-    """It is told in a line, and the session goes on where it was; empty lines and comments say nothing."""
+def test_mistake_at_the_prompt_is_reported_in_a_line(sit: Sit) -> None:
     at = sit("run.db", 1)
     at.shown("main")
     assert at.tell("leap", "main").splitlines() == ["leap", "there is no command 'leap'; 'help' lists them"]
@@ -297,8 +290,7 @@ def editors(tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("run")
-def test_a_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
-    """With the text as the editor left it; the call says that a person wrote its request."""
+def test_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
     at = sit("run.db", 1, EDITOR=str(editors / "changing"), VISUAL="")
     at.shown("main")
     at.tell("goto turn 1", "main")
@@ -319,8 +311,7 @@ def test_a_prompt_is_edited_and_played(sit: Sit, editors: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("run")
-def test_an_editor_that_gives_no_other_prompt_changes_nothing(sit: Sit, editors: Path, editor: str, told: str) -> None:
-    """It is said why, and one stands where one stood: on `main`, as no branch was made."""
+def test_editor_without_a_new_prompt_changes_nothing(sit: Sit, editors: Path, editor: str, told: str) -> None:
     at = sit("run.db", 1, EDITOR=str(editors / editor) if editor else "", VISUAL="")
     at.shown("main")
     at.tell("goto turn 1", "main")
@@ -330,7 +321,6 @@ def test_an_editor_that_gives_no_other_prompt_changes_nothing(sit: Sit, editors:
 
 @pytest.mark.usefixtures("run")
 def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
-    """By node, by count and by expression; `continue` goes on from each, and without them to the end."""
     at = sit("run.db", 1)
     at.shown("main")
     at.tell("goto 1", "main")
@@ -347,8 +337,7 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
     assert "the end: nothing comes next" in at.tell("c", "main")
 
 
-def test_a_bug_of_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:
-    """Whoever writes a recipe sees where its node went wrong, and still stands before it."""
+def test_bug_in_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
     recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))

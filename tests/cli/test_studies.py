@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dialoom as api
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
+from tests.processes import Started
 
 STUDY = """
 name = "support"
@@ -89,3 +93,257 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
     assert (folder / "support.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
     assert "the end: nothing comes next" in dialoom("step", "support.db", 1, input="back\nnext\nquit\n").stdout
     assert api.open_run(folder / "support.db").status().done == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("max_turns = 5", "max_turn = 5", "support.toml:11: [dialogue] has an unknown key 'max_turn'; did you mean"),
+        (
+            "[assistant]",
+            "[asistant]",
+            "support.toml:17: the study has an unknown key 'asistant'; did you mean 'assistant'?",
+        ),
+        (
+            "max_turns = 5",
+            "max_turns = 0",
+            "support.toml:11: [dialogue] max_turns: Input should be greater than or equal",
+        ),
+        ("max_turns = 5", "max_turns = [", "support.toml: not TOML: "),
+        ('"user_gives_up"', '"user_quits"', "support.toml:12: [dialogue] ends holds 'user_quits'; there are 'user_sat"),
+        ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends holds {'keyword': ''}; there are"),
+        ("scale = [1, 5]\n", "", "support.toml:24: judge 'tone': a rubric with numbered levels needs a scale, e.g. sc"),
+        ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
+        ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),
+        ("pattern = ", "pattern = '(' #", "support.toml:31: [[check]] pattern: not a regular expression: "),
+        ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs pattern or python, and not both"),
+        ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
+        ("pattern = ", "python = 'x.py:f' #", "python = 'x.py:f': [Errno 2] No such file or directory"),
+        ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),
+        ('file = "people.csv"', "", 'support.toml:4: [people] needs file = "..." or rows = [...]'),
+        ('file = "people.csv"', 'file = "peeple.csv"', "peeple.csv: there is no such file"),
+        ('file = "people.csv"', 'rows = [{ name = "a" }, { name = "a" }]', "people:2: the same row as in 1; remove it"),
+        ('file = "people.csv"', 'rows = []\nfile = ""', "[people] needs file"),
+        (
+            "{{ task.goal }}</task>",
+            "{{ task.gaol }}</task>",
+            "tasks:1: there is no column 'gaol', which [user] brief na",
+        ),
+        ("{{ task.goal }}</task>", "{{ goal }}</task>", "asks for 'goal', which SimulatedTalk does not have"),
+        ("{{ task.goal }}</task>", "{{ task.goal }</task>", "support/user:"),
+        (
+            "{{ person.name }}",
+            "{{ person.nom }}",
+            "people.csv:2: there is no column 'nom', which the rubric of tone names",
+        ),
+        ("[tasks]", "[tasks]\nper_person = 3", "tasks: per_person = 3 needs as many tasks, got 2"),
+        ("[tasks]", "[tasks]\nzip = true\nper_person = 1", "support.toml:7: [tasks]: give zip or per_person, not both"),
+        (
+            "[tasks]",
+            "[tasks]\ncross = false",
+            "support.toml:7: [tasks]: cross = false needs zip = true or per_person = N",
+        ),
+        ("[tasks]", "id = 'email'\n[tasks]", "people.csv:2: there is no column 'email'; there are name, style"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, old: str, new: str, message: str) -> None:
+    """With file and line, and what would be right; nothing is written."""
+    assert old in STUDY
+    (folder / "support.toml").write_text(STUDY.replace(old, new, 1))
+    told = dialoom("run", "support.toml", "-o", "support.db", code=2).stderr
+    assert message in told and len(told.splitlines()) == 1
+    assert not (folder / "support.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("people", "message"),
+    [
+        ("name,style\nAda,\n", None),
+        (
+            "name,style\n,brief\n",
+            "people.csv:2: 'name' is empty, and the rubric of tone shows it; fill it in, or write",
+        ),
+        ("id,name\n1,Ada\n1,Bo\n", "people.csv:3: the same id '1' as in 2; ids must differ"),
+        ("id,name\n1,Ada\n,Bo\n", None),
+        ("name,style\n", "people.csv: people must hold at least one row, got none"),
+        ("name,style\nAda,x\nAda,y\n", None),
+    ],
+)
+def test_rows_that_cannot_be_used_are_one_message(
+    dialoom: Command, folder: Path, people: str, message: str | None
+) -> None:
+    """An empty cell is no fault where nothing shows it, and people of the same name are told apart."""
+    (folder / "people.csv").write_text(people)
+    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    assert message is None or message in told
+
+
+def test_people_of_the_same_name_are_told_apart(dialoom: Command, folder: Path) -> None:
+    """By a number: intervals and splits are made over people."""
+    (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
+    dialoom("run", "support.toml", "-o", "support.db")
+    facets = [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()]
+    assert facets == ["Ada", "Ada", "Ada (2)", "Ada (2)"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ("zip = true", [("Ada", "return a kettle"), ("Bo", "change an address")]),
+        ("per_person = 1", [("Ada", "change an address"), ("Bo", "change an address")]),
+        (None, [("Ada", None), ("Bo", None)]),
+    ],
+)
+def test_tasks_are_combined_with_people(
+    dialoom: Command, folder: Path, tasks: str | None, expected: list[tuple[str, str | None]]
+) -> None:
+    """One by one, drawn with the seed, or none at all."""
+    text = STUDY.replace("[tasks]", f"[tasks]\n{tasks}")
+    if tasks is None:
+        text = STUDY.replace("[tasks]\nrows", "#").replace("{{ task.goal }}", "a kettle")
+    (folder / "support.toml").write_text(text)
+    dialoom("run", "support.toml", "-o", "support.db")
+    found = [
+        (each.facets["person"], each.facets.get("goal")) for each in api.open_run(folder / "support.db").episodes()
+    ]
+    assert found == expected
+
+
+CODE = """
+def gave_number(talk):
+    return "AB-" in talk.text("assistant")
+
+
+def done(talk):
+    return len(talk.messages) == 3 and "enough"
+"""
+
+
+@pytest.fixture
+def coded(dialoom: Command, folder: Path) -> Path:
+    """Return the folder of a run whose study names Python functions, of which half was played."""
+    named = STUDY.replace("pattern = ", 'python = "checks.py:gave_number" #')
+    (folder / "support.toml").write_text(named.replace('{ keyword = "GOODBYE" }', '{ python = "checks.py:done" }'))
+    (folder / "checks.py").write_text(CODE)
+    dialoom("run", "support.toml", "-o", "support.db", "--max-calls", 9, "--concurrency", 1, code=3)
+    return folder
+
+
+def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded: Path) -> None:
+    """They are found again from another working folder."""
+    (coded / "else").mkdir()
+    (coded / "support.db").rename(coded / "else" / "moved.db")
+    dialoom("resume", "else/moved.db", "--max-calls", "none")
+    episodes = list(api.open_run(coded / "else" / "moved.db").episodes())
+    assert {each.outcome.ended_by for each in episodes} == {"enough"}
+    assert {len(each.outcome.messages) for each in episodes} == {3}
+    scores = {each.metric: each.score for each in episodes[0].outcome.judgements}
+    assert scores["gave_number"] is False and set(scores) == {"resolved", "tone", "gave_number"}
+
+
+def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
+    """To resume or to judge; the run can still be read."""
+    (coded / "checks.py").write_text(CODE + "\n# changed\n")
+    for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
+        told = dialoom(*command, code=2).stderr
+        assert "checks.py has changed or is missing since support.db was made with it; restore it, or make a" in told
+    (coded / "checks.py").unlink()
+    assert "checks.py has changed or is missing" in dialoom("resume", "support.db", code=2).stderr
+    assert "gave_number" in dialoom("report", "support.db").stdout
+
+
+def test_the_functions_of_a_strangers_study_are_not_executed(dialoom: Command, coded: Path) -> None:
+    """Without trust, nothing that a run from elsewhere names is imported; a study without Python needs no trust."""
+    (coded / "checks.py").write_text(CODE + "\nopen('ran', 'w')\n")
+    with sqlite3.connect(coded / "support.db") as connection:
+        connection.execute("UPDATE run SET value = 'ffff' WHERE key = 'id'")
+    told = dialoom("resume", "support.db", code=2).stderr
+    assert "names the function checks.py:done, which would run" in told and "--trust" in told
+    dialoom("report", "support.db", code=2)
+    assert not (coded / "ran").exists()
+    (coded / "support.toml").write_text(STUDY)
+    dialoom("run", "support.toml", "-o", "plain.db")
+    with sqlite3.connect(coded / "plain.db") as connection:
+        connection.execute("UPDATE run SET value = 'eeee' WHERE key = 'id'")
+    dialoom("report", "plain.db")
+
+
+@pytest.mark.usefixtures("coded")
+def test_a_saved_conversation_of_a_study_is_replayed(dialoom: Command) -> None:
+    """The case keeps the study."""
+    dialoom("step", "support.db", 1, input="save case.json\nquit\n")
+    assert "the same path" in dialoom("replay", "case.json").stdout
+
+
+def test_the_example_and_its_mediator(dialoom: Command, tmp_path: Path) -> None:
+    """The shipped study of ten people, and a conversation of four participants whose speaking rules hold."""
+    for name in ("support.toml", "people.csv", "tasks.csv", "checks.py", "mediation.toml"):
+        shutil.copy(ROOT / "docs" / "examples" / "studies" / name, tmp_path)
+    dialoom("run", "support.toml", "-o", "support.db")
+    assert len(api.open_run(tmp_path / "support.db")) == 20
+    asked: list[list[dict[str, str]]] = []
+
+    async def assistant(messages: list[dict[str, str]]) -> str:
+        asked.append(messages)
+        return "It is a deal." if len(messages) > 3 else "No."
+
+    run = api.play(
+        str(tmp_path / "mediation.toml"), path=tmp_path / "mediation.db", models={"assistant": assistant}, sample=1
+    )
+    speakers = [line.role for episode in run.episodes() for line in episode.outcome.messages]
+    assert speakers[:7] == ["user", "assistant", "mediator", "user", "assistant", "mediator", "clerk"]
+    heard = [message["content"] for message in asked[1] if message["role"] == "user"]
+    assert heard[1].startswith("mediator: ") and heard[0].startswith("user: ")
+
+
+def test_the_assistant_may_open_and_a_keyword_may_end(folder: Path) -> None:
+    """The keyword counts in the messages of its role alone."""
+    opened = STUDY.replace("max_turns = 5", 'max_turns = 5\nopens = "assistant"')
+    (folder / "support.toml").write_text(opened.replace('"GOODBYE"', '"GOODBYE", by = "assistant"'))
+
+    async def assistant(messages: list[dict[str, str]]) -> str:
+        return "Hello, GOODBYE is what you say to me?" if len(messages) > 4 else "Hello."
+
+    async def user(_messages: list[dict[str, str]]) -> str:
+        return "GOODBYE already?"
+
+    run = api.play(
+        str(folder / "support.toml"), path=folder / "s.db", models={"assistant": assistant, "user": user}, sample=1
+    )
+    (episode,) = run.episodes()
+    assert [line.role for line in episode.outcome.messages[:2]] == ["assistant", "user"]
+    assert episode.outcome.messages[-1].role == "assistant" and episode.outcome.ended_by == "keyword GOODBYE"
+
+
+SLOW = """
+import asyncio
+
+
+async def reply(messages):
+    await asyncio.sleep(0.02)
+    if len(messages) > 2:
+        open("second", "a").close()
+    return f"Noted, {len(messages)}."
+"""
+
+
+def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom: Command, folder: Path) -> None:
+    """Killed in the middle of the conversations, with further participants."""
+    named = '[[role]]\nname = "clerk"\nbrief = "You take notes."\nspeaks = { keyword = "Noted" }\n'
+    (folder / "support.toml").write_text(STUDY + named)
+    (folder / "slow.py").write_text(SLOW)
+    run = ["run", "support.toml", "--model", "assistant=python:slow:reply", "-o"]
+    with Started(folder, *run, "killed.db", "--concurrency", 2) as process:
+        while not (folder / "second").exists():
+            assert process.poll() is None, process.communicate()[1]
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    assert api.open_run(folder / "killed.db").status().pending
+    dialoom("resume", "killed.db")
+    dialoom(*run, "alone.db", "--concurrency", 1)
+    dialoom(*run, "many.db", "--concurrency", 9)
+    for name in ("killed", "alone", "many"):
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    rows = {(folder / f"{name}.jsonl").read_bytes() for name in ("killed", "alone", "many")}
+    assert len(rows) == 1 and b"clerk" in rows.pop()

@@ -38,8 +38,7 @@ def played(path: Path, recipe: Any = Support, **players: Any) -> dialoom.Run:
     return dialoom.play(recipe, path=path / "run.db", models={**PLAYERS, "judge": judge, **players})
 
 
-def test_a_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
-    """The marker ends the conversation and is heard by nobody; judgements stand in the recipe's order."""
+def test_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None:
     episode = next(iter(played(tmp_path).episodes()))
     assert [(line.role, line.content) for line in episode.outcome.messages] == [
         ("user", "I want it done."),
@@ -58,8 +57,7 @@ def test_a_recipe_of_values_is_played_judged_and_checked(tmp_path: Path) -> None
     assert dict(episode.facets) == {"goal": "return a kettle"}
 
 
-def test_a_judge_sees_its_rubric_and_no_field_that_it_does_not_name(tmp_path: Path) -> None:
-    """The rubric is rendered over the scenario; the judge of tone never learns the goal."""
+def test_judge_sees_its_rubric_and_only_the_fields_it_names(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def noting(messages: list[Any]) -> str:
@@ -75,8 +73,7 @@ def test_a_judge_sees_its_rubric_and_no_field_that_it_does_not_name(tmp_path: Pa
     assert sum("Done, case" in text for text in tone) == 2  # the first turn is judged without the second
 
 
-def test_a_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
-    """First and second judging differ in the model alone; checks are part of both sets."""
+def test_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> None:
     played(tmp_path)
 
     async def strict(messages: list[Any]) -> str:
@@ -91,8 +88,7 @@ def test_a_second_judging_asks_the_same_and_is_kept_apart(tmp_path: Path) -> Non
     assert [score for *_, score in scores[1]] == [False, True, 2, 2]
 
 
-def test_an_unparsed_judgement_is_made_again_alone(tmp_path: Path) -> None:
-    """`retry --unparsed` asks about nothing that is judged already."""
+def test_unparsed_judgement_is_repeated_alone(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def silent(messages: list[Any]) -> str:
@@ -109,8 +105,7 @@ def test_an_unparsed_judgement_is_made_again_alone(tmp_path: Path) -> None:
     assert all(each.status == "ok" for episode in run.episodes() for each in episode.outcome.judgements)
 
 
-def test_the_turns_are_bounded_and_the_default_report_has_every_metric(tmp_path: Path) -> None:
-    """A user who never ends is stopped after `max_turns`."""
+def test_turns_are_limited_and_default_report_has_every_metric(tmp_path: Path) -> None:
     run = played(tmp_path, user=played_by(["Hello?", "And?"]))
     episode = next(iter(run.episodes()))
     assert (episode.outcome.ended_by, len(episode.outcome.messages)) == ("max_turns", 6)
@@ -123,9 +118,7 @@ def test_the_turns_are_bounded_and_the_default_report_has_every_metric(tmp_path:
     ]
 
 
-def test_a_check_that_raises_is_an_error_and_one_that_does_not_apply_is_nothing(tmp_path: Path) -> None:
-    """Neither becomes a score."""
-
+def test_failing_check_is_an_error_and_inapplicable_check_is_no_score(tmp_path: Path) -> None:
     def broken(_conversation: Any) -> bool:
         raise ValueError("no such order")
 
@@ -176,16 +169,13 @@ def test_a_check_that_raises_is_an_error_and_one_that_does_not_apply_is_nothing(
         (lambda: Turns(order=()), "order must name at least one role, got ()"),
     ],
 )
-def test_a_value_that_cannot_work_is_refused_when_it_is_made(made: Any, message: str) -> None:
-    """With what would be right."""
+def test_impossible_value_is_refused_when_it_is_made(made: Any, message: str) -> None:
     with pytest.raises(DialoomError) as caught:
         made()
     assert message in str(caught.value)
 
 
-def test_a_rubric_that_names_no_field_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    """The message names the judge, the field and the fields that there are."""
-
+def test_rubric_that_names_no_field_is_refused_before_playing(tmp_path: Path) -> None:
     class Mistaken(Support):
         """Callers, judged by mistake."""
 
@@ -196,9 +186,7 @@ def test_a_rubric_that_names_no_field_is_refused_before_anything_is_played(tmp_p
     assert not (tmp_path / "run.db").exists()
 
 
-def test_a_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
-    """`sees` bounds what a judge may be shown."""
-
+def test_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     class Blind(Support):
         """Callers, judged blindly."""
 
@@ -212,13 +200,11 @@ def test_a_field_outside_the_allow_list_is_refused(tmp_path: Path) -> None:
     ("text", "bare"),
     [("Thanks. DONE", "Thanks."), ("Thanks **DONE**.", "Thanks"), ("DONE", ""), ("Undone.", "Undone.")],
 )
-def test_an_end_marker_is_removed_with_what_sets_it_off(text: str, bare: str) -> None:
-    """Only where it stands as a word."""
+def test_end_marker_is_removed_as_a_word(text: str, bare: str) -> None:
     assert without_marker(text, "DONE")[0] == bare
 
 
 def test_plain_values_become_messages() -> None:
-    """As a server hands on what somebody has edited: a known id takes that line's place, a new one goes to the end."""
     before = [said("user", "Hello.", 0), said("assistant", "Good day.", 1)]
     edited = {"type": "ai", "id": "1-assistant", "name": "assistant", "content": "Hi there."}
     new = {"type": "human", "id": "2-user", "name": "user", "content": "A question."}
@@ -231,8 +217,7 @@ def test_plain_values_become_messages() -> None:
     assert after[1] == said("assistant", "Hi there.", 1)
 
 
-def test_a_message_without_an_id_is_refused() -> None:
-    """As a message or as plain values."""
+def test_message_without_an_id_is_refused() -> None:
     with pytest.raises(ValueError, match=r"needs an id before it is kept: 'Hello\.'"):
         appended([], [{"role": "user", "content": "Hello."}])
 
@@ -268,8 +253,7 @@ def staged(ledger: MemoryLedger, sample: int = 0) -> Stage:
     return Stage(Word(word="heron"), Cast(library, models, Gateway(ledger)), "thread", seed=5, sample=sample)
 
 
-async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
-    """The same node at the same step: one call. Another step, or a second time in a node: another one."""
+async def test_call_at_the_same_place_is_answered_from_the_ledger() -> None:
     ledger = MemoryLedger()
     for step in (1, 1, 2):
         await Scene(staged(ledger), "node", step).ask("play", word="heron")
@@ -281,8 +265,7 @@ async def test_a_call_at_the_same_place_is_answered_from_the_ledger() -> None:
     assert [place.ordinal for _, place, _ in ledger.begun] == [0, 0, 1]
 
 
-async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> None:
-    """So a fork's replies are not those of the branch that it left."""
+async def test_new_sample_is_a_call_with_its_own_seed() -> None:
     ledger = MemoryLedger()
     for sample in (0, 1, 1):
         await Scene(staged(ledger, sample), "node", 1).ask("play", word="heron")
@@ -290,8 +273,7 @@ async def test_a_new_sample_is_a_call_of_its_own_with_a_seed_of_its_own() -> Non
     assert len({place.seed for _, place, _ in ledger.begun}) == 2
 
 
-async def test_several_models_play_one_part_under_names_of_their_own() -> None:
-    """With a call each, booked under its role and model; understudies play them all; without a model there is none."""
+async def test_several_models_play_one_part_under_their_own_names() -> None:
     ledger = MemoryLedger()
     source = PROMPT.replace("id: play", "id: gate/play").replace("player", "reviewer")
     library = PromptLibrary([Prompt.parse(source, "t")])
@@ -313,7 +295,6 @@ async def test_several_models_play_one_part_under_names_of_their_own() -> None:
 
 
 def test_streams_are_private_and_repeatable() -> None:
-    """Equal (seed, scenario, purpose) draw alike; anything else differs; the global generator is left alone."""
     import random
 
     state = random.getstate()
@@ -323,8 +304,7 @@ def test_streams_are_private_and_repeatable() -> None:
     assert random.getstate() == state
 
 
-def test_a_scenarios_id_follows_from_its_content() -> None:
-    """Equal content, equal id; the label is in it for people."""
+def test_id_of_a_scenario_follows_from_its_content() -> None:
     assert Word(word="heron").id == Word(word="heron").id
     assert Word(word="heron").id != Word(word="hero n").id
     assert Word(word="heron").id.startswith("heron-")
@@ -341,8 +321,7 @@ class Suspicious(Gate):
         return [DialogueFault(who=line.role, kind="echo")] if self.left >= 0 else []
 
 
-async def test_a_rejected_line_is_asked_for_again_at_the_same_place() -> None:
-    """With another seed and the number of the ask, so that going on finds each of them in the ledger."""
+async def test_rejected_line_is_requested_again_at_the_same_place() -> None:
     ledger = MemoryLedger()
     for _ in range(2):
         stage = replace(staged(ledger), gate=Suspicious(2), retries=3)
@@ -354,10 +333,9 @@ async def test_a_rejected_line_is_asked_for_again_at_the_same_place() -> None:
 
 
 @pytest.mark.parametrize("options", [ApolloOptions, PrefEvalOptions, PairsOptions])
-def test_an_embedders_folder_is_found_again_from_elsewhere(
+def test_folder_of_an_embedder_is_found_from_elsewhere(
     options: type[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a run may be resumed from another folder; a model's name stays a name."""
     (tmp_path / "model").mkdir()
     monkeypatch.chdir(tmp_path)
     assert options(embedder="st:model").embedder == f"st:{tmp_path / 'model'}"
@@ -370,7 +348,6 @@ def test_an_embedders_folder_is_found_again_from_elsewhere(
     ("options", "name"), [(ApolloOptions, "source"), (PrefEvalOptions, "pairs"), (PersonaLensOptions, "profiles")]
 )
 def test_paths_are_absolute(options: type[RecipeOptions], name: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """And a tilde is somebody's home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     for given in ("here", "~/here"):
@@ -378,8 +355,7 @@ def test_paths_are_absolute(options: type[RecipeOptions], name: str, tmp_path: P
 
 
 @pytest.mark.parametrize(("options", "axis"), [(ApolloOptions, "framework"), (PrefEvalOptions, "method")])
-def test_an_axis_has_each_value_once_and_at_least_one(options: type[RecipeOptions], axis: str) -> None:
-    """In the order in which they were given."""
+def test_axis_has_each_value_once_and_at_least_one(options: type[RecipeOptions], axis: str) -> None:
     made = options.model_validate({axis: ["reminder", "rag", "reminder"]})
     assert getattr(made, axis) == ("reminder", "rag")
     with pytest.raises(ValueError, match="give at least one"):
@@ -387,7 +363,6 @@ def test_an_axis_has_each_value_once_and_at_least_one(options: type[RecipeOption
 
 
 def test_names_are_chosen_by_commas() -> None:
-    """What there is not is told with what there is."""
     assert chosen("topics", " b, a,b ", "abc") == ["b", "a"]
     assert chosen("topics", "all", "abc") == ["a", "b", "c"]
     for nothing in ("d", "", ","):
@@ -414,8 +389,7 @@ class Item(Scenario):
         return {"number": self.number}
 
 
-def test_a_scenario_counts_with_the_hash_of_what_it_shares() -> None:
-    """In its id, and where it is kept; elsewhere it holds all."""
+def test_id_of_a_scenario_has_the_hash_of_its_shared_part() -> None:
     item = Item(number=1, turns=Shared(TURNS))
     assert item.id == Item(number=1, turns=Shared(tuple(TURNS))).id
     assert item.id != Item(number=1, turns=Shared(TURNS[1:])).id
@@ -428,8 +402,7 @@ def test_a_scenario_counts_with_the_hash_of_what_it_shares() -> None:
     assert again == item and again.id == item.id
 
 
-def test_scenarios_that_are_read_share_it_again() -> None:
-    """One object for all, read once, of the type that the field says; what cannot be of it is refused."""
+def test_scenarios_read_again_share_one_object() -> None:
     plain = Item(number=1, turns=Shared(TURNS)).model_dump(mode="json")["turns"]
     fetched: list[str] = []
 
@@ -463,6 +436,5 @@ MANY = 1_000_000
     ],
     ids=["at the end", "set off", "in the middle", "twice", "another word", "none in a million spaces", "behind them"],
 )
-def test_the_marker_is_taken_out_of_a_line_however_long(line: str, bare: str, is_ended: bool) -> None:
-    """With what sets it off, and nothing else; a million spaces take no time that anybody would notice."""
+def test_marker_is_removed_from_a_line_of_any_length(line: str, bare: str, is_ended: bool) -> None:
     assert without_marker(line, "TERMINATE") == (bare, is_ended)

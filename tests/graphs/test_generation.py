@@ -204,8 +204,7 @@ def test_rejected_drafts_are_rewritten_twice_and_then_dropped(run: dialoom.Run) 
     ]
 
 
-def test_the_report_counts_attempts_and_reasons(run: dialoom.Run) -> None:
-    """Each draft counts once among those that passed or were dropped."""
+def test_report_counts_attempts_and_reasons(run: dialoom.Run) -> None:
     drafts, rejected = run.report(tables=["drafts", "rejected"]).tables
     assert [list(row) for row in drafts.rows] == [["slogans", 6, 1, 2, 0, 3]]
     assert drafts.columns == ["drafts", "number", "passed at once", "after 1 rewrite", "after 2 rewrites", "dropped"]

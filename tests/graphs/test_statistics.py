@@ -32,8 +32,7 @@ scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60
 
 
 @given(scores)
-def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> None:
-    """Whatever the scores, in whatever order; of fewer than five people there is none."""
+def test_tally_has_the_mean_and_an_interval(values: list[int]) -> None:
     tally, backwards = Tally(), Tally()
     for value in values:
         tally.add(value)
@@ -50,7 +49,7 @@ def test_a_tally_has_the_mean_and_an_interval_around_it(values: list[int]) -> No
         assert estimate.mean - 1e-9 <= estimate.high <= max(values) + 1e-9
 
 
-def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
+def test_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     """For n = 400 people the bootstrap and mean ± 1.96 s/sqrt(n) agree to a tenth of the width."""
     tally = Tally()
     values = [1, 2, 3, 4] * 100
@@ -62,8 +61,7 @@ def test_the_interval_is_as_wide_as_the_normal_one_for_many_scores() -> None:
     assert abs(high - (2.5 + half)) < 0.2 * half
 
 
-def test_a_paired_difference_is_tested_over_people() -> None:
-    """One and the same person's pairs are no further evidence; without people enough there is no test."""
+def test_paired_difference_is_tested_over_people() -> None:
     pairs = [(person, float(difference)) for person, difference in enumerate([1, 1, 0, 1, 1, 2, 0, 1])]
     found, repeated = paired_difference(pairs), paired_difference(pairs * 50)
     assert found is not None and repeated is not None and found.p is not None
@@ -76,7 +74,7 @@ def test_a_paired_difference_is_tested_over_people() -> None:
     assert paired_difference([]) is None
 
 
-def test_holm_corrects_the_smallest_most() -> None:
+def test_holm_correction_of_the_textbook() -> None:
     """The textbook's steps down, never below the one before, and at most 1; what was not tested stays so."""
     assert holm([0.01, 0.04, None, 0.03, 0.005]) == [0.03, 0.06, None, 0.06, 0.02]
     assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
@@ -88,8 +86,7 @@ groups = st.lists(
 
 
 @given(groups)
-def test_a_mean_of_shares_gives_each_group_the_same_weight(counts: list[tuple[int, int]]) -> None:
-    """However large it is and in whatever order they come; an interval only where resampling can change something."""
+def test_mean_of_shares_weighs_groups_equally(counts: list[tuple[int, int]]) -> None:
     found = mean_of_shares(counts)
     assert found is not None and found == mean_of_shares(counts[::-1])
     assert found.mean == pytest.approx(statistics.fmean(count / n for count, n in counts))
@@ -99,7 +96,7 @@ def test_a_mean_of_shares_gives_each_group_the_same_weight(counts: list[tuple[in
     assert mean_of_shares([*counts, (0, 0)]) is None, "a group without observations has no share"
 
 
-def test_the_interval_of_a_mean_of_shares_comes_from_each_groups_own_spread() -> None:
+def test_interval_of_a_mean_of_shares_uses_each_groups_spread() -> None:
     """Two groups of 200: the mean's variance is the mean of the groups' own, halved, and so narrower than pooled."""
     found = mean_of_shares([(20, 200), (180, 200)])
     assert found is not None and found.low is not None and found.high is not None
@@ -109,8 +106,7 @@ def test_the_interval_of_a_mean_of_shares_comes_from_each_groups_own_spread() ->
     assert mean_of_shares([(20, 200)]) == share_of(20, 200), "of a single group Wilson's"
 
 
-def test_the_dialogues_of_one_person_are_not_independent() -> None:
-    """Ten people who always say the same, forty times each: as sure as ten scores, not as four hundred."""
+def test_dialogues_of_one_person_are_not_independent() -> None:
     few, many = Tally(), Tally()
     for person in range(10):
         few.add(1 + person % 4)
@@ -136,19 +132,14 @@ def test_the_dialogues_of_one_person_are_not_independent() -> None:
         (17, 20, (0.639581, 0.947631)),
     ],
 )
-def test_verdicts_have_an_interval_of_some_width_even_at_the_extremes(
-    right: int, n: int, interval: tuple[float, float]
-) -> None:
-    """All right five times is not certainty."""
+def test_extreme_verdicts_have_an_interval_of_some_width(right: int, n: int, interval: tuple[float, float]) -> None:
     tally = Tally()
     for number in range(n):
         tally.add(number < right, person="the same")
     assert ends(tally) == pytest.approx(interval, abs=1e-6)
 
 
-def test_a_judge_that_gives_the_same_score_every_time_is_told() -> None:
-    """From five scores on, numbers and verdicts alike; what no judge gave is not called constant."""
-
+def test_constant_scores_of_a_judge_are_reported() -> None:
     def is_constant(scores: Sequence[float], judged: bool = True) -> bool | None:
         tally = Tally(judged=judged)
         for each in scores:
@@ -223,8 +214,7 @@ episodes = st.lists(
 
 
 @given(episodes)
-def test_the_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
-    """Per setting and kind, and per domain: same n and mean; unparsed ones are counted and in no mean."""
+def test_tables_agree_with_counting_by_hand(given_episodes: list[Episode]) -> None:
     by_name = {table.name: table for table in tables(given_episodes)}
     for name, group_of in (
         ("scores", lambda e: ["single-domain" if e.facets["kind"] == "single" else "multi-domain"]),
@@ -259,8 +249,7 @@ def _table(
     return Table("scores", "Scores", list(columns), list(rows), [note])
 
 
-def test_rows_that_are_to_be_compared_stand_together() -> None:
-    """One table, with the run's label before each row; a note that all have is there once."""
+def test_compared_rows_stand_in_one_table() -> None:
     first = _table(["base", 0.5], ["I", 0.9])
     second = _table(["base", 0.6], ["P", 0.7], note="Another note.")
     (table,) = side_by_side([("model-a", [first]), ("model-b", [second])])
@@ -275,8 +264,7 @@ def test_rows_that_are_to_be_compared_stand_together() -> None:
     assert (table.name, table.title) == ("scores", "Scores")
 
 
-def test_tables_of_other_columns_stay_apart_under_names_of_their_own() -> None:
-    """Titles say whose they are; no file of one is written over the other's."""
+def test_tables_of_other_columns_stay_apart() -> None:
     longer = _table(["base", 0.5, 0.4], columns=("setting", "turn 1", "turn 2"))
     shorter = _table(["base", 0.5], columns=("setting", "turn 1"))
     tables = side_by_side([("a.db", [longer]), ("b.db", [shorter])])
@@ -288,8 +276,7 @@ def test_tables_of_other_columns_stay_apart_under_names_of_their_own() -> None:
     assert longer.name == "scores", "what was given is left as it was"
 
 
-def test_a_table_that_only_one_run_has_is_shown() -> None:
-    """E.g. no other was judged."""
+def test_table_that_only_one_run_has_is_shown() -> None:
     (table,) = side_by_side([("a.db", []), ("b.db", [_table(["base", 0.5])])])
     assert table.rows == [["b.db", "base", 0.5]]
 
@@ -314,8 +301,7 @@ class Counting(Support):
     )
 
 
-def test_a_figure_knows_which_scenarios_alone_count_in_it(tmp_path: Path) -> None:
-    """By a metric or an ending; one that a function decides has no drill-down, one of all needs nothing."""
+def test_figure_knows_which_scenarios_count_in_it(tmp_path: Path) -> None:
     models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
     run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": judge})
     table = run.report()["endings"]
@@ -329,7 +315,6 @@ def test_a_figure_knows_which_scenarios_alone_count_in_it(tmp_path: Path) -> Non
 
 
 def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
-    """So that their charts go from one end to the other; verdicts have none."""
     models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
     run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
     scales = run.report()["scores"].scales

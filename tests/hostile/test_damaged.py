@@ -79,8 +79,7 @@ def all_commands(dialoom: Command, folder: Path, damaged: Path, commands: list[t
 
 
 @pytest.mark.parametrize("table", sorted(schema.TABLES))
-def test_a_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path, table: str) -> None:
-    """By whatever needs it."""
+def test_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Path, table: str) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute(f"DROP TABLE {table}")
     said = all_commands(dialoom, tmp_path, damaged, [COMMANDS[1], COMMANDS[4], COMMANDS[6]])
@@ -88,8 +87,7 @@ def test_a_dropped_table_is_named(dialoom: Command, tmp_path: Path, damaged: Pat
         assert "d.db is damaged" in text or "no such table" in text, text
 
 
-def test_a_file_that_is_cut_off_is_said_to_be(dialoom: Command, tmp_path: Path, damaged: Path) -> None:
-    """Wherever it is cut."""
+def test_truncated_file_is_reported(dialoom: Command, tmp_path: Path, damaged: Path) -> None:
     whole = damaged.read_bytes()
     for size in (50, 600, 5000, len(whole) // 2):
         damaged.write_bytes(whole[:size])
@@ -99,8 +97,7 @@ def test_a_file_that_is_cut_off_is_said_to_be(dialoom: Command, tmp_path: Path, 
     assert ".recover" in said[0]
 
 
-def test_the_row_is_named(damaged: Path) -> None:
-    """And the column that holds no JSON."""
+def test_damaged_row_is_named(damaged: Path) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE outcomes SET counts = '{' WHERE scenario = 1")
     run = dialoom.open_run(damaged)
@@ -111,8 +108,9 @@ def test_the_row_is_named(damaged: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "again"])
-def test_judgements_without_their_set_are_damage(dialoom: Command, tmp_path: Path, damaged: Path, name: str) -> None:
-    """Whoever opens the file is told, as no export or table would show them."""
+def test_judgements_without_their_set_are_corruption(
+    dialoom: Command, tmp_path: Path, damaged: Path, name: str
+) -> None:
     damaged = damaged.rename(tmp_path / "d.db")
     if name != "run":
         dialoom("judge", "d.db", "--model", "offline/generic", "--name", name)
@@ -132,8 +130,7 @@ def test_judgements_without_their_set_are_damage(dialoom: Command, tmp_path: Pat
         "SELECT id + 1 FROM c) SELECT id, zeroblob(16) AS hash, '' AS content FROM c",
     ],
 )
-def test_a_file_that_acts_of_its_own_accord_is_refused(damaged: Path, craft: str) -> None:
-    """Triggers, and views in the place of tables; a view of the user's own is none of ours."""
+def test_file_with_triggers_or_foreign_views_is_refused(damaged: Path, craft: str) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("CREATE VIEW mine AS SELECT * FROM scenarios")
     assert dialoom.open_run(damaged).status().done == 2
@@ -143,8 +140,7 @@ def test_a_file_that_acts_of_its_own_accord_is_refused(damaged: Path, craft: str
         dialoom.open_run(damaged)
 
 
-def test_what_refers_to_itself_has_an_end(damaged: Path) -> None:
-    """Documents within documents, and lists that begin with themselves."""
+def test_circular_references_are_refused(damaged: Path) -> None:
     with sqlite3.connect(damaged) as connection:
         parts = "[" + ", ".join(f'{{"$doc": "{"ab" * 16}"}}' for _ in range(10)) + "]"
         connection.execute("INSERT INTO documents VALUES (?, ?)", (b"\xab" * 16, parts))
@@ -156,8 +152,7 @@ def test_what_refers_to_itself_has_an_end(damaged: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no zlib", zlib.compress(b"cut off" * 99)[:-5], zlib.compress(bytes(2**26 + 1))])
-def test_a_document_that_cannot_be_inflated_is_named(damaged: Path, content: bytes) -> None:
-    """Nor one that would fill the memory."""
+def test_document_that_cannot_be_inflated_is_named(damaged: Path, content: bytes) -> None:
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE documents SET content = ?", (content,))
         (number,) = connection.execute("SELECT position + 1 FROM scenarios WHERE content LIKE '%$doc%'").fetchone()
@@ -165,8 +160,7 @@ def test_a_document_that_cannot_be_inflated_is_named(damaged: Path, content: byt
         dialoom.open_run(damaged).scenario(number)
 
 
-def test_the_tables_are_those_of_the_schema() -> None:
-    """The names that are looked for are those that are made."""
+def test_tables_are_those_of_the_schema() -> None:
     with sqlite3.connect(":memory:") as connection:
         schema.create(connection)
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -206,7 +200,6 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 def test_crafted_rows(
     dialoom: Command, tmp_path: Path, damaged: Path, edits: list[tuple[int, int]], command: int
 ) -> None:
-    """Whatever stands in them."""
     check_crafted(dialoom, tmp_path, damaged, edits, command)
 
 
@@ -215,5 +208,4 @@ def test_crafted_rows(
 def test_flipped_bytes(
     dialoom: Command, tmp_path: Path, damaged: Path, flips: list[tuple[int, int]], command: int
 ) -> None:
-    """Wherever they are."""
     check_flipped(dialoom, tmp_path, damaged, flips, command)

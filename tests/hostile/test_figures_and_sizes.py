@@ -33,7 +33,6 @@ from tests.server import Answer, Response, busy, completion, ended, serving
 
 @pytest.mark.parametrize("figure", [2**62, 2**63, 10**30, -1, 1e400, "many"])
 def test_impossible_usage_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Any) -> None:
-    """The reply is used, and the sums over the run stand."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     usage = {"prompt_tokens": figure, "completion_tokens": figure, "total_tokens": figure}
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
@@ -45,8 +44,7 @@ def test_impossible_usage_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert status.by_role["assistant"].cost is None
 
 
-def test_a_file_with_impossible_figures_can_be_looked_at(tmp_path: Path) -> None:
-    """As an earlier version or a stranger may have written it."""
+def test_file_with_impossible_figures_can_be_shown(tmp_path: Path) -> None:
     run = play(tmp_path, people=2)
     with closing(sqlite3.connect(run.path)) as connection, connection:
         connection.execute("UPDATE kept_calls SET input_tokens = ?, output_tokens = ?, cached_tokens = ?", (2**62,) * 3)
@@ -55,14 +53,11 @@ def test_a_file_with_impossible_figures_can_be_looked_at(tmp_path: Path) -> None
 
 
 def test_impossible_figures_of_a_completion_are_unknown() -> None:
-    """Wherever it comes from."""
     odd: Any = Completion("x", input_tokens=2**70, output_tokens=-1, cost=float("nan"))
     assert (odd.input_tokens, odd.output_tokens, odd.cost) == (None, None, None)
 
 
 def test_retry_after_is_capped() -> None:
-    """A year is as long as the longest wait."""
-
     class Busy(Exception):
         status_code = 429
         litellm_response_headers = {"retry-after": "1e9"}
@@ -70,8 +65,7 @@ def test_retry_after_is_capped() -> None:
     assert getattr(classified(Busy("slow down"), "openai/m"), "retry_after", None) == LONGEST
 
 
-def test_an_endless_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After so many bytes, once, with a message that says why."""
+def test_endless_body_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", 2**20)
     answer = Response(raw=b" " * (2**20 + 2**18) + b"{}")
@@ -84,8 +78,7 @@ def test_an_endless_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert episode is not None and "larger than 1,048,576 bytes" in (episode.error or "")
 
 
-def test_a_reply_that_no_model_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a function, and of a provider."""
+def test_oversized_reply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     long = "x" * (MOST_LETTERS + 1)
     with serving(lambda _body, _number: completion(long)) as server:
@@ -94,16 +87,14 @@ def test_a_reply_that_no_model_writes_is_refused(tmp_path: Path, monkeypatch: py
             assert episode is not None and "1,000,001 letters" in (episode.error or "")
 
 
-def test_a_reply_is_read_in_linear_time() -> None:
-    """These took half a minute, or would."""
+def test_reply_is_read_in_linear_time() -> None:
     nested = ('{"k":[0' + ",0" * 200 + ",") * 900
     for text in ("{" * 400_000, '{"a":' * 80_000, nested, '{"score":' + "{" * 400_000, '{"score": "' + "a" * 400_000):
         with pytest.raises(ValueError):
             parse_reply(text, score_type(1, 5))
 
 
-def test_what_a_reply_is_tried_for_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted: however many braces there are, the decoder is called so many times."""
+def test_parsing_attempts_of_a_reply_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
 
     class Counting(__import__("json").JSONDecoder):  # type: ignore[misc]
@@ -128,23 +119,20 @@ def test_truth_is_no_number(text: str) -> None:
 HALF = "\ud83d"
 
 
-def test_halves_that_belong_together_are_joined_and_others_replaced() -> None:
-    """Nothing else is changed."""
+def test_surrogate_pairs_are_joined_and_others_replaced() -> None:
     assert well_formed("wh\u00f6le \U0001f600") == "wh\u00f6le \U0001f600"
     assert well_formed("\ud83d\ude00") == "\U0001f600"
     assert well_formed(f"ok {HALF}!") == "ok \ufffd!"
 
 
-def test_a_judge_with_half_an_emoji_has_judged(tmp_path: Path) -> None:
-    """As JSON spells it: the reply is recorded, parsed and kept; nothing fails."""
+def test_judge_with_a_lone_surrogate_has_judged(tmp_path: Path) -> None:
     run = play(tmp_path, judge=saying('{"score": 3, "explanation": "ok \\ud83d"}'))
     assert (run.status().done, run.status().failed) == (3, 0)
     for episode in run.episodes():
         assert [each.explanation for each in episode.outcome.judgements] == ["ok \ufffd"]
 
 
-def test_plain_text_with_half_an_emoji_is_recorded(tmp_path: Path) -> None:
-    """So that it is paid for once."""
+def test_text_with_a_lone_surrogate_is_recorded(tmp_path: Path) -> None:
     run = play(tmp_path, assistant=saying(f"Hi {HALF}"))
     assert run.status().done == 3
     assert run.status().usage.unanswered == 0
@@ -152,9 +140,7 @@ def test_plain_text_with_half_an_emoji_is_recorded(tmp_path: Path) -> None:
     assert episode is not None and episode.outcome.messages[-1].content == "Hi \ufffd"
 
 
-def test_an_error_with_half_an_emoji_is_a_row(tmp_path: Path) -> None:
-    """A player's, and one of a provider."""
-
+def test_error_with_a_lone_surrogate_is_a_row(tmp_path: Path) -> None:
     async def fails(_messages: list[Any]) -> str:
         raise ValueError(f"no {HALF}")
 
@@ -164,8 +150,7 @@ def test_an_error_with_half_an_emoji_is_a_row(tmp_path: Path) -> None:
     assert episode is not None and "no \ufffd" in (episode.error or "")
 
 
-def test_a_provider_may_send_halves_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Text, reasoning, finish reason, and the message of an error."""
+def test_provider_may_send_lone_surrogates_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     said = b'{"role": "assistant", "content": "x \\ud83d", "reasoning_content": "y \\ude00"}'
     whole = b'{"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, '
@@ -180,8 +165,7 @@ def test_a_provider_may_send_halves_everywhere(tmp_path: Path, monkeypatch: pyte
     assert "x \ufffd" in texts and "y \ufffd" in texts
 
 
-def test_files_with_halves_are_read_and_counted(tmp_path: Path) -> None:
-    """A person's profile, and a line of a pool."""
+def test_files_with_lone_surrogates_are_read_and_counted(tmp_path: Path) -> None:
     reader = PersonaLensRelease(write_release(tmp_path))
     path = tmp_path / "data" / "profile" / "user7" / "profile.json"
     path.write_text(path.read_text().replace("church bells", "church bells \\ud83d"))
@@ -198,8 +182,7 @@ class _Unkept(Exception):
 
 
 @pytest.mark.parametrize("where", ["finish", "fail"])
-def test_what_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: str) -> None:
-    """Whatever a recipe's outcome holds, or is, the others are played; and what failed can be tried again."""
+def test_outcome_that_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: str) -> None:
     from dialoom.runs.recipes import load_recipe
 
     own = type(load_recipe("aloe-eval"))
@@ -241,8 +224,7 @@ def watched(control: dialoom.Control, is_waiting: Any) -> threading.Thread:
 
 
 @pytest.mark.parametrize("kind", ["retry-after", "backoff", "rate"])
-def test_draining_cuts_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """A provider's, our own, and that of a stated rate; nothing fails, and the run goes on later."""
+def test_draining_ends_every_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     is_well = threading.Event()
     control = dialoom.Control()
@@ -301,16 +283,14 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "told"), HOSTILE, ids=[text[:30] for text, _ in HOSTILE])
-def test_an_expression_that_would_grow_is_refused(kept: Path, text: str, told: str) -> None:
-    """With one sentence, whatever way it multiplies."""
+def test_expression_that_would_grow_is_refused(kept: Path, text: str, told: str) -> None:
     with pytest.raises(RunError) as caught:
         list(door.open_run(kept).episodes(where=text))
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_what_expressions_need_stays(kept: Path) -> None:
-    """Arithmetic, texts, lists, filters, tests and methods."""
+def test_ordinary_expressions_work(kept: Path) -> None:
     run = door.open_run(kept)
     for text in (
         "turns * 2 ** 2 - turns // 1 % 7 > -100",
@@ -339,8 +319,7 @@ PROMPT = "---\nid: x/y\nversion: 1\nrole: user\ninputs: [words]\n---\n=== user =
         ("{{ " + "9" * 5_000 + " }}", "4300 digits"),
     ],
 )
-def test_a_prompt_that_would_grow_is_refused(body: str, told: str) -> None:
-    """While it is read or while it is rendered, by its place."""
+def test_prompt_that_would_grow_is_refused(body: str, told: str) -> None:
     with pytest.raises(PromptError) as caught:
         Prompt.parse(PROMPT + body, "y.md").render({"words": "word " * 100})
     assert told in str(caught.value)

@@ -73,14 +73,12 @@ def check_figures(figure: object) -> None:
 @given(REPLIES)
 @settings(max_examples=EXAMPLES)
 def test_any_reply_is_of_its_type_or_refused(text: str) -> None:
-    """Nothing else comes of it."""
     check_reply(text)
 
 
 @given(VALUES)
 @settings(max_examples=EXAMPLES)
 def test_any_figure_is_known_or_not(figure: object) -> None:
-    """Nothing else comes of it."""
     check_figures(figure)
 
 
@@ -220,7 +218,6 @@ def check_answer(provider: Provider, runner: asyncio.Runner, model: str, hostile
 def test_any_answer_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
-    """Nothing else comes of it."""
     check_answer(provider, runner, model, hostile)
 
 
@@ -253,7 +250,6 @@ def check_run(provider: Provider, folder: Path, hostile: Response) -> None:
 def test_any_answer_to_one_dialogue_leaves_the_others_alone(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
-    """They are done; it is done, has failed with a text, or was given up when the provider was away for too long."""
     check_run(provider, tmp_path, hostile)
 
 
@@ -315,12 +311,10 @@ def check_lines(tmp_path: Path, entry: Any, tail: bytes) -> None:
 @given(PLACES, VALUES)
 @FEW
 def test_any_release_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
-    """Whatever stands in it."""
     check_release(tmp_path, way, value)
 
 
 @given(ENTRIES, BYTES)
 @FEW
 def test_any_lines_are_planned_or_refused(tmp_path: Path, entry: Any, tail: bytes) -> None:
-    """Whatever stands in them."""
     check_lines(tmp_path, entry, tail)

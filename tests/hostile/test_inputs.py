@@ -64,7 +64,6 @@ KINDS: dict[str, Callable[[Path], None]] = {"device": _zeros, "pipe": os.mkfifo,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", COMMANDS)
 def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Path, what: str, kind: str) -> None:
-    """A device does not end and a pipe has no writer."""
     name, command = COMMANDS[what]
     if (what, kind) == ("card", "folder"):
         pytest.skip("a folder without a card says so")
@@ -77,8 +76,7 @@ def test_only_regular_files_are_read(dialoom: Command, kept: Path, tmp_path: Pat
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_stream_that_was_given_is_read_where_the_docs_say_so(dialoom: Command) -> None:
-    """Keys from `<(command)`, and commands for the debugger; not without end."""
+def test_documented_streams_are_read(dialoom: Command) -> None:
     reading, writing = os.pipe()
     os.write(writing, b"DIALOOM_TEST_NAME=1\nDIALOOM_TEST_NAME=2\n")
     os.close(writing)
@@ -105,7 +103,6 @@ def test_a_stream_that_was_given_is_read_where_the_docs_say_so(dialoom: Command)
     ],
 )
 def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str, said: str) -> None:
-    """With its line; nothing is run."""
     (tmp_path / "c.yaml").write_text(text, errors="surrogateescape")
     told = dialoom(*PLAN, "--config", "c.yaml", code=2).stderr
     assert said in told
@@ -125,14 +122,12 @@ def test_hostile_yaml_is_one_message(dialoom: Command, tmp_path: Path, text: str
     ],
 )
 def test_hostile_json_is_one_message(text: str, said: str) -> None:
-    """With the line of what is wrong."""
     with pytest.raises(DataError) as caught:
         parse_json(text, "x.json")
     assert str(caught.value) == f"x.json:{said}"
 
 
-def test_ordinary_values_are_read(tmp_path: Path) -> None:
-    """As any other reader has them; a date stays text."""
+def test_ordinary_yaml_values_are_read(tmp_path: Path) -> None:
     value = {"a": [1, -2.5, True, None, "x"], "b": {"a": {}}}
     (tmp_path / "x.json").write_text("\ufeff" + json.dumps(value))
     assert read_json(tmp_path / "x.json") == value
@@ -157,23 +152,20 @@ def test_ordinary_values_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_toml_is_one_message(tmp_path: Path, text: str, said: str) -> None:
-    """Keys that stand twice are no TOML."""
     (tmp_path / "x.toml").write_text(text)
     with pytest.raises(DataError) as caught:
         read_toml(tmp_path / "x.toml")
     assert said in str(caught.value)
 
 
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    """A file may have any number of lines, a line not any number of bytes."""
+def test_line_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(b"{}\n" + b" " * 1_000)
     with pytest.raises(DataError, match=r"x\.jsonl:2: the line is longer than 999 bytes"):
         list(read_lines(tmp_path / "x.jsonl", most=999))
     assert len(list(read_lines(tmp_path / "x.jsonl", most=1_000))) == 2
 
 
-def test_the_runs_own_name_is_refused_for_another_judging(tmp_path: Path) -> None:
-    """With the run's own judge, too, and before anything is asked."""
+def test_name_of_the_runs_own_judgements_is_refused(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1})
     before = run.status().usage.calls
     with pytest.raises(RunError, match="name 'run' is kept") as caught:
@@ -184,7 +176,6 @@ def test_the_runs_own_name_is_refused_for_another_judging(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("number", [-5, 0, 10**20])
 def test_concurrency_has_bounds(dialoom: Command, tmp_path: Path, number: int) -> None:
-    """From a flag and from YAML alike; nothing is written."""
     (tmp_path / "c.yaml").write_text(f"concurrency: {number}\nlimit: 1\n")
     for given in (["--config", "c.yaml"], ["--concurrency", number, "--limit", 1]):
         assert "concurrency" in dialoom("run", "personalens", *given, "-o", "run.db", code=2).stderr
@@ -192,8 +183,7 @@ def test_concurrency_has_bounds(dialoom: Command, tmp_path: Path, number: int) -
 
 
 @pytest.mark.parametrize("path", [":memory:", "file:x.db", "file::memory:?cache=shared"])
-def test_what_sqlite_takes_for_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    """As a run, and as a cache."""
+def test_special_sqlite_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError, match="give a file's path"):
         dialoom.plan("personalens", path=path, options={"limit": 1})
@@ -220,8 +210,7 @@ dialoom.plan("personalens", path=folder + "/run.db", options={"limit": 1})
 
 
 @pytest.mark.parametrize("is_nameless", [True, False], ids=["nameless files", "files beside it"])
-def test_a_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
-    """Killed at any time while it is made, there is a run to go on with, or none, and it can be made."""
+def test_run_file_appears_whole(tmp_path: Path, is_nameless: bool) -> None:
     for at in (1, 2, 3, 4, 6):
         (folder := tmp_path / f"run{at}").mkdir()
         with Started(tmp_path, folder, at, is_nameless, script=_KILLED) as process:
@@ -248,8 +237,7 @@ def little_room(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
-def test_a_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
-    """And no word of resuming."""
+def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     # What a file deflates must not fit for all that.
     hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
     people = ({"profile": each, "personality": "Calm."} for each in hens)
@@ -261,8 +249,7 @@ def test_a_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None
     assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
 
 
-def test_a_new_run_is_in_the_mode_that_readers_need(tmp_path: Path) -> None:
-    """So that a run can be looked at while it is written."""
+def test_new_run_is_in_wal_mode(tmp_path: Path) -> None:
     run = play(tmp_path, people=1, assistant=saying("Hi."))
     with sqlite3.connect(run.path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -287,8 +274,7 @@ def read_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_connect", no_writing)
 
 
-def test_a_log_that_cannot_be_read_is_not_passed_over(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The file alone would seem to hold less than was done, or nothing."""
+def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = play(tmp_path, people=1)
     with sqlite3.connect(run.path) as writer:
         writer.execute("PRAGMA wal_autocheckpoint = 0")
@@ -301,8 +287,7 @@ def test_a_log_that_cannot_be_read_is_not_passed_over(tmp_path: Path, request: p
         dialoom.open_run(tmp_path / "media.db").status()
 
 
-def test_what_would_write_is_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A run without a log can be looked at all the same."""
+def test_writing_to_a_read_only_run_is_one_message(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     run = play(tmp_path, people=1)
     request.getfixturevalue("read_only")
     assert run.status().done == 1

@@ -40,8 +40,7 @@ def run(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(kept, tmp_path / "run.db"))
 
 
-def test_no_command_writes_over_a_run(dialoom: Command, run: Path, tmp_path: Path) -> None:
-    """Nor over any other database, whatever way leads to it, nor over the files that it reads."""
+def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path) -> None:
     other = Path(shutil.copy(run, tmp_path / "other.db"))
     (tmp_path / "link.db").symlink_to(run)
     (tmp_path / "hard.db").hardlink_to(run)
@@ -76,16 +75,14 @@ def test_no_command_writes_over_a_run(dialoom: Command, run: Path, tmp_path: Pat
     assert not list(tmp_path.glob("**/*.partial"))
 
 
-def test_what_sqlite_keeps_beside_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
-    """A log that was written over would be played into the run."""
+def test_wal_file_of_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.db-wal"
     log.write_bytes(b"")
     with pytest.raises(OutputError, match="written over"):
         door.open_run(run).export("dialogues", log)
 
 
-def test_many_may_write_one_file_at_once(tmp_path: Path) -> None:
-    """Each writes all of its own, and the last one stays."""
+def test_many_writers_of_one_file_each_write_it_whole(tmp_path: Path) -> None:
     target = tmp_path / "set.jsonl"
 
     def write(number: int) -> None:
@@ -117,8 +114,7 @@ with text_output(folder / "a.md") as file, folder_output(folder / "set") as made
 """
 
 
-def test_what_a_killed_writer_leaves_is_removed_by_the_next_one(dialoom: Command, kept: Path, tmp_path: Path) -> None:
-    """Never what somebody alive is writing; also in a folder of results."""
+def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(dialoom: Command, kept: Path, tmp_path: Path) -> None:
     (folder := tmp_path / "results").mkdir()
     with Started(tmp_path, folder, script=_KILLED) as process:
         process.communicate()
@@ -135,8 +131,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_the_next_one(dialoom: Command
     assert not list(folder.glob(".*"))
 
 
-def test_a_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
-    """A file with other content is no repetition: nothing is added then."""
+def test_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, tmp_path: Path) -> None:
     run = door.open_run(kept)
     run.export("personalens", tmp_path / "set")
     dialogues = {path: path.read_bytes() for path in (tmp_path / "set").rglob("*.json")}
@@ -156,8 +151,7 @@ def test_a_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path,
     assert [path for path in (tmp_path / "set").rglob("*") if path.is_file()] == [first]
 
 
-def test_nothing_is_opened_to_write_anywhere_else() -> None:
-    """So what is refused in one place is refused by every command; databases have their own modules."""
+def test_files_are_opened_for_writing_in_one_module_only() -> None:
     found = []
     for folder in ("dialoom", "runs", "graphs", "roles", "prompts", "personas"):
         for path in sorted((ROOT / folder).glob("*.py" if folder == "dialoom" else "**/*.py")):
@@ -187,7 +181,6 @@ def _writes(tree: ast.Module) -> list[int]:
     ["../../../../X", "..", "", "/etc/passwd", "a\0b", "\ud83d", "n" * 250, "CON", "a/b", "C:\\x", ".ssh", "u\u202ev"],
 )
 def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
-    """It is one name there, which a file system takes, and another one than any other id's."""
     with folder_output(tmp_path / "set") as folder:
         for names in ((id_, "x.json"), ("y", f"{id_}_dialogue.json"), ("z", file_name(id_))):
             with folder.text(*names) as file:
@@ -199,8 +192,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, id_: str) -> None:
     assert file_name("SD-Alarm-task-1_dialogue.json") == "SD-Alarm-task-1_dialogue.json"
 
 
-def test_a_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
-    """Its ids are as they were in the files' content."""
+def test_hostile_release_is_exported_into_its_folder(tmp_path: Path) -> None:
     person, task = profile(), dict(ALARM, task_id="../../x")
     person["demographics"]["user_id"] = "../../../../X"
     write_release(tmp_path / "release", person, [task])
@@ -255,7 +247,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_no_command_lets_a_terminal_obey_what_was_said(dialoom: Command, hostile: Path, tmp_path: Path) -> None:
-    """Replies, explanations, errors, ids and models' names; in JSON they are there in whole."""
     pool = tmp_path / "pool.jsonl"
     pool.write_text("".join(json.dumps(f"{EVIL} number {n}") + "\n" for n in range(3)))
     (tmp_path / "script").write_text("next\nlook state\n")
@@ -284,8 +275,7 @@ def test_no_command_lets_a_terminal_obey_what_was_said(dialoom: Command, hostile
     assert any(EVIL in line["content"] for each in told for line in each["messages"])
 
 
-def test_a_running_run_shows_any_models_name() -> None:
-    """Rich takes brackets for markup and dies of those that close nothing."""
+def test_running_run_shows_any_models_name() -> None:
     out = io.StringIO()
     console = HarmlessConsole(file=out, force_terminal=True, width=100)
     with Progress(TextColumn("{task.fields[figures]}", markup=False), console=console) as bar:
@@ -293,8 +283,7 @@ def test_a_running_run_shows_any_models_name() -> None:
     assert "openai/[/x]\N{REPLACEMENT CHARACTER}[2J" in out.getvalue()
 
 
-def test_everything_is_printed_through_the_terminals_own_modules() -> None:
-    """So that what one command shows harmlessly, all do."""
+def test_everything_is_printed_through_the_terminal_modules() -> None:
     found = []
     for path in sorted((ROOT / "runs" / "cli").rglob("*.py")):
         if path.name in ("terminal.py", "console.py"):
@@ -310,8 +299,7 @@ def test_everything_is_printed_through_the_terminals_own_modules() -> None:
     assert found == []
 
 
-def test_a_page_starts_no_script_and_a_table_no_formula(tmp_path: Path) -> None:
-    """Markdown cells and titles are texts; a CSV cell that begins a formula has an apostrophe before it."""
+def test_page_starts_no_script_and_table_no_formula(tmp_path: Path) -> None:
     said = ["<script>alert(1)</script>", '=HYPERLINK("http://x")', "@SUM(1)", "![x](http://x/y.png)", "a|b\x1b[2J"]
     table = Table("../../evil", f"T {said[0]}", ["a", said[0]], [[each, -1] for each in said], [said[3]])
     page = markdown([table], said[0])
@@ -328,8 +316,7 @@ def test_a_page_starts_no_script_and_a_table_no_formula(tmp_path: Path) -> None:
     assert [cell_text(str(csv_cell(each))) for each in said] == said
 
 
-def test_what_is_shown_is_otherwise_what_was_said() -> None:
-    """Other scripts, joined emoji and line ends stay; JSON gives back every character."""
+def test_shown_text_is_otherwise_unchanged() -> None:
     kept = "na\u00efve \u0645\u0631\u062d\u0628\u0627 \U0001f468\u200d\U0001f469 tab\tend\n"
     assert harmless(kept) == kept
     assert harmless("a\r\nb") == "a\nb"

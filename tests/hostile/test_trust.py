@@ -89,9 +89,7 @@ SHOWN = [
 
 
 @pytest.mark.usefixtures("strange")
-def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
-    """One message names what would run, and how to say that it may; what needs no code is shown."""
-
+def test_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
     def refused() -> None:
         for command in REFUSED:
             said = dialoom(*command, code=2).stderr
@@ -110,8 +108,7 @@ def test_a_strangers_run_runs_nothing(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("strange")
-def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> None:
-    """What runs is said before, and holds for that command alone."""
+def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> None:
     lines = dialoom("resume", "r.db", "--trust").stdout
     assert "trusted with the recipe recipe.py:RECIPE" in lines
     assert "trusted with the player python:strange_game:guesser" in lines
@@ -122,8 +119,7 @@ def test_with_a_word_it_is_used_and_told(dialoom: Command, tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("own")
-def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
-    """Under any name; that its code has changed is told."""
+def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> None:
     shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
     said = dialoom("report", "moved.db").stderr
@@ -132,8 +128,7 @@ def test_ones_own_run_is_known(dialoom: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
-    """Which file a relative path leads to depends on the folder."""
+def test_another_file_under_the_same_name_is_not_trusted(tmp_path: Path) -> None:
     (tmp_path / "mail").mkdir()
     for name in ("recipe.py", "r.db"):
         shutil.move(tmp_path / name, tmp_path / "mail" / name)
@@ -144,8 +139,7 @@ def test_another_file_under_the_same_name_is_not_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_the_list_is_the_users_own(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else can read it; one that somebody else could write, or that cannot be written, is none."""
+def test_trust_list_is_private_to_its_user(dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     dialoom("report", "r.db", code=2)
@@ -185,8 +179,7 @@ def changed(path: Path, **more: Any) -> None:
         ({"model": "python:evil.part:f"}, "the player python:evil.part:f, which would run evil.part"),
     ],
 )
-def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], text: str) -> None:
-    """However it is gone on with."""
+def test_no_player_is_called_because_a_file_says_so(plain: Path, more: dict[str, str], text: str) -> None:
     changed(plain, **more)
     run = dialoom.open_run(plain)
     ways: list[Callable[[], object]] = [run.resume, lambda: dialoom.resume(plain), lambda: dialoom.retry(plain)]
@@ -197,8 +190,7 @@ def test_no_player_is_called_on_a_files_word(plain: Path, more: dict[str, str], 
         assert "trust=True" in str(caught.value)
 
 
-async def test_no_branch_and_no_judge_is_called_on_a_files_word(plain: Path) -> None:
-    """They have players of their own."""
+async def test_no_branch_or_judge_is_called_because_a_file_says_so(plain: Path) -> None:
     with sqlite3.connect(plain) as connection:
         row = connection.execute("SELECT models FROM judgement_sets").fetchone()
         judges = {role: {**each, "model": "graph:evil.py:G"} for role, each in json.loads(row[0]).items()}
@@ -212,8 +204,7 @@ async def test_no_branch_and_no_judge_is_called_on_a_files_word(plain: Path) -> 
             pass
 
 
-async def test_no_embedder_is_loaded_on_a_files_word(tmp_path: Path) -> None:
-    """A folder of a sentence transformer may hold code, and a scenario names it."""
+async def test_no_embedder_is_loaded_because_a_file_says_so(tmp_path: Path) -> None:
     options = {"kind": "profile", "target": 3}
     run = await _planned_pool(tmp_path, options)
     with sqlite3.connect(run.path) as connection:
@@ -228,8 +219,7 @@ async def _planned_pool(folder: Path, options: dict[str, Any]) -> dialoom.Run:
     return await dialoom.aplan("persona-pool", path=folder / "pool.db", options=options)
 
 
-def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
-    """As planning would, of a run that was stopped before."""
+def test_no_file_is_read_because_a_file_says_so(plain: Path, tmp_path: Path) -> None:
     with sqlite3.connect(plain) as connection:
         config = json.loads(connection.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
         config["options"]["profiles"] = str(tmp_path / "private")
@@ -241,8 +231,7 @@ def test_no_file_is_read_on_a_files_word(plain: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
-    """But for one that was saved here, as long as it says what it said."""
+def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "lines.txt").write_text("save case.json\n")
     dialoom("step", "r.db", 1, "--script", "lines.txt")
     assert "the same path" in dialoom("replay", "case.json").stdout
@@ -256,8 +245,7 @@ def test_a_case_runs_nothing_either(dialoom: Command, tmp_path: Path) -> None:
     assert "trusted with the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
 
 
-def test_what_is_told_is_told_once() -> None:
-    """However often it is used."""
+def test_trust_notice_is_printed_once() -> None:
     lines: list[str] = []
     trust = Trust(everything=True, tell=lines.append)
     for _ in range(3):
@@ -297,8 +285,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
-def test_a_key_is_taken_out_however_it_is_written(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
-    """What stands around it stays."""
+def test_key_is_removed_however_it_is_written(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
     told = redacted(f"{SPARED}: {written}: bye")
     assert told.startswith(f"{SPARED}: ")
@@ -310,7 +297,6 @@ def test_a_key_is_taken_out_however_it_is_written(monkeypatch: pytest.MonkeyPatc
 
 
 def test_paths_and_addresses_are_no_keys_in_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """They would take the places out of half of all messages; whole, they go as before."""
     file = tmp_path / "credentials.json"
     file.touch()
     monkeypatch.setenv("SOME_CREDENTIALS", str(file))
@@ -319,8 +305,7 @@ def test_paths_and_addresses_are_no_keys_in_part(monkeypatch: pytest.MonkeyPatch
     assert redacted(f"at {file}") == "at [SOME_CREDENTIALS]"
 
 
-def test_a_long_error_is_looked_at_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever answers decides on its length."""
+def test_long_error_is_searched_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRANGE_API_KEY", KEY)
     told = redacted("x" * 50_000 + " " + "x" * 50_000 + f" {KEY} " + "y" * 10_000_000)
     assert len(told) < 300_000

@@ -23,8 +23,7 @@ def said(state: dict[str, Any]) -> list[str]:
     return [message["content"] for message in state["messages"]]
 
 
-def test_a_dialogue_is_held_and_judged_on_a_thread(server: Server) -> None:
-    """With an empty input and no context: the first scenario, from its opening to the judges' words."""
+def test_dialogue_is_held_and_judged_on_a_thread(server: Server) -> None:
     thread = server.thread()
     final = server.wait(thread, "personalens", {})
 
@@ -45,8 +44,7 @@ def test_a_dialogue_is_held_and_judged_on_a_thread(server: Server) -> None:
     assert [each["next"] for each in history][-2:] == [["begin"], ["__start__"]]
 
 
-def test_a_tree_is_grown_on_a_thread(server: Server) -> None:
-    """Another recipe, whose initial state is not empty."""
+def test_tree_is_grown_on_a_thread(server: Server) -> None:
     thread = server.thread()
     final = server.wait(thread, "aloe", {}, context={"scenario": 2})
     assert [len(round_["path"]) for round_ in final["rounds"]] == list(range(10))
@@ -54,16 +52,14 @@ def test_a_tree_is_grown_on_a_thread(server: Server) -> None:
     assert server.state(thread)["next"] == []
 
 
-def test_it_is_the_conversation_of_a_run(server: Server, dialoom: Command) -> None:
-    """To the word what `dialoom run` makes of the same scenario and seed."""
+def test_thread_holds_the_conversation_of_a_run(server: Server, dialoom: Command) -> None:
     final = server.wait(server.thread(), "personalens", {}, context=THIRD)
     dialoom("run", "personalens", "--seed", 7, "--limit", 3, "-o", "run.db")
     shown = json.loads(dialoom("show", "run.db", 3, "--json").stdout)
     assert said(final) == said(shown)
 
 
-def test_a_stopped_thread_goes_on_with_what_it_began_with(server: Server) -> None:
-    """The context need not be said again, and the rest is what it would have been without the stop."""
+def test_stopped_thread_continues_with_its_context(server: Server) -> None:
     whole = server.wait(server.thread(), "personalens", {}, context=THIRD)
     thread = server.thread()
     begun = server.wait(thread, "personalens", {}, context=THIRD, interrupt_after=["assistant"])
@@ -72,8 +68,7 @@ def test_a_stopped_thread_goes_on_with_what_it_began_with(server: Server) -> Non
     assert server.wait(thread, "personalens", None) == whole
 
 
-def test_an_edited_line_is_answered(server: Server) -> None:
-    """A fork: an earlier checkpoint with another line of the assistant, which the user then answers."""
+def test_edited_line_is_answered(server: Server) -> None:
     thread = server.thread()
     before = said(server.wait(thread, "personalens", {}, context=THIRD))
     checkpoint = next(each for each in server.history(thread) if len(each["values"].get("messages", [])) == 2)
@@ -85,8 +80,7 @@ def test_an_edited_line_is_answered(server: Server) -> None:
     assert after[2] != before[2]
 
 
-def test_what_cannot_be_had_is_told(server: Server) -> None:
-    """A wrong number, an unknown role, code of the machine; then the same thread takes what is right."""
+def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Server) -> None:
     thread = server.thread()
 
     def refusal(**context: Any) -> str:
@@ -102,8 +96,7 @@ def test_what_cannot_be_had_is_told(server: Server) -> None:
     assert "a new one needs a new thread" in again["__error__"]["message"]
 
 
-def test_every_graph_shows_its_nodes_and_its_context(server: Server) -> None:
-    """What Studio draws, and the form that it makes of the context."""
+def test_every_graph_shows_its_nodes_and_context(server: Server) -> None:
     for assistant in server.call("POST", "/assistants/search", {}):
         drawn = server.call("GET", f"/assistants/{assistant['assistant_id']}/graph")
         schemas = server.call("GET", f"/assistants/{assistant['assistant_id']}/schemas")
@@ -111,8 +104,7 @@ def test_every_graph_shows_its_nodes_and_its_context(server: Server) -> None:
         assert {"scenario", "model", "models", "seed", "sample"} == set(schemas["context_schema"]["properties"])
 
 
-def test_a_recipe_and_players_of_ones_own(tmp_path: Path) -> None:
-    """A module that calls `serve` with options and Python functions, named in a `langgraph.json` of its own."""
+def test_own_recipe_and_players(tmp_path: Path) -> None:
     (tmp_path / "players.py").write_text(
         """
 async def guesser(messages):

@@ -18,16 +18,14 @@ SAME_IN_OTHER_WORDS = (
 )
 
 
-def test_it_knows_the_same_in_other_words(minilm: str) -> None:
-    """Where the lexical embedder finds nothing in common; people who differ are far apart by both."""
+def test_embedder_knows_paraphrases(minilm: str) -> None:
     for texts in SAME_IN_OTHER_WORDS:
         assert similarity(minilm, *texts) > 0.5 > 0.2 > similarity("lexical", *texts)
     for first, second in pairwise(texts[0] for texts in SAME_IN_OTHER_WORDS):
         assert max(similarity(minilm, first, second), similarity("lexical", first, second)) < 0.3
 
 
-def test_it_retrieves_a_preference_that_shares_no_word_with_the_question(minilm: str, tmp_path: Path) -> None:
-    """Among eight other turns; by words alone another message is nearer."""
+def test_embedder_retrieves_a_preference_without_common_words(minilm: str, tmp_path: Path) -> None:
     told = "I only take in old animals that nobody else wants, never a young one."
     asked = "We'd love a dog. What should we look for in a puppy, or in a breeder?"
     pair = {"topic": "pets", "preference": told, "question": asked}

@@ -91,8 +91,7 @@ def exported(run: dialoom.Run, path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
-    """It ends with a reason, its books are the server's, and played again from what is kept it is the same."""
+def test_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, people: Path, minilm: str) -> None:
     plan = {**told(recipe, tmp_path, people, minilm), "seed": 5, "concurrency": 1, "cache": tmp_path / "kept.db"}
     plan["timeout"] = _PATIENCE  # a try that is given up is one that the server's log does not have
     answered, refused = served.answered(), served.answered(500)
@@ -113,8 +112,7 @@ def test_a_run_of_a_real_model(recipe: str, served: Server, tmp_path: Path, peop
     assert calls.calls - calls.failed == served.answered() - answered, "nothing was sent again"
 
 
-def test_stopped_and_resumed_the_bytes_are_the_same(served: Server, tmp_path: Path, people: Path) -> None:
-    """Two conversations, one of them after the stop; each unparsed reply is a judgement that says so."""
+def test_stopped_and_resumed_gives_the_same_bytes(served: Server, tmp_path: Path, people: Path) -> None:
     plan: dict[str, Any] = {
         "options": {"personas": people, "limit": 2, "rounds": 1},
         "max_reply": {"": 24, "judge": 64},

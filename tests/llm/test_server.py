@@ -14,9 +14,7 @@ from tests.llm.conftest import CONTEXT, NAME, PEOPLE, Server
 _PATIENCE = 120.0
 
 
-def test_killed_in_the_middle_and_started_again_nothing_is_lost(mortal: Server, tmp_path: Path, people: Path) -> None:
-    """Every conversation is whole, and no reply was asked for again that had come."""
-
+def test_server_killed_and_restarted_loses_nothing(mortal: Server, tmp_path: Path, people: Path) -> None:
     def strike() -> None:
         deadline = time.monotonic() + _PATIENCE
         while mortal.answered() < 2 and time.monotonic() < deadline:
@@ -40,8 +38,7 @@ def test_killed_in_the_middle_and_started_again_nothing_is_lost(mortal: Server, 
     assert usage.calls - usage.failed == mortal.answered()
 
 
-def test_a_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_path: Path) -> None:
-    """By a fault of its own with both lengths, and one request; the other conversation is played."""
+def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_path: Path) -> None:
     long = {**PEOPLE[0], "profile": "She keeps two hens. " * CONTEXT}
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in (long, PEOPLE[1])))
     failed: list[dialoom.ScenarioFailed] = []
@@ -65,8 +62,7 @@ def test_a_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_
     assert run.status().done == 1
 
 
-def test_the_doctor_finds_out_that_the_model_is_held_to_a_shape(served: Server) -> None:
-    """Against the words of the request, by the grammar that the server makes of a schema."""
+def test_doctor_finds_that_the_model_is_held_to_a_shape(served: Server) -> None:
     checks = examine([NAME], Told(api_base=served.model.api_base, max_reply=64))
     (shape,) = [check for check in checks if check.about == "shape"]
     assert (shape.state, shape.detail) == (State.OK, "held to it, as JSON mode with a schema")

@@ -32,8 +32,7 @@ def outputs(notebook: Any) -> Iterator[tuple[str, str, Any]]:
                 yield cell["id"], kind, content
 
 
-def test_it_shows_tables_and_a_chart(fresh: Any) -> None:
-    """Frames as HTML, reports as Markdown, and one picture; nothing goes to stderr."""
+def test_notebook_shows_tables_and_a_chart(fresh: Any) -> None:
     kinds = [kind for _, kind, _ in outputs(fresh)]
     assert kinds.count("image/png") == 1
     assert kinds.count("text/html") >= 2 and kinds.count("text/markdown") >= 2
@@ -42,8 +41,7 @@ def test_it_shows_tables_and_a_chart(fresh: Any) -> None:
     assert all("| --- |" in content for _, kind, content in outputs(fresh) if kind == "text/markdown")
 
 
-def test_what_is_saved_in_it_is_what_comes_out(fresh: Any) -> None:
-    """All texts, to the character. `make notebook` saves them anew."""
+def test_saved_output_is_current(fresh: Any) -> None:
     texts = [
         sorted(each for each in outputs(notebook) if each[1] in (*_TEXT, "stdout"))
         for notebook in (saved(NOTEBOOK), fresh)
@@ -51,16 +49,14 @@ def test_what_is_saved_in_it_is_what_comes_out(fresh: Any) -> None:
     assert texts[0] == texts[1] and len(texts[0]) > 8
 
 
-def test_it_holds_nothing_of_the_machine() -> None:
-    """No path, no time, no name of a user."""
+def test_notebook_holds_nothing_of_the_machine() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert not re.search(r"/(home|root|tmp|Users)/|dialoom-\w{8}\b|\d\d:\d\d:\d\d", text)
     notebook = saved(NOTEBOOK)
     assert all("execution" not in cell["metadata"] for cell in notebook.cells)
 
 
-def test_its_links_lead_somewhere() -> None:
-    """To pages of this checkout."""
+def test_links_of_the_notebook_resolve() -> None:
     links = [link for cell in saved(NOTEBOOK).cells for link in re.findall(r"\]\((?!http)([^)#]+)", cell["source"])]
     assert len(links) > 4
     assert all((NOTEBOOK.parent / link).is_file() for link in links)

@@ -63,7 +63,6 @@ def called(gold: Gold) -> list[str]:
 
 
 def test_there_are_nine_flows_in_the_four_domains() -> None:
-    """Each argument of each step is one of its tool, and what a preference fixes has something to choose from."""
     assert len(FLOWS) == 9
     assert {flow.domain for flow in FLOWS.values()} == {"commute", "travel", "entertainment", "food"}
     kinds = {name: flow.kind for name, flow in FLOWS.items()}
@@ -77,7 +76,7 @@ def test_there_are_nine_flows_in_the_four_domains() -> None:
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_requests_that_are_kept_tell_who_knows_from_who_does_not(name: str) -> None:
+def test_kept_requests_tell_informed_agents_from_others(name: str) -> None:
     """For any resident: gold plays, scores 1, and to stop early, to guess or to know another preference does not."""
     for seed in range(4):
         request, gold = found(name, seed)
@@ -93,8 +92,7 @@ def test_requests_that_are_kept_tell_who_knows_from_who_does_not(name: str) -> N
         assert found(name, seed)[1] == gold
 
 
-def test_a_rule_is_followed_as_far_as_it_decides() -> None:
-    """Far and rainy: a ride; one of them does not do; lookups come in the order of the session that told it."""
+def test_rule_is_followed_as_far_as_it_decides() -> None:
     places = {place.name: place for place in PLACES}
     start = asked("commute-rule", RULE).resident.home
     distances = {name: place.distance(places[start]) for name, place in places.items() if name != start}
@@ -123,8 +121,7 @@ def _weather(day: str) -> dict[str, Any]:
     return {"name": "get_weather", "arguments": {"city": "Hollin", "date": day}}
 
 
-def test_how_far_it_is_decides_between_three_ways() -> None:
-    """And the limit that is not next to it decides nothing."""
+def test_distance_decides_between_three_ways() -> None:
     values = {"near_limit": 4, "far_limit": 7, "near_mode": "walk", "middle_mode": "bus", "far_mode": "drive"}
     start = asked("commute-reach", values).resident.home
     for place in PLACES:
@@ -139,8 +136,7 @@ def test_how_far_it_is_decides_between_three_ways() -> None:
             assert gold.gaps[0][0] == pytest.approx(abs(output["distance_km"] - 4))
 
 
-def test_a_hotel_is_the_only_one_that_is_wanted() -> None:
-    """The row is picked by the one of two facets that the preference has; its id is from the output."""
+def test_wanted_hotel_is_unique() -> None:
     request = _one_hotel(matches=1)
     gold = request.gold()
     search, book = gold.calls
@@ -161,13 +157,11 @@ def _one_hotel(matches: int) -> FlowRequest:
 
 @pytest.mark.parametrize("matches", [0, 2])
 def test_no_match_and_a_second_match_are_refused(matches: int) -> None:
-    """Nobody could tell which to take."""
     request = _one_hotel(matches)
     assert str(refusal(request, request.gold())).startswith(f"pick: {matches} of 7 rows match")
 
 
-def test_an_idle_lookup_is_refused() -> None:
-    """Who stops early would not be wrong."""
+def test_idle_lookup_is_refused() -> None:
     request, gold = found("commute-rule", 1)
     flipped = {"either": "both", "both": "either"}[str(request.preference.values["joined"])]
     idle = replace(
@@ -176,15 +170,13 @@ def test_an_idle_lookup_is_refused() -> None:
     assert str(refusal(idle, idle.gold())).startswith(f"idle lookup: whatever {gold.calls[1].name} says")
 
 
-def test_an_idle_facet_is_refused() -> None:
-    """No legal number of minutes is below the time that the bus takes."""
+def test_idle_facet_is_refused() -> None:
     values = {"wait_limit": 15, "ride_type": "comfort"}
     refusals = _refusals(asked("commute-bus", values, destination=place.name) for place in PLACES)
     assert "idle facet: no other wait_limit changes the calls" in refusals
 
 
-def test_a_close_number_is_refused() -> None:
-    """One could argue whether it is above the limit."""
+def test_close_number_is_refused() -> None:
     values = {"wait_limit": 10, "ride_type": "comfort"}
     refusals = _refusals(
         asked("commute-bus", values, start=start, destination=place.name)
@@ -194,8 +186,7 @@ def test_a_close_number_is_refused() -> None:
     assert "close number: what was looked up is 1.0 off a limit, which should be 2 or more" in refusals
 
 
-def test_what_can_be_guessed_is_refused() -> None:
-    """The first of everything is what an agent takes who has read nothing."""
+def test_guessable_value_is_refused() -> None:
     values = {"genre": "classical", "mood": "calm", "order": "newest"}
     request = asked("music", values)
     assert str(refusal(request, request.gold())).startswith("guessed: ")
@@ -217,16 +208,16 @@ def test_what_can_be_guessed_is_refused() -> None:
         ("food", {"cuisine": "thai", "spice_level": "hot", "cutlery": True, "payment_method": "wallet"}, {}, "thai"),
     ],
 )
-def test_what_cannot_be_done_is_refused(flow: str, values: dict[str, Any], slots: dict[str, Any], bad: str) -> None:
-    """In the words of the tool."""
+def test_impossible_call_is_refused_in_the_tools_words(
+    flow: str, values: dict[str, Any], slots: dict[str, Any], bad: str
+) -> None:
     request = asked(flow, values, **slots)
     refused = str(refusal(request, request.gold()))
     assert refused.startswith("not played: ")
     assert bad in refused
 
 
-def test_what_is_wanted_is_first_no_more_often_than_chance() -> None:
-    """Over requests of all flows that pick a row."""
+def test_wanted_row_is_first_no_more_often_than_by_chance() -> None:
     first, expected = 0, 0.0
     for name in ("flight", "hotel", "movie", "beverage"):
         for seed in range(50):
@@ -238,8 +229,7 @@ def test_what_is_wanted_is_first_no_more_often_than_chance() -> None:
     assert abs(first - expected) <= 12  # two standard deviations
 
 
-def test_pairs_are_of_one_preference_and_of_other_days_and_places() -> None:
-    """What was done when it was told cannot be done again."""
+def test_pairs_share_a_preference_and_differ_in_day_and_place() -> None:
     for name in FLOWS:
         draw = random.Random(name)
         (pairs,) = find_sets(WORLD, FLOWS[name], resident(draw), draw, 1, 4)

@@ -41,8 +41,7 @@ def unrelated(made: ApolloHistory) -> list[str]:
 
 
 @pytest.mark.parametrize("pair", PAIRS[:6], ids=lambda pair: pair.id)
-def test_a_longer_history_has_what_a_shorter_one_has(pair: ApolloPair) -> None:
-    """Nine tenths of each length or more; the same tools, and the preference at the same share of it."""
+def test_longer_history_contains_the_shorter_one(pair: ApolloPair) -> None:
     user, made = SOURCE.users[pair.user], [history(SOURCE, pair, length=length) for length in LENGTHS]
     share = random.Random(f"history {pair.id} place").random()
     for one, length in zip(made, LENGTHS, strict=True):
@@ -57,8 +56,7 @@ def test_a_longer_history_has_what_a_shorter_one_has(pair: ApolloPair) -> None:
     assert len({one.tools for one in made}) == 1
 
 
-def test_eight_tools_are_offered_those_of_the_flow_among_them() -> None:
-    """The others are seen in the shortest history, or counted as borrowed."""
+def test_eight_tools_are_offered_with_those_of_the_flow() -> None:
     for pair in PAIRS:
         made = history(SOURCE, pair, length=2_000)
         seen = {tool for session in made.sessions for tool in session.tools}
@@ -71,7 +69,6 @@ def test_eight_tools_are_offered_those_of_the_flow_among_them() -> None:
 
 
 def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
-    """Whatever the length."""
     for pair in PAIRS:
         words = preference_words(pair.flow, pair.values)
         made = history(SOURCE, pair, length=8_000)
@@ -79,7 +76,6 @@ def test_no_unrelated_session_holds_a_word_of_the_preference() -> None:
 
 
 def test_nothing_is_asked_twice_in_a_history() -> None:
-    """Also where people or models have written a session that asks for what another one has asked."""
     pair = PAIRS[0]
     again = [
         session.model_copy(update={"id": f"{session.id}-again", "turns": (*session.turns[:-1], session.turns[0])})
@@ -93,8 +89,7 @@ def test_nothing_is_asked_twice_in_a_history() -> None:
         assert len(asked) == len(set(asked)) > 8
 
 
-def test_a_number_of_sessions_and_a_place_can_be_asked_for() -> None:
-    """The others stay in their order."""
+def test_number_of_sessions_and_place_can_be_requested() -> None:
     pair = PAIRS[0]
     made = [history(SOURCE, pair, sessions=10, place=place) for place in range(1, 11)]
     assert [one.place for one in made] == list(range(1, 11))
@@ -103,8 +98,7 @@ def test_a_number_of_sessions_and_a_place_can_be_asked_for() -> None:
     assert len(history(SOURCE, pair, sessions=3).sessions) == 3
 
 
-def test_of_preferences_that_evolve_the_last_counts() -> None:
-    """Three sessions on one flow in order of time, each asking for other calls; the first two are kept as stale."""
+def test_last_of_evolving_preferences_counts() -> None:
     for pair in PAIRS[:8]:
         made = history(SOURCE, pair, length=8_000, evolving=True)
         places = [*made.earlier, made.place]
@@ -117,8 +111,7 @@ def test_of_preferences_that_evolve_the_last_counts() -> None:
         assert [session.kind for session in made.sessions].count("preference") == 3
 
 
-def test_any_counter_of_tokens_will_do() -> None:
-    """A word each, say."""
+def test_any_token_counter_can_be_used() -> None:
     made = history(SOURCE, PAIRS[0], length=1_000, counter=lambda text: len(text.split()))
     message = first_message(SOURCE.users[PAIRS[0].user], PAIRS[0], made.sessions)
     assert 900 <= made.tokens == len(message.split()) <= 1_000
@@ -135,14 +128,12 @@ def test_any_counter_of_tokens_will_do() -> None:
         ({}, r"to a length or to a number of sessions"),
     ],
 )
-def test_a_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], said: str) -> None:
-    """With what it comes to, and what there is."""
+def test_history_that_cannot_be_filled_is_refused(wanted: dict[str, Any], said: str) -> None:
     with pytest.raises(HistoryError, match=said):
         history(SOURCE, PAIRS[0], **wanted)
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    """And a folder that is there is not written over."""
+def test_written_source_is_read_again(tmp_path: Path) -> None:
     write_source(tmp_path / "copy", SOURCE)
     assert read_source(tmp_path / "copy") == SOURCE
     for name in ("users", "sessions", "pairs", "meta"):
@@ -192,10 +183,9 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
         ),
     ],
 )
-def test_a_spoilt_source_is_told_with_file_and_line(
+def test_malformed_source_is_reported_with_file_and_line(
     tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
-    """One clear message each."""
     file, _, line = place.partition(":")
     with pytest.raises(DataError) as caught:
         read_source(spoilt(tmp_path / "source", file, int(line), change))
@@ -216,10 +206,9 @@ def test_a_spoilt_source_is_told_with_file_and_line(
         ("sessions.jsonl:30", lambda row: _lie(row), "wrong past call: "),
     ],
 )
-def test_what_people_have_mended_is_checked_again(
+def test_edited_source_is_checked_again(
     tmp_path: Path, place: str, change: Callable[[dict[str, Any]], object], said: str
 ) -> None:
-    """If that is wanted."""
     file, _, line = place.partition(":")
     folder = spoilt(tmp_path / "source", file, int(line), change)
     assert read_source(folder) != SOURCE
@@ -236,8 +225,7 @@ def _lie(row: dict[str, Any]) -> None:
     next(turn for turn in row["turns"] if "output" in turn)["output"] = {"status": "perfect"}
 
 
-def test_a_source_without_files_is_told(tmp_path: Path) -> None:
-    """Which one is missing, and that an empty one holds nothing."""
+def test_source_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"meta\.jsonl: there is no such file"):
         read_source(tmp_path)
     shutil.copytree(FOLDER, tmp_path / "source")

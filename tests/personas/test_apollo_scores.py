@@ -62,7 +62,7 @@ def order(**changes: Any) -> Call:
         ("aab", "ab", False, 1, 0.8),
     ],
 )
-def test_scores_are_the_papers(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
+def test_scores_equal_the_papers(gold: str, made: str, accuracy: bool, f1: float, multiset: float) -> None:
     """F1 counts members, and so can be 1 where accuracy is 0; the protocol's table, section 12."""
     scores = compare([weather(letter) for letter in made], [weather(letter) for letter in gold])
     assert (scores.accuracy, scores.strict) == (accuracy, accuracy)
@@ -101,22 +101,19 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("gold", "made"), SAME)
-def test_what_is_spelt_differently_is_the_same(gold: Call, made: Call) -> None:
-    """Except when JSON is compared as it is."""
+def test_different_spellings_are_equal(gold: Call, made: Call) -> None:
     scores = compare([made], [gold])
     assert scores == CallScores(True, 1, scores.strict, True, 1, True, None)
     assert scores.strict == isinstance(made["arguments"], str)
 
 
 @pytest.mark.parametrize(("gold", "made"), DIFFERENT)
-def test_what_is_something_else_equals_nothing(gold: Call, made: Call) -> None:
-    """No synonyms, no distance, and what cannot run is wrong."""
+def test_different_values_are_not_equal(gold: Call, made: Call) -> None:
     assert compare([made], [gold]).f1 == 0
     assert not compare([made], [gold]).strict
 
 
-def test_numbers_and_truths() -> None:
-    """Whole numbers in three spellings, truth in two, and neither is the other."""
+def test_numbers_and_booleans() -> None:
     hotel = {"city": "a", "check_in": "2027-03-01", "nights": 3, "stars": 4}
     for nights, stars in ((3.0, "4"), ("3", 4.0)):
         assert _equal("search_hotel", hotel, hotel | {"nights": nights, "stars": stars})
@@ -136,8 +133,7 @@ def _equal(tool: str, gold: dict[str, Any], made: dict[str, Any]) -> bool:
     return compare([{"name": tool, "arguments": made}], [{"name": tool, "arguments": gold}]).accuracy
 
 
-def test_actions_are_what_orders_books_and_sends() -> None:
-    """Looking something up once more changes nothing, and ordering twice does."""
+def test_actions_are_orders_bookings_and_messages() -> None:
     gold = [weather("a"), order()]
     assert compare([order(), weather("b"), weather("c")], gold).actions
     assert not compare([weather("a"), order(), order()], gold).actions
@@ -145,8 +141,7 @@ def test_actions_are_what_orders_books_and_sends() -> None:
     assert not compare([weather("a")], gold).actions
 
 
-def test_stale_is_who_follows_an_earlier_preference() -> None:
-    """None where there was no earlier one."""
+def test_stale_score_is_following_an_earlier_preference() -> None:
     gold, earlier = [order()], [[order(brand="Amberleaf")], [order(brand="Cobalt Cup")]]
     assert compare([order(brand="cobalt cup")], gold, earlier).stale is True
     assert compare([order()], gold, earlier).stale is False
@@ -154,15 +149,13 @@ def test_stale_is_who_follows_an_earlier_preference() -> None:
 
 
 def test_gold_that_cannot_run_is_refused() -> None:
-    """It could be reached by nobody."""
     with pytest.raises(CallError, match="brand"):
         compare([], [order(brand="nobody")])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(CALLS), st.data())
-def test_the_canonical_form_of_a_canonical_form_is_itself(call: Call, data: st.DataObject) -> None:
-    """Whatever stands in the arguments; what has no such form is refused in words."""
+def test_canonical_form_is_idempotent(call: Call, data: st.DataObject) -> None:
     changed = data.draw(st.dictionaries(st.sampled_from(list(TOOLS[call["name"]].parameters)), junk, max_size=2))
     arguments = call["arguments"] | changed
     try:
@@ -175,8 +168,7 @@ def test_the_canonical_form_of_a_canonical_form_is_itself(call: Call, data: st.D
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(CALLS), st.data())
-def test_whatever_is_called_is_answered(call: Call, data: st.DataObject) -> None:
-    """With what JSON can hold and a file too, and equal calls equally."""
+def test_every_call_is_answered_reproducibly(call: Call, data: st.DataObject) -> None:
     changed = data.draw(st.dictionaries(st.sampled_from([*TOOLS[call["name"]].parameters, "other"]), junk, max_size=2))
     made = {"name": call["name"], "arguments": call["arguments"] | changed}
     output = execute(World(), made)
@@ -187,7 +179,6 @@ def test_whatever_is_called_is_answered(call: Call, data: st.DataObject) -> None
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(CALLS), min_size=1, max_size=4), st.integers(0, 2**32), st.lists(junk, max_size=2))
 def test_no_mutant_scores_higher_than_gold(gold: list[Call], seed: int, more: list[Any]) -> None:
-    """Gold has everything; calls dropped, swapped, repeated, altered or added never have more."""
     best = compare(gold, gold)
     assert best == CallScores(True, 1, True, True, 1, True, None)
     draw = random.Random(seed)
@@ -203,8 +194,7 @@ def test_no_mutant_scores_higher_than_gold(gold: list[Call], seed: int, more: li
 CALL = {"name": "get_weather", "arguments": {"city": "Rome", "date": "2026-01-02"}}
 
 
-def test_a_call_is_read_as_it_was_written() -> None:
-    """Whether its arguments are an object or their text."""
+def test_call_is_read_as_it_was_written() -> None:
     for call in (CALL, {**CALL, "arguments": json.dumps(CALL["arguments"])}):
         words, (read,) = read_turn(call_text(call))
         assert words == ""
@@ -231,15 +221,13 @@ def test_a_call_is_read_as_it_was_written() -> None:
         ("<tool_call>" + "[" * 100_000 + "</tool_call>", "", [("", "[" * 100_000)]),
     ],
 )
-def test_whatever_is_written_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
-    """Several calls, calls that are not closed, and calls that are none."""
+def test_any_text_is_words_and_calls(text: str, words: str, calls: list[tuple[str, str]]) -> None:
     said, read = read_turn(text)
     assert " ".join(said.split()) == " ".join(words.split())
     assert [(call["name"], call["arguments"]) for call in read] == calls
 
 
-def test_an_output_cannot_end_its_block() -> None:
-    """An error quotes what the model wrote; it is the same JSON."""
+def test_output_cannot_end_its_block() -> None:
     output = json.dumps({"error": "there is no tool </tool_response><tool_call>"})
     text = responses_text([output, "{}"])
     first, second = text.split("</tool_response>\n")
@@ -270,7 +258,6 @@ def said(speaker: str, text: str) -> Speech:
 
 
 def test_scripted_words_pass() -> None:
-    """All of the shipped sample, with every form."""
     for pair in SOURCE.pairs.values():
         session, user = SOURCE.sessions[pair.session], SOURCE.users[pair.user]
         assert wording_refusal(pair.preference, pair.form, slots(pair), session) is None
@@ -317,14 +304,12 @@ def test_scripted_numbers_read_as_people_say_them() -> None:
     ],
 )
 def test_each_fault_of_a_session_has_its_name(turns: list[Any], form: Any, why: str) -> None:
-    """Of the first that there is."""
     refused = wording_refusal(PAIR.preference, form, slots(PAIR), with_turns(*turns))
     assert refused is not None
     assert refused.startswith(why)
 
 
-def test_what_follows_from_facts_is_not_named_unless_it_is_a_name() -> None:
-    """An amount of sugar has other words, a brand has not."""
+def test_inferred_value_is_named_only_if_it_is_a_name() -> None:
     pair = next(pair for pair in SOURCE.pairs.values() if pair.flow == "beverage")
     wanted = {**pair.values, "sugar_level": "less"}
     preference = pair.model_copy(update={"values": wanted}).preference
@@ -337,15 +322,13 @@ def test_what_follows_from_facts_is_not_named_unless_it_is_a_name() -> None:
         assert (refused or "").startswith("named: the user says what sugar_level is") == is_named
 
 
-def test_the_assistant_may_list_all_values() -> None:
-    """And none of them alone."""
+def test_assistant_may_list_all_values() -> None:
     brands = " or ".join(map(str, FLOWS["beverage"].facet("brand").values))
     listed = with_turns(SESSION.turns[0], said("assistant", f"Which: {brands}?"), *SESSION.turns[1:])
     assert wording_refusal(PAIR.preference, PAIR.form, slots(PAIR), listed) is None
 
 
 def test_profiles_and_queries_that_say_too_much_or_too_little() -> None:
-    """A word of any facet; a name where there is to be none, and none where there is to be one."""
     place = {"city": "Hollin", "home": "1 Ash Street", "work": "2 Ash Street"}
     profile = UserDraft(id="u01", user="u01", name="Ada", gender="woman", age=30, persona="Carves spoons.", **place)
     assert str(profile_refusal(profile)).startswith("leak: 'spoons'")

@@ -56,14 +56,12 @@ def refused(pair: ApolloPair, session: ApolloSession | None = None, user: Apollo
     return str(pair_refusal(WORLD, user or owner, pair, session or told))
 
 
-def test_the_shipped_sample_passes_all_checks() -> None:
-    """As it did when it was made."""
+def test_shipped_sample_passes_all_checks() -> None:
     assert read_source(FOLDER, thorough=True) == SOURCE
     assert drawn_users(WORLD, 2, SOURCE.meta.seed) == list(SOURCE.users.values())
 
 
-def test_the_sample_has_all_flows_forms_and_kinds() -> None:
-    """Every flow for each user and preference, every form, and as many reactive as proactive queries."""
+def test_sample_has_all_flows_forms_and_kinds() -> None:
     pairs = SOURCE.pairs.values()
     assert Counter((pair.user, pair.flow, pair.preference_set) for pair in pairs) == {
         (user, flow, set_): 1 for user in SOURCE.users for flow in FLOWS for set_ in (1, 2, 3)
@@ -74,7 +72,6 @@ def test_the_sample_has_all_flows_forms_and_kinds() -> None:
 
 
 def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
-    """Half of them are reactive."""
     for turn in range(10):
         labels = pair_labels(12, turn, random.Random(turn))
         forms = Counter(form for form, _ in labels)
@@ -85,7 +82,6 @@ def test_twelve_pairs_have_five_explicit_ones_and_every_implicit_form() -> None:
 
 @pytest.mark.parametrize("flow", FLOWS)
 def test_every_wording_singles_out_its_value(flow: str) -> None:
-    """Of every value in every form there are three wordings or more, and each is read as what it was made for."""
     draw = random.Random(flow)
     for name, facet in phrases()[flow].items():
         for value in FLOWS[flow].facet(name).values:
@@ -96,8 +92,7 @@ def test_every_wording_singles_out_its_value(flow: str) -> None:
                     assert facet.read(ask, reply) == (facet.form(form), value), (name, form, ask, reply)
 
 
-def test_a_value_has_three_names_and_facts_and_two_grumbles() -> None:
-    """So that there are three wordings and more in each form; a limit is said outright or chosen."""
+def test_value_has_three_names_and_facts_and_two_grumbles() -> None:
     for flow, facet in FACETS:
         values = FLOWS[flow].facet(facet.facet).values
         told = Counter(facet.replies.values())
@@ -119,25 +114,20 @@ def test_a_value_has_three_names_and_facts_and_two_grumbles() -> None:
         ("food", "cutlery", "cutlery in the bag is more rubbish", "without cutlery"),
     ],
 )
-def test_who_wants_a_thing_complains_of_going_without(
-    flow: str, facet: str, against_it: str, against_none: str
-) -> None:
-    """Of two values a user speaks against the other one, which no reader of marks would miss: it has to be read."""
+def test_complaint_speaks_against_the_other_value(flow: str, facet: str, against_it: str, against_none: str) -> None:
     draw, said = random.Random(0), phrases()[flow][facet]
     for wanted, heard, unheard in ((True, against_none, against_it), (False, against_it, against_none)):
         replies = " ".join(said.exchange(wanted, "anti", draw, set())[1].casefold() for _ in range(20))
         assert heard in replies and unheard not in replies
 
 
-def test_what_is_asked_about_one_facet_is_not_asked_about_another() -> None:
-    """A question tells what is answered: no one holds another of the same flow, or one of another flow that is it."""
+def test_question_about_one_facet_fits_no_other() -> None:
     for flow, facets in phrases().items():
         asks = [(name, ask) for name, facet in facets.items() for ask in facet.asks]
         assert not [(one, other) for name, one in asks for at, other in asks if name != at and one in other], flow
 
 
-def test_a_preference_session_has_its_calls_and_says_nothing_of_it_before_the_user() -> None:
-    """The assistant names options at most; the calls come when all is told; what follows repeats nothing."""
+def test_preference_session_has_its_calls_after_the_preference() -> None:
     for pair in SOURCE.pairs.values():
         session = SOURCE.sessions[pair.session]
         facets = phrases()[pair.flow]
@@ -156,7 +146,6 @@ def test_a_preference_session_has_its_calls_and_says_nothing_of_it_before_the_us
 
 
 def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
-    """All templates of all flows, for everybody."""
     for pair in SOURCE.pairs.values():
         user = SOURCE.users[pair.user]
         for kind in ("reactive", "proactive"):
@@ -168,15 +157,13 @@ def test_queries_hold_their_slots_and_no_word_of_a_facet() -> None:
                 assert (user.name in query) == (kind == "proactive")
 
 
-def test_nothing_that_is_told_of_anybody_gives_a_preference_away() -> None:
-    """People, and the addresses that they get in any world."""
+def test_descriptions_of_people_give_no_preference_away() -> None:
     for user in drawn_users(WORLD, MOST_USERS, 7):
         for flow in FLOWS:
             assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
 
 
-def test_a_number_of_users_beyond_the_people_is_refused() -> None:
-    """With what there is."""
+def test_more_users_than_people_are_refused() -> None:
     with pytest.raises(UsersError, match=r"^users 21: there are 20 people"):
         drawn_users(WORLD, 21, 0)
 
@@ -194,20 +181,17 @@ def test_a_number_of_users_beyond_the_people_is_refused() -> None:
         ("commute-bus", "From {start} to the {destination}; I wait 15 min at the most.", "'15 min' says something"),
     ],
 )
-def test_a_planted_leak_is_refused(flow: str, query: str, leaked: str) -> None:
-    """A value, a synonym or a word that gives it away, in any form."""
+def test_planted_leak_is_refused(flow: str, query: str, leaked: str) -> None:
     pair = pair_of(flow)
     assert refused(pair.model_copy(update={"query": query.format_map(pair.slots)})).startswith(f"leak: {leaked}")
 
 
-def test_a_leak_in_what_is_told_of_the_user_is_refused() -> None:
-    """The agent is shown it as it is shown the query."""
+def test_leak_in_the_users_description_is_refused() -> None:
     user = SOURCE.users["u01"].model_copy(update={"persona": "Plays jazz in a cellar."})
     assert refused(pair_of("music"), user=user) == "leak: 'jazz' says something about genre"
 
 
-def test_a_query_that_does_not_say_all_is_refused() -> None:
-    """Or says two days."""
+def test_incomplete_or_ambiguous_query_is_refused() -> None:
     pair = pair_of("movie")
     assert refused(pair.model_copy(update={"query": "I want to see a film."})).startswith("missing: date ")
     two = f"I want to see a film on {pair.slots['date']} or on 9 April."
@@ -215,15 +199,13 @@ def test_a_query_that_does_not_say_all_is_refused() -> None:
 
 
 def test_wrong_gold_is_refused() -> None:
-    """A value that the preference does not have."""
     pair = pair_of("music")
     calls = pair.model_dump()["gold"]
     calls[0]["arguments"]["mood"] = next(m for m in ("calm", "cheerful") if m != pair.values["mood"])
     assert refused(ApolloPair.model_validate(pair.model_dump() | {"gold": calls})).startswith("wrong gold: ")
 
 
-def test_a_second_match_is_refused() -> None:
-    """On a day on which two hotels are what is wanted."""
+def test_second_match_is_refused() -> None:
     pair = pair_of("hotel")
     user, facet = SOURCE.users[pair.user], "area" if "area" in pair.values else "view"
     for day in WORLD.days[14:20]:
@@ -237,8 +219,7 @@ def test_a_second_match_is_refused() -> None:
     pytest.fail("no day has two matches")
 
 
-def test_an_idle_lookup_is_refused() -> None:
-    """With the other way of joining them, the second lookup can say what it likes."""
+def test_idle_lookup_is_refused() -> None:
     pair = pair_of("commute-rule")
     user = SOURCE.users[pair.user]
     values = {**pair.values, "joined": "both" if pair.values["joined"] == "either" else "either"}
@@ -254,8 +235,7 @@ def turned(session: ApolloSession, change: Callable[[dict[str, Any]], None]) -> 
     return ApolloSession.model_validate(session.model_dump() | {"turns": turns})
 
 
-def test_a_wrong_past_call_is_refused() -> None:
-    """One whose output is not what the tool says, and one that is not what the preference asks for."""
+def test_wrong_past_call_is_refused() -> None:
     pair = pair_of("food")
     session = SOURCE.sessions[pair.session]
     lied = turned(session, lambda call: call["output"].update(eta_min=3))
@@ -268,14 +248,12 @@ def test_a_wrong_past_call_is_refused() -> None:
     assert refused(pair, turned(session, otherwise)).startswith("wrong past call: by the preference ")
 
 
-def test_a_session_that_tells_something_else_is_refused() -> None:
-    """As that of another pair does."""
+def test_session_that_tells_another_preference_is_refused() -> None:
     one, other, _ = SOURCE.pairs_for["u01", "music"]
     assert refused(one, SOURCE.sessions[other.session]).startswith("told otherwise: the session tells music as ")
 
 
-def test_a_preference_in_a_second_session_is_refused() -> None:
-    """It is told in one session and in no other."""
+def test_preference_in_a_second_session_is_refused() -> None:
     told = SOURCE.sessions[pair_of("beverage").session].model_copy(update={"kind": "unrelated"})
     assert str(unrelated_refusal(WORLD, told)).startswith("told twice: it tells a preference for beverage too (")
 
@@ -298,7 +276,6 @@ def _told_domains() -> set[str]:
 
 
 def test_diversity_of_topics() -> None:
-    """By hand: halves and quarters; one topic alone; the share that counts is above two in a hundred."""
     some, one, rare = topic_diversity("aabc"), topic_diversity("aaaa"), topic_diversity([*"a" * 98, "b", "b"])
     assert some.entropy == pytest.approx(1.5 / 1.584962500721156)
     assert rare.entropy == pytest.approx(0.1414405)
@@ -311,8 +288,7 @@ def test_diversity_of_topics() -> None:
     assert topic_diversity(session.topic for session in SOURCE.sessions.values()).entropy > 0.96
 
 
-def test_a_source_of_these_is_found_again_by_id() -> None:
-    """And a user's pairs by flow."""
+def test_source_finds_users_sessions_and_pairs() -> None:
     made = ApolloSource.of(SOURCE.users.values(), SOURCE.sessions.values(), SOURCE.pairs.values(), SOURCE.meta)
     assert made == SOURCE
     assert [pair.preference_set for pair in made.pairs_for["u02", "hotel"]] == [1, 2, 3]
@@ -322,8 +298,7 @@ def _facet(flow: str, facet: str) -> FacetPhrases:
     return phrases()[flow][facet]
 
 
-def test_options_are_listed_in_any_order_and_chosen_by_their_place() -> None:
-    """What is first on the list is chosen no more often than chance has it."""
+def test_listed_options_are_in_random_order() -> None:
     facet, draw = _facet("beverage", "category"), random.Random(3)
     replies = Counter(facet.exchange("tea", "choice", draw, set())[1] for _ in range(300))
     first = sum(count for reply, count in replies.items() if "first" in reply.casefold())
@@ -357,32 +332,28 @@ def edited(folder: Path, file: str, edit: Callable[[dict[str, Any]], object]) ->
         (lambda pair: pair.update(values={}), "values: "),
     ],
 )
-def test_a_pair_that_could_not_be_played_is_refused(
+def test_unplayable_pair_is_refused_when_read(
     tmp_path: Path, edit: Callable[[dict[str, Any]], object], told: str
 ) -> None:
-    """When it is read, and not in the middle of a plan or of a sample."""
     with pytest.raises(DataError, match=r"pairs\.jsonl:2: pair u01-") as raised:
         read_source(edited(tmp_path / "source", "pairs.jsonl", edit))
     assert told in str(raised.value)
 
 
-def test_a_session_that_tells_a_preference_is_not_among_the_unrelated(tmp_path: Path) -> None:
-    """It would be told twice."""
+def test_preference_session_is_not_among_the_unrelated(tmp_path: Path) -> None:
     folder = edited(tmp_path / "source", "sessions.jsonl", lambda session: session.update(kind="unrelated"))
     with pytest.raises(DataError, match=r"pairs\.jsonl:\d+: pair .*is to be of the kind preference"):
         read_source(folder)
 
 
 def test_several_pairs_on_a_line_are_all_read(tmp_path: Path) -> None:
-    """As they come where files without a last newline were put together."""
     folder = edited(tmp_path / "source", "users.jsonl", lambda _: None)
     for file in ("users.jsonl", "sessions.jsonl", "pairs.jsonl"):
         (folder / file).write_text((folder / file).read_text().replace("\n", " "))
     assert read_source(folder) == read_source(SAMPLE)
 
 
-def test_a_second_line_of_what_a_source_was_made_with_is_refused(tmp_path: Path) -> None:
-    """Which of them would hold?"""
+def test_second_line_of_metadata_is_refused(tmp_path: Path) -> None:
     shutil.copytree(SAMPLE, tmp_path / "source")
     (meta := tmp_path / "source" / "meta.jsonl").write_text(meta.read_text() * 2)
     with pytest.raises(DataError, match=r"meta\.jsonl:2: a source has one line here"):

@@ -59,7 +59,7 @@ def digest_of_answers() -> str:
     return hashlib.sha256(json.dumps([execute(world, call) for call in some_calls(6)]).encode()).hexdigest()
 
 
-def test_there_are_the_papers_tools_and_each_is_an_openai_function() -> None:
+def test_papers_tools_are_openai_functions() -> None:
     """15 tools in 4 domains that preferences touch, 31 in 7 others; schemas of scalars that take nothing more."""
     assert sum(tool.domain in PREFERENCE_DOMAINS for tool in TOOLS.values()) == 15
     assert len(TOOLS) == 46
@@ -80,7 +80,6 @@ def test_there_are_the_papers_tools_and_each_is_an_openai_function() -> None:
 
 
 def test_every_tool_answers() -> None:
-    """In rows or an object, never an error, with at most one decimal."""
     for call in some_calls(6):
         output = execute(WORLD, call)
         for row in output if isinstance(output, list) else [output]:
@@ -88,7 +87,7 @@ def test_every_tool_answers() -> None:
             assert all(round(value, 1) == value for value in row.values() if isinstance(value, float))
 
 
-def test_what_preferences_do_not_touch_has_much_to_say_too() -> None:
+def test_unrelated_tools_have_many_answers() -> None:
     """24 questions and more for each tool, and many answers."""
     draw = random.Random(3)
     for tool in TOOLS.values():
@@ -98,15 +97,13 @@ def test_what_preferences_do_not_touch_has_much_to_say_too() -> None:
             assert len({json.dumps(execute(WORLD, call)) for call in calls}) >= 12, tool.name
 
 
-def test_the_world_is_the_same_for_ever() -> None:
-    """Who changes content changes the hash; who changes how it is drawn raises its version, which does so too."""
+def test_world_is_constant() -> None:
     assert World(1).hash != WORLD.hash
     assert WORLD.hash == "aa97e835a2b0746cc9c931c0c4fe4c5bcb9d59d7d47aa957bf83c35ba9cf8235"
     assert digest_of_answers() == "528e5ab7fae3dc3161805d132b2318576a3d3d1dbf6b58e6fd52eedbe1834a26"
 
 
 def test_equal_calls_have_equal_outputs_in_another_process() -> None:
-    """Whatever its hash seed is, and whatever was asked before."""
     script = "import tests.personas.test_apollo_world as t; print(t.digest_of_answers())"
     environment = {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
@@ -114,8 +111,7 @@ def test_equal_calls_have_equal_outputs_in_another_process() -> None:
     assert done.stdout.strip() == hashlib.sha256(json.dumps(backwards).encode()).hexdigest()
 
 
-def test_an_answer_belongs_to_who_asked() -> None:
-    """What is done to it does not change the world."""
+def test_answer_can_be_changed_without_changing_the_world() -> None:
     first = answer("search_hotel", **STAY)
     first[0]["price"] = -1
     first.clear()
@@ -123,7 +119,6 @@ def test_an_answer_belongs_to_who_asked() -> None:
 
 
 def test_searches_and_bookings_agree() -> None:
-    """A hotel's price is by night; without stops is without stops; a class is the lowest that will do."""
     hotel = answer("search_hotel", **STAY)[1]
     booked = answer(
         "book_hotel", hotel_id=hotel["hotel_id"], room_type="single", breakfast=True, payment_method="wallet"
@@ -137,8 +132,7 @@ def test_searches_and_bookings_agree() -> None:
     assert booked["total"] == flights[5]["price"] + 18
 
 
-def test_rows_come_in_the_order_that_is_said() -> None:
-    """The best rated, the last written, the most sold first; the same products in whichever order."""
+def test_rows_come_in_the_stated_order() -> None:
     known = TOOLS["search_products"].parameters
     newest, by_rating, fitting = (
         [
@@ -168,8 +162,7 @@ def calls_of(tool: str) -> list[dict[str, Any]]:
     return [dict(zip(known, values, strict=True)) for values in product(*(each.of for each in known.values()))]
 
 
-def test_a_game_is_the_same_whoever_asks() -> None:
-    """As long, and as well rated, for however many players and on whatever they play; which ones are found differs."""
+def test_length_and_rating_of_a_game_do_not_depend_on_the_search() -> None:
     draw, found = random.Random(0), dict[str, set[tuple[int, float]]]()
     outputs = [execute(WORLD, _call(draw, "game_recommendation")) for _ in range(150)]
     for output in outputs:
@@ -180,8 +173,7 @@ def test_a_game_is_the_same_whoever_asks() -> None:
     assert {len(each) for each in found.values()} == {1}
 
 
-def test_what_stands_on_one_street_is_near() -> None:
-    """A venue and an address of the same street are a kilometre apart at most."""
+def test_addresses_of_one_street_are_near() -> None:
     for number in range(len(CITIES)):
         places = WORLD.places(number)
         for venue, address in zip(places[::2], places[1::2], strict=True):
@@ -190,7 +182,6 @@ def test_what_stands_on_one_street_is_near() -> None:
 
 
 def test_ids_lead_to_one_row_each() -> None:
-    """All flights of a day, there and back."""
     way = {"date": WORLD.days[4], "direct": False}
     ways = [way | {"from_city": a, "to_city": b} for a in CITIES for b in CITIES if a != b]
     found = [row for way in ways for row in answer("search_flight", **way)]
@@ -220,8 +211,7 @@ def test_ids_lead_to_one_row_each() -> None:
         ("book_movie_ticket", {"movie_id": 99, "hall_type": "imax", "payment_method": "wallet"}, '"99"', "search"),
     ],
 )
-def test_a_call_that_cannot_run_is_told_why(tool: str, arguments: Any, bad: str, right: str) -> None:
-    """The bad value, and what would be right."""
+def test_call_that_cannot_run_gets_an_explanation(tool: str, arguments: Any, bad: str, right: str) -> None:
     offered = [name for name in TOOLS if name != "book_flight"]
     output = execute(WORLD, {"name": tool, "arguments": arguments}, offered)
     assert isinstance(output, dict)
@@ -231,8 +221,7 @@ def test_a_call_that_cannot_run_is_told_why(tool: str, arguments: Any, bad: str,
     assert len(output["error"]) < 1000
 
 
-def test_a_trainer_loads_calls_and_scores_alone() -> None:
-    """From the folder, in a process that has none of what dialoom needs, and not even dialoom."""
+def test_trainer_loads_calls_and_scores_without_dialoom() -> None:
     folder = ROOT / "personas" / "apollo"
     script = (
         "import sys, importlib.util as u\n"
@@ -246,8 +235,7 @@ def test_a_trainer_loads_calls_and_scores_alone() -> None:
     assert done.stdout.split("\n")[:2] == ["1.0", "[]"]
 
 
-def test_names_are_told_apart_when_they_are_folded() -> None:
-    """A city, a street and a value of a list are each found by what is left of their name."""
+def test_folded_names_are_distinct() -> None:
     names = [place.name for city in range(len(CITIES)) for place in WORLD.places(city)]
     assert len({name.casefold() for name in names}) == len(names) == 12 * 24
     for tool in TOOLS.values():

@@ -57,8 +57,7 @@ def test_twenty_seeds_are_shipped_of_each_kind(kind: PoolKind) -> None:
     assert {seed.round for seed in seeds} == {0}
 
 
-def test_the_release_is_read_as_it_is(tmp_path: Path) -> None:
-    """One line holds two texts, one has trailing spaces, some are blank: all mended and counted."""
+def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
     content = '"One lives in Rome."\n"Two has a boat.""Three has none."\n\n"Four sings."   \r\n   \n"Five sleeps."'
     found, mended = read(tmp_path, content)
     assert found == ["One lives in Rome.", "Two has a boat.", "Three has none.", "Four sings.", "Five sleeps."]
@@ -78,8 +77,7 @@ def test_the_release_is_read_as_it_is(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_other_encodings_and_untidy_texts_are_mended_and_counted(tmp_path: Path, content: bytes, told: str) -> None:
-    """The text comes out whole."""
+def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Path, content: bytes, told: str) -> None:
     found, mended = read(tmp_path, content)
     assert found == ["Zoë bakes."]
     assert told in mended
@@ -104,15 +102,13 @@ def test_other_encodings_and_untidy_texts_are_mended_and_counted(tmp_path: Path,
         ("[" * 100_000, "pool.jsonl:1: nested more than 100 deep"),
     ],
 )
-def test_what_cannot_be_mended_is_refused_with_its_place(tmp_path: Path, content: bytes | str, told: str) -> None:
-    """File, line, the bad value and what would be right."""
+def test_unrepairable_line_is_refused_with_its_place(tmp_path: Path, content: bytes | str, told: str) -> None:
     with pytest.raises(DataError) as caught:
         read(tmp_path, content)
     assert told in str(caught.value)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """By its name."""
+def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.jsonl: there is no such file"):
         read_pool(tmp_path / "none.jsonl")
     with pytest.raises(DataError, match="is a folder; a regular file is needed"):
@@ -121,16 +117,14 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(texts.filter(bool), min_size=1, unique=True))
-def test_a_pool_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, found: list[str]) -> None:
-    """Whatever the texts hold."""
+def test_pool_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, found: list[str]) -> None:
     path = tmp_path_factory.mktemp("pools") / "pool.jsonl"
     entries = [PoolEntry.of(text, 1, "x", 0.123456) for text in found]
     assert write_pool(path, entries) == len(entries)
     assert read_pool(path) == entries
 
 
-def test_a_pool_that_somebody_edited_is_read(tmp_path: Path) -> None:
-    """A text added by hand needs no id, and one that was changed keeps its id."""
+def test_edited_pool_is_read(tmp_path: Path) -> None:
     write_pool(tmp_path / "pool.jsonl", [PoolEntry.of("She rows.", 3, None, None)])
     line = (tmp_path / "pool.jsonl").read_text()
     edited = line.replace("She rows.", "She rows at dawn.") + '{"text": "He fences."}\n'
@@ -141,7 +135,6 @@ def test_a_pool_that_somebody_edited_is_read(tmp_path: Path) -> None:
 
 
 def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """With ids from their content; an object without an id gets it."""
     people = [Persona.of("She rows.", "She is calm."), Persona.of("She rows.", "She is loud.")]
     write_personas(tmp_path / "people.jsonl", people)
     assert read_personas(tmp_path / "people.jsonl") == people
@@ -160,7 +153,6 @@ def test_personas_are_read_as_they_were_written(tmp_path: Path) -> None:
     ],
 )
 def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: str, told: str) -> None:
-    """File and line."""
     with pytest.raises(DataError) as caught:
         read_personas(written(tmp_path, content))
     assert told in str(caught.value)
@@ -169,7 +161,6 @@ def test_broken_personas_are_refused_with_their_place(tmp_path: Path, content: s
 @settings(max_examples=50)
 @given(st.integers(1, 8), st.integers(1, 8), st.data(), st.integers())
 def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.DataObject, seed: int) -> None:
-    """All pairs can be had, the seed alone decides, and ids follow from the content."""
     first = [PoolEntry.of(f"a {n}") for n in range(profiles)]
     second = [PoolEntry.of(f"b {n}") for n in range(personalities)]
     count = data.draw(st.integers(1, profiles * personalities))
@@ -180,7 +171,6 @@ def test_no_pair_is_drawn_twice(profiles: int, personalities: int, data: st.Data
 
 
 def test_more_personas_than_pairs_are_refused() -> None:
-    """With the number of pairs."""
     pools = [PoolEntry.of("a"), PoolEntry.of("b")], [PoolEntry.of("c")]
     with pytest.raises(ValueError, match="give 2 pairs; give a number from 1 to that"):
         list(combined(*pools, 3, 0))
@@ -195,7 +185,6 @@ def similarity(one: str, other: str) -> float:
 @settings(max_examples=100)
 @given(st.text(), st.text())
 def test_every_text_has_a_unit_vector(one: str, other: str) -> None:
-    """Even an empty one; similarities are within bounds and the same both ways."""
     vectors = LexicalEmbedder().embed([one, other])
     assert all(abs(float(np.linalg.norm(vector)) - 1) < 1e-5 for vector in vectors)
     assert -1.00001 <= similarity(one, other) <= 1.00001
@@ -203,13 +192,12 @@ def test_every_text_has_a_unit_vector(one: str, other: str) -> None:
     assert similarity(one, one) == pytest.approx(1, abs=1e-5)
 
 
-def test_the_same_in_other_inflections_and_order_is_the_same() -> None:
-    """Stems count, not forms; function words and words that everybody's description has do not."""
+def test_inflection_and_order_do_not_change_similarity() -> None:
     assert content_words("She often bakes cherry pies.") == content_words("He baked a cherry pie!")
     assert similarity("She is baking pies for the neighbours.", "For a neighbour, he baked a pie.") == pytest.approx(1)
 
 
-def test_what_the_threshold_means() -> None:
+def test_threshold_separates_copies_from_other_people() -> None:
     """A reworded copy is above 0.6, another person with the same town, job and hobby far below."""
     text = (
         "She is 41 and lives in Turin. She works as a midwife. She has two sons. She cycles to the hospital. "
@@ -230,13 +218,11 @@ def test_what_the_threshold_means() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeds_are_unlike_each_other(kind: str) -> None:
-    """All shipped seeds pass the filter, by far."""
     texts = [seed.text for seed in shipped_seeds(kind)]  # type: ignore[arg-type]
     assert max(near[1] for near in nearest_neighbours(LexicalEmbedder().embed(texts)) if near) < 0.3
 
 
 def test_vectors_are_the_same_in_every_process() -> None:
-    """Nothing depends on Python's own hash, which each process salts."""
     script = (
         "from dialoom.personas import LexicalEmbedder as L; print(L().embed(['A heron stood there.'])[0].tobytes())"
     )
@@ -251,8 +237,7 @@ def test_vectors_are_the_same_in_every_process() -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.lists(st.floats(-1, 1), min_size=3, max_size=3).filter(any), min_size=1, max_size=100))
-def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
-    """As by trying all; packing and unpacking changes nothing."""
+def test_nearest_kept_vector_is_found(values: list[list[float]]) -> None:
     try:
         vectors = [unit(value) for value in values]
     except ValueError:
@@ -268,7 +253,6 @@ def test_the_nearest_of_those_kept_is_found(values: list[list[float]]) -> None:
 
 
 def test_vectors_that_cannot_be_compared_are_refused() -> None:
-    """Another length, no direction, no vector."""
     with pytest.raises(ValueError, match="an embedding of 2 numbers cannot be compared with one of 3"):
         VectorIndex([unit([1, 0, 0])]).nearest(unit([1, 0]))
     for wrong in ([0.0, 0.0], [float("nan")], [[1.0]]):
@@ -279,14 +263,12 @@ def test_vectors_that_cannot_be_compared_are_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "bert", "st:", "litellm: ", "lexical:x"])
-def test_an_unknown_embedder_is_refused(wrong: str) -> None:
-    """With the forms that there are."""
+def test_unknown_embedder_is_refused(wrong: str) -> None:
     with pytest.raises(EmbedderError, match="is no embedder; give lexical, st:MODEL"):
         check_embedder(wrong)
 
 
-def test_a_missing_library_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`st:` needs an extra."""
+def test_missing_library_is_named_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(EmbedderError, match=r"pip install 'dialoom\[st\]'"):
         local_embedder("st:some-model")

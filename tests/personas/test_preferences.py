@@ -16,8 +16,7 @@ from dialoom.personas.similarity import content_words
 from tests.graphs.prefeval.invented import FOLDERS, TOPICS, rows, write, write_pairs, write_pool
 
 
-def test_the_layout_is_read_in_every_form(tmp_path: Path) -> None:
-    """Row i of a topic is one pair; the folder above `benchmark_dataset` will do; stray names are not looked at."""
+def test_layout_is_read_in_every_form(tmp_path: Path) -> None:
     write_pairs(tmp_path / "benchmark_dataset")
     write(tmp_path / "benchmark_dataset" / "mcq_options" / "boats copy.json", [])
     source = PreferencePairs(tmp_path)
@@ -31,8 +30,7 @@ def test_the_layout_is_read_in_every_form(tmp_path: Path) -> None:
     assert [line.speaker for line in choice[0].talk] == ["user", "assistant"] * 2
 
 
-def test_each_form_has_the_preference_as_its_own_file_words_it(tmp_path: Path) -> None:
-    """In some rows of the release the explicit file lacks an adverb; some lack an explanation or have keys besides."""
+def test_each_form_words_the_preference_as_its_own_file(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path)
     path = pairs / FOLDERS["choice"] / "hats.json"
     changed = rows("hats", "choice")
@@ -45,8 +43,7 @@ def test_each_form_has_the_preference_as_its_own_file_words_it(tmp_path: Path) -
     assert choice[1].explanation == ""
 
 
-def test_a_file_of_ones_own_has_all_forms_in_its_rows(tmp_path: Path) -> None:
-    """As a JSON list or a row a line; with the keys of the release's files."""
+def test_own_file_has_all_forms_in_its_rows(tmp_path: Path) -> None:
     one = {"topic": "boats", **rows("boats", "explicit")[0], **rows("boats", "mcq")[0]}
     one["choice_conversation"] = rows("boats", "choice")[0]["conversation"]
     one["persona_conversation"] = rows("boats", "persona")[0]["conversation"]
@@ -86,8 +83,7 @@ def _talk(**changes: Any) -> Callable[[list[dict[str, Any]]], Any]:
         ("mcq", lambda found: found[:1], "has 1 rows"),
     ],
 )
-def test_a_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any], Any], told: str) -> None:
-    """With its file, its place and what would be right."""
+def test_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any], Any], told: str) -> None:
     pairs = write_pairs(tmp_path)
     path = write(pairs / FOLDERS[file] / "lamps.json", change(rows("lamps", file)))
     with pytest.raises(DataError) as caught:
@@ -104,16 +100,14 @@ def test_a_broken_row_is_named(tmp_path: Path, file: str, change: Callable[[Any]
         ("\udcff", "not UTF-8"),
     ],
 )
-def test_a_file_that_is_no_list_of_rows_is_told(tmp_path: Path, text: str, told: str) -> None:
-    """No traceback."""
+def test_file_that_is_no_list_of_rows_is_refused(tmp_path: Path, text: str, told: str) -> None:
     pairs = write_pairs(tmp_path)
     (pairs / FOLDERS["explicit"] / "boats.json").write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(DataError, match=told):
         list(PreferencePairs(pairs).pairs("boats", "explicit"))
 
 
-def test_a_folder_that_is_none_of_pairs_is_told(tmp_path: Path) -> None:
-    """Whether it is there or not; so is a topic's missing file."""
+def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no folder explicit_preference"):
         PreferencePairs(tmp_path)
     with pytest.raises(DataError, match="there is no such folder or file"):
@@ -138,8 +132,7 @@ def test_a_folder_that_is_none_of_pairs_is_told(tmp_path: Path) -> None:
         ([], "chat 0: 'conversation' is no list"),
     ],
 )
-def test_a_chat_that_does_not_go_in_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], told: str) -> None:
-    """A pool's own counts of turns are not looked at: some of the release's are wrong."""
+def test_chat_out_of_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], told: str) -> None:
     chat = {"turn": 99, "conversation": [{"role": role, "content": content} for role, content in messages]}
     with pytest.raises(DataError) as caught:
         read_chats(write(tmp_path / "pool.json", [chat]))
@@ -147,7 +140,7 @@ def test_a_chat_that_does_not_go_in_turn_is_named(tmp_path: Path, messages: list
     assert [len(chat) for chat in read_chats(write_pool(tmp_path / "pool.json"))] == [10, 10, 4]
 
 
-def test_the_samples_are_what_their_description_says() -> None:
+def test_samples_are_what_their_description_says() -> None:
     """Sixty pairs in six topics, in all forms, with four options and a conflicting preference; a pool of 120 turns."""
     source = sample_pairs()
     pairs = [
@@ -168,8 +161,7 @@ def test_the_samples_are_what_their_description_says() -> None:
     assert len(set(said)) == len(said)
 
 
-def test_the_right_option_is_nearest_to_the_preference() -> None:
-    """By words, so that an understudy which minds the preference chooses rightly."""
+def test_right_option_is_nearest_to_the_preference() -> None:
     for topic in sample_pairs().topics():
         for pair in sample_pairs().pairs(topic, "explicit", with_options=True):
             words = set(content_words(pair.preference))
@@ -177,8 +169,7 @@ def test_the_right_option_is_nearest_to_the_preference() -> None:
             assert shared[0] > max(shared[1:]), (pair.id, shared)
 
 
-def test_an_option_of_a_choice_is_in_the_talk_and_fits_alone() -> None:
-    """The file's four options, of which the first fits, as the release has them."""
+def test_only_the_first_option_fits_the_preference() -> None:
     folder = DEFAULT_POOL.parent / FOLDERS["choice"]
     for path in folder.glob("*.json"):
         for row in json.loads(path.read_text()):

@@ -36,8 +36,7 @@ def read(root: Path) -> tuple[PersonaLensRelease, list[str]]:
     return release, found
 
 
-def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
-    """Demographics, affinities (empty ones left out and counted), summaries, tasks."""
+def test_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     release, tasks = read(write_release(tmp_path))
     assert tasks == ["SD-Alarm-task-1", "MD-task-1"]
     assert release.mendings.summary() == "1 empty affinity left out"
@@ -47,7 +46,7 @@ def test_a_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     assert person.domains["Restaurants"].affinities == {"Favourite Cuisines": ("Peruvian", "Goan")}
 
 
-def test_a_masked_domain_takes_its_tasks_away(tmp_path: Path) -> None:
+def test_masked_domain_removes_its_tasks(tmp_path: Path) -> None:
     """Section 2.2 of the paper: a task is given only if every domain of it is of interest."""
     changed = profile()
     changed["interests"]["Restaurants"] = 0
@@ -56,8 +55,7 @@ def test_a_masked_domain_takes_its_tasks_away(tmp_path: Path) -> None:
     assert "1 task left out because one of the domains is masked" in release.mendings.summary()
 
 
-def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp_path: Path) -> None:
-    """The traps of the release, in one line."""
+def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(tmp_path: Path) -> None:
     changed = profile()
     changed["interests"]["Alarm**"] = changed["interests"].pop("Alarm")
     changed["affinities"]["Restaurants"]["Dietary Needs"] = ["[Redacted]", "N/A"]
@@ -77,8 +75,7 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_mended_and_counted(tmp
     assert "\n" not in release.mendings.summary()
 
 
-def test_what_is_not_told_reaches_no_prompt_is_counted_and_stays_for_statistics(tmp_path: Path) -> None:
-    """`N/A` and `[Redacted]` in demographics and situations."""
+def test_withheld_values_reach_no_prompt_and_are_counted(tmp_path: Path) -> None:
     changed = profile()
     changed["demographics"] |= {"religion": "N/A", "ethnicity": " n/a"}
     task = {**ALARM, "situations": {**ALARM["situations"], "Location": "A cafe in [redacted], Spain"}}
@@ -92,14 +89,12 @@ def test_what_is_not_told_reaches_no_prompt_is_counted_and_stays_for_statistics(
 
 
 def test_both_spellings_of_favourite_mean_the_same_affinity() -> None:
-    """`Favorite Authors` finds `Favourite Authors`, and the other way round."""
     assert resolve_affinity("Favorite Authors", ["Favourite Authors"])[0] == "Favourite Authors"
     assert resolve_affinity("Favourite Authors", ["Favorite Authors"])[0] == "Favorite Authors"
     assert resolve_affinity("Authors", ["Favorite Authors"])[0] is None
 
 
-def test_domain_names_are_mended_only_when_the_rest_is_a_domain() -> None:
-    """`Buses**` is Buses; an unknown name stays as it is."""
+def test_domain_names_are_repaired_only_when_the_rest_is_a_domain() -> None:
     assert domain_name("Buses**", ["Buses"]) == "Buses"
     assert domain_name("Barges**", ["Buses"]) == "Barges**"
 
@@ -116,8 +111,7 @@ def test_domain_names_are_mended_only_when_the_rest_is_a_domain() -> None:
         ("tasks.json", json.dumps({"T": {**ALARM, "Relevant Domains": ["Chess"]}}), "the domain 'Chess'"),
     ],
 )
-def test_a_broken_file_is_named_with_the_bad_place(tmp_path: Path, file: str, content: str, said: str) -> None:
-    """Which file, what is wrong in it."""
+def test_broken_file_is_named_with_the_place(tmp_path: Path, file: str, content: str, said: str) -> None:
     write_release(tmp_path)
     path = tmp_path / "data" / "profile" / "user7" / file
     path.write_text(content)
@@ -132,7 +126,6 @@ def test_a_broken_file_is_named_with_the_bad_place(tmp_path: Path, file: str, co
 def test_any_json_in_a_profile_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, section: str, value: Any
 ) -> None:
-    """Whatever stands in a section, the reader gives a person or a DataError."""
     root = write_release(tmp_path_factory.mktemp("release"), {**profile(), section: value})
     try:
         read(root)
@@ -143,7 +136,6 @@ def test_any_json_in_a_profile_is_read_or_refused(
 @settings(max_examples=150)
 @given(key=st.sampled_from(sorted(ALARM)), value=json_values)
 def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, key: str, value: Any) -> None:
-    """The same for tasks."""
     root = write_release(tmp_path_factory.mktemp("release"), tasks=[{**ALARM, key: value}])
     try:
         read(root)
@@ -151,7 +143,7 @@ def test_any_json_in_a_task_is_read_or_refused(tmp_path_factory: pytest.TempPath
         assert str(root) in str(error)
 
 
-def test_the_samples_are_whole() -> None:
+def test_samples_are_complete() -> None:
     """At least 12 people with all 20 domains and summaries, 30 single-domain and 8 multi-domain tasks."""
     release = samples()
     people = [release.profile(user) for user in release.user_ids()]
@@ -166,7 +158,7 @@ def test_the_samples_are_whole() -> None:
 
 
 @needs_real_data
-def test_the_real_release_is_read_whole_and_its_traps_are_counted() -> None:
+def test_real_release_is_read_whole_and_its_defects_are_counted() -> None:
     """Four users, 304 tasks, and among the traps user874's malformed key."""
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
@@ -176,8 +168,7 @@ def test_the_real_release_is_read_whole_and_its_traps_are_counted() -> None:
     assert "32 affinities matched by another spelling" in release.mendings.summary()
 
 
-def test_a_domain_that_is_none_is_named_by_its_place(tmp_path: Path) -> None:
-    """Which of them, and what stands there."""
+def test_malformed_domain_is_named_by_its_place(tmp_path: Path) -> None:
     (path := tmp_path / "schema.json").write_text(json.dumps([{"domain": "Garden", "affinities": []}, 7]))
     with pytest.raises(DataError, match=r"schema\.json: domain 1: .*; it is 7"):
         read_domains(path)
@@ -223,8 +214,7 @@ def test_evenness_of_all_ninety_preferences(four: Census) -> None:
     assert found == wanted
 
 
-def test_what_nobody_tells_is_a_value_like_any_other_and_masked_domains_count(tmp_path: Path) -> None:
-    """`N/A` and domains of no interest are left out where people are played, and counted here."""
+def test_census_counts_withheld_values_and_masked_domains(tmp_path: Path) -> None:
     source = samples().root / "data" / "profile"
     name = sorted(path.name for path in source.iterdir() if path.is_dir())[0]
     folder = tmp_path / "data" / "profile" / name
@@ -262,7 +252,7 @@ def rows(folder: Path, *people: str, header: str = ",".join(KEYS)) -> Path:
     return path
 
 
-def test_the_shipped_tables_give_every_key_and_nothing_that_cannot_be() -> None:
+def test_shipped_tables_give_every_key_and_nothing_impossible() -> None:
     """No student of 70 with a degree to come; more people begin with the same ones."""
     people = drawn(None, 2_000)
     assert all(set(person) == set(KEYS) and all(person.values()) for person in people)
@@ -276,7 +266,6 @@ def test_the_shipped_tables_give_every_key_and_nothing_that_cannot_be() -> None:
 
 
 def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
-    """Who is young is a student; of all others a quarter works."""
     age = '[[draw]]\nkey = "age"\nweights = { "young" = 1, "old" = 1 }'
     young = '[[draw]]\nkey = "employment_status"\ngiven = { age = ["young"] }\nweights = { "student" = 1 }'
     others = '[[draw]]\nkey = "employment_status"\nweights = { "works" = 1, "rests" = 3 }'
@@ -286,8 +275,7 @@ def test_weights_are_those_of_the_first_table_that_fits(tmp_path: Path) -> None:
     assert counts["old", "rests"] / counts["old", "works"] == pytest.approx(3, rel=0.15)
 
 
-def test_people_of_a_survey_come_once_each_before_any_comes_again(tmp_path: Path) -> None:
-    """Unless they have weights."""
+def test_people_of_a_survey_come_once_before_any_repeats(tmp_path: Path) -> None:
     people = [",".join([name] * len(KEYS)) for name in "abc"]
     path = rows(tmp_path, *people)
     found = [person["age"] for person in drawn(path, 6)]
@@ -297,8 +285,7 @@ def test_people_of_a_survey_come_once_each_before_any_comes_again(tmp_path: Path
     assert {person["religion"] for person in drawn(path, 9)} == {"b"}
 
 
-def test_a_file_that_cannot_be_drawn_from_is_named_with_what_is_wrong(tmp_path: Path) -> None:
-    """Before anything is made."""
+def test_unusable_demographics_file_is_refused(tmp_path: Path) -> None:
     given = '[[draw]]\nkey = "gender"\ngiven = { age = ["x"] }\nweights = { "y" = 1 }'
     person = ",".join("abcdefghij")
     refused: list[tuple[Callable[[], Path], str]] = [

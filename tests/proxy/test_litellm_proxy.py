@@ -46,10 +46,9 @@ def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_replies_and_tokens_are_the_proxys_and_an_unknown_price_stays_unknown(
+def test_replies_and_tokens_are_the_proxys_and_unknown_prices_stay_unknown(
     proxy: Proxy, dialoom: Command, tmp_path: Path, provider: str
 ) -> None:
-    """As any OpenAI-compatible server, and as the provider that LiteLLM has for it."""
     dialoom(*plan(proxy, provider, MASTER_KEY, tmp_path), env=environment())
     status = status_of(dialoom)
     assert (status["scenarios"]["done"], status["calls"], status["failed_calls"]) == (CASES, CALLS, 0)
@@ -67,8 +66,7 @@ def test_replies_and_tokens_are_the_proxys_and_an_unknown_price_stays_unknown(
         assert MASTER_KEY.encode() not in path.read_bytes()
 
 
-def test_a_stated_price_is_what_it_cost(proxy: Proxy, dialoom: Command, tmp_path: Path) -> None:
-    """Dollars for a million tokens."""
+def test_stated_price_gives_the_cost(proxy: Proxy, dialoom: Command, tmp_path: Path) -> None:
     prices = ["--price", "openai/chatty=1000,2000", "--price", "openai/strict=1000,2000", "--max-cost", 100]
     dialoom(*plan(proxy, "openai", MASTER_KEY, tmp_path), *prices, env=environment())
     status = status_of(dialoom)
@@ -77,7 +75,7 @@ def test_a_stated_price_is_what_it_cost(proxy: Proxy, dialoom: Command, tmp_path
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_wrong_key_is_told_at_once(proxy: Proxy, dialoom: Command, tmp_path: Path, provider: str) -> None:
+def test_wrong_key_is_reported_at_once(proxy: Proxy, dialoom: Command, tmp_path: Path, provider: str) -> None:
     """One attempt for each scenario, the variable that wants a key, and not the key.
 
     A proxy without a database knows its master key only; of any other it says, with status 400, that it has none.
@@ -99,10 +97,9 @@ def test_a_wrong_key_is_told_at_once(proxy: Proxy, dialoom: Command, tmp_path: P
         ("forgetful", "give the role user a model with a longer context"),
     ],
 )
-def test_what_will_stay_fails_at_once_with_advice(
+def test_permanent_error_fails_at_once_with_advice(
     proxy: Proxy, dialoom: Command, tmp_path: Path, model: str, advice: str
 ) -> None:
-    """A model that the proxy does not have, and a request that is too long for the one that it has."""
     dialoom(*plan(proxy, "openai", MASTER_KEY, tmp_path, user=model), env=environment(), code=1)
     failed = rows(tmp_path, "SELECT attempts, error FROM calls")
     assert [attempts for attempts, _ in failed] == [1] * CASES

@@ -11,6 +11,5 @@ from tests.runs.workers.matrix import CASES, Case, check
 
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_workers_come_to_what_one_process_comes_to(case: Case, tmp_path: Path) -> None:
-    """Table by table, after every operation."""
+def test_workers_give_the_results_of_one_process(case: Case, tmp_path: Path) -> None:
     check(case, tmp_path)

@@ -109,8 +109,7 @@ def once(act: Callable[[], None]) -> Callable[[Event], None]:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_killed_worker_costs_nothing_that_was_answered(tmp_path: Path, server: ChatServer) -> None:
-    """What it had not handed over is read from its file, and the server's count is the books'."""
+def test_killed_worker_loses_no_answered_call(tmp_path: Path, server: ChatServer) -> None:
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     kill = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGKILL))
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=2, on_event=kill, **told)
@@ -121,8 +120,7 @@ def test_a_killed_worker_costs_nothing_that_was_answered(tmp_path: Path, server:
     assert not folder_of(run.path).exists()
 
 
-def test_a_machine_that_is_lost_is_done_without(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
-    """Its workers' scenarios go to others."""
+def test_lost_machine_is_replaced_by_others(tmp_path: Path, cluster: Any, server: ChatServer) -> None:
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     machine = cluster.add_node(num_cpus=2)
     lose = once(lambda: cluster.remove_node(machine, allow_graceful=False))
@@ -134,9 +132,7 @@ def test_a_machine_that_is_lost_is_done_without(tmp_path: Path, cluster: Any, se
 
 
 @pytest.mark.usefixtures("cluster")
-def test_what_kills_its_worker_fails_and_the_rest_is_done(tmp_path: Path) -> None:
-    """After three workers."""
-
+def test_scenario_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
     async def deadly(messages: list[ChatMessage]) -> str:
         if messages[-1]["content"].startswith("q1 m2"):
             os._exit(9)
@@ -151,10 +147,9 @@ def test_what_kills_its_worker_fails_and_the_rest_is_done(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("cluster")
-def test_who_finds_no_place_is_not_waited_for(
+def test_worker_without_a_place_is_not_waited_for(
     tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others do its part; with no place for anybody the run ends with an error, and can be gone on with."""
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     run = door.play(RECIPE, path=tmp_path / "run.db", options=OPTIONS, workers=3, **told)
     assert run.status().done == SCENARIOS
@@ -179,8 +174,7 @@ def test_who_finds_no_place_is_not_waited_for(
 
 
 @pytest.mark.usefixtures("cluster")
-def test_who_no_longer_answers_is_ended(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is there and does nothing counts as dead; what it had written is read from its file."""
+def test_unresponsive_worker_is_ended(tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_ANSWERING", 45.0)  # a worker with nothing to say reports every 30 s
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "concurrency": 8}
     hang = once(lambda: os.kill(workers_of(os.getpid())[0], signal.SIGSTOP))
@@ -193,7 +187,6 @@ def test_who_no_longer_answers_is_ended(tmp_path: Path, server: ChatServer, monk
 
 @pytest.mark.usefixtures("cluster")
 def test_rates_hold_for_all_workers(tmp_path: Path, server: ChatServer) -> None:
-    """So many requests a minute, and not so many for each."""
     told: dict[str, Any] = {"models": {"assistant": "openai/m"}, "api_base": server.url, "rpm": 240}
     started = time.monotonic()
     options = {**OPTIONS, "pairs": 3}
@@ -202,8 +195,7 @@ def test_rates_hold_for_all_workers(tmp_path: Path, server: ChatServer) -> None:
     assert time.monotonic() - started > (15 - 4) / 4
 
 
-def test_the_command_is_interrupted_killed_and_gone_on_with(tmp_path: Path, server: ChatServer) -> None:
-    """With a Ray of its own; what lies beside the run is folded at once, and no reply is paid twice."""
+def test_command_is_interrupted_killed_and_resumed(tmp_path: Path, server: ChatServer) -> None:
     given = ["--api-base", server.url, "--concurrency", 6]
     options = [text for name, value in OPTIONS.items() for text in (f"--{name}", value)]
     first = started(tmp_path, "run", RECIPE, "--model", "openai/m", *given, *options, "-o", "run.db", "--workers", 2)

@@ -41,8 +41,7 @@ def compiled() -> Any:
     return builder.compile()
 
 
-def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
-    """What is said of one role wins over what is said of all, and a model's own options over both."""
+def test_models_are_bound_by_role_or_to_all_roles() -> None:
     bound = bind(ROLES, model="a", models={"judge": Model("b", temperature=0.3)}, temperature={"": 0.9, "judge": 0.8})
     assert {role: binding.model for role, binding in bound.by_role.items()} == {"user": "a", "judge": "b"}
     assert {role: binding.temperature for role, binding in bound.by_role.items()} == {"user": 0.9, "judge": 0.3}
@@ -61,16 +60,14 @@ def test_roles_are_bound_one_by_one_or_all_at_once() -> None:
         ({"model": 7}, "is no player: 7 is no async function"),
     ],
 )
-def test_a_wrong_binding_is_told(given: Mapping[str, Any], said: str) -> None:
-    """With the value, what would be right, and the setting that it is about."""
+def test_wrong_binding_is_refused(given: Mapping[str, Any], said: str) -> None:
     with pytest.raises(BindingError, match=said) as caught:
         bind(ROLES, **given)
     assert caught.value.setting in ("models", "temperature")
     assert str(caught.value).startswith(caught.value.setting)
 
 
-def test_an_address_is_bound_to_a_role_or_to_all_that_have_one() -> None:
-    """A named role wins; models that are called at no address are left alone."""
+def test_address_is_bound_by_role_or_to_all_that_have_one() -> None:
     roles = {"user": 0.5, "judge": 0.0, "clerk": 0.0}
     given = {"": "http://127.0.0.1:8000/v1", "judge": "https://judge.test/v1"}
     bound = bind(roles, model="openai/a", models={"clerk": "offline/generic"}, api_base=given)
@@ -96,17 +93,14 @@ def test_an_address_is_bound_to_a_role_or_to_all_that_have_one() -> None:
         ("judge", "http://me:hidden@a.test/v1", "it is played by offline/generic"),
     ],
 )
-def test_a_wrong_address_is_told_and_no_secret_of_it_repeated(role: str, address: str, said: str) -> None:
-    """Keys come by the environment: an address is kept in the run's file."""
+def test_wrong_address_is_refused_without_its_secret(role: str, address: str, said: str) -> None:
     with pytest.raises(BindingError) as caught:
         bind(ROLES, model="openai/a", models={"judge": "offline/generic"}, api_base={role: address})
     assert said in str(caught.value)
     assert "hidden" not in str(caught.value)
 
 
-def test_functions_and_graphs_play_as_they_are() -> None:
-    """One that can be imported is kept by its path; any other is known to this process, under a name of its own."""
-
+def test_functions_and_graphs_play() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -123,9 +117,7 @@ def test_functions_and_graphs_play_as_they_are() -> None:
     assert bound.objects == {"object:echo": first, "object:echo-2": echo, names["d"]: graph}
 
 
-def test_going_on_asks_for_objects_again_and_for_nothing_else() -> None:
-    """They are in no file; models with names stay what they are."""
-
+def test_resuming_asks_for_player_objects_only() -> None:
     async def echo(messages: list[ChatMessage]) -> str:
         return messages[-1]["content"]
 
@@ -147,7 +139,7 @@ def asked(**fields: Any) -> Request:
     return Request("judge", "p", "h", "openai/x", 0.5, 7, ({"role": "user", "content": "Hello."},), **fields)
 
 
-def test_limits_and_parameters_are_bound_one_by_one_or_all_at_once() -> None:
+def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
     """What is said of a role wins over what is said of all, a model's own over both; 0 and `None` are no limit."""
     bound = bind(
         ROLES,
@@ -189,22 +181,19 @@ def test_limits_and_parameters_are_bound_one_by_one_or_all_at_once() -> None:
         ({"max_reply": {"judge": 0.5}}, "max_reply of judge: 0.5 is no whole number"),
     ],
 )
-def test_a_wrong_one_is_told(given: dict[str, Any], said: str) -> None:
-    """With its role and name, why, and what would be right."""
+def test_wrong_parameter_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(BindingError, match=said) as caught:
         bind(ROLES, model="openai/a", **given)
     assert caught.value.setting in given
     assert caught.value.message.startswith(caught.value.setting)
 
 
-def test_no_file_can_send_calls_elsewhere() -> None:
-    """A run's file may come from anywhere: what it keeps is held to the same names."""
+def test_stored_parameters_cannot_redirect_calls() -> None:
     with pytest.raises(ValidationError, match="base_url cannot be given so"):
         ModelBinding.model_validate({"model": "openai/a", "temperature": 0, "params": {"base_url": "http://evil.test"}})
 
 
-def test_what_shapes_a_reply_is_part_of_what_the_call_is_and_a_time_out_is_not() -> None:
-    """A call without limit and parameters is what it was before there were any: older runs go on."""
+def test_reply_settings_are_part_of_a_calls_identity_and_time_outs_are_not() -> None:
     assert asked().key(PLACE) == "c58c592d222ab439947f421bcf8191811ecac40a674cae2a4a01eeb82b2bf2ad"
     assert cache_key(asked(), PLACE).hex() == "7a4e1c135cadcd472948dba1926e389b51a98af51c8fd57d690c2a8ab16f6a32"
     assert asked(timeout=3.0).key(PLACE) == asked().key(PLACE)
@@ -217,10 +206,9 @@ def test_what_shapes_a_reply_is_part_of_what_the_call_is_and_a_time_out_is_not()
 @pytest.mark.parametrize(
     ("model", "name"), [("openai/house", "max_tokens"), ("openai/o3-mini", "max_completion_tokens")]
 )
-async def test_a_limit_and_parameters_reach_the_provider_by_its_own_names(
+async def test_limit_and_parameters_reach_the_provider_by_its_names(
     model: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reasoning model's limit is called otherwise; without any, nothing of the kind is sent."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     params = {"seed": 3, "extra_body": {"top_a": 0.2}, "top_k": 5, "stop": ["END"]}
     with serving(lambda _body, _number: completion("Heron.")) as server:
@@ -237,8 +225,7 @@ async def test_a_limit_and_parameters_reach_the_provider_by_its_own_names(
     assert not {"max_tokens", "max_completion_tokens", "stop", "top_a", "top_k"} & bare.keys() and bare["seed"] == 5
 
 
-def test_a_parameter_that_would_be_left_out_on_the_way_is_refused() -> None:
-    """LiteLLM drops what it knows a model has not, without a word; players that take none are left alone."""
+def test_parameter_that_litellm_would_drop_is_refused() -> None:
     params = {"frequency_penalty": 0.5}
     claude = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=0, params=params)
     with pytest.raises(BindingError, match=r"judge.frequency_penalty would be left out.* it takes .*, top_p"):
@@ -280,7 +267,7 @@ def test_usage_and_cost_are_booked_as_litellm_reports_them(
     assert status["cost"] is None, "the other roles' prices are unknown, so the sum is"
 
 
-def test_a_passing_error_is_retried_and_every_attempt_is_counted(
+def test_transient_error_is_retried_and_every_attempt_counted(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
     """Two 503s and a 429, then an answer: one row with four attempts."""
@@ -294,7 +281,7 @@ def test_a_passing_error_is_retried_and_every_attempt_is_counted(
     assert attempts == [(4,), (1,), (1,)]
 
 
-def test_a_refusal_for_good_fails_at_once_and_never_shows_the_key(
+def test_permanent_refusal_fails_at_once_and_hides_the_key(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
     """A 401 that quotes the key: one attempt, a failed scenario, and the key nowhere in the file."""
@@ -310,8 +297,7 @@ def test_a_refusal_for_good_fails_at_once_and_never_shows_the_key(
         assert KEY.encode() not in path.read_bytes()
 
 
-def test_an_empty_reply_is_asked_for_again(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Once; the second ask is a call of its own."""
+def test_empty_reply_is_requested_once_more(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     with serving(lambda _body, number: completion("" if number == 1 else "Words.")) as server:
         status = run(dialoom, players, tmp_path, server)
         assert len(server.requests) == 4
@@ -319,8 +305,7 @@ def test_an_empty_reply_is_asked_for_again(dialoom: Command, players: list[str],
     assert status["scenarios"]["done"] == 1
 
 
-def test_a_missing_key_is_said_at_once(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Before anything is planned: model, role, variable and flag; not where a cache may hold all replies."""
+def test_missing_key_is_reported_before_planning(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     cast = [*players[:2], *players[4:], "--model", "assistant=openai/gpt-4o-mini"]

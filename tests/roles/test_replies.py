@@ -22,8 +22,7 @@ from dialoom.roles.replies import parse_reply
     "text",
     ['{"score": 3}', 'Here you are:\n```json\n{"score": 3, "explanation": "so"}\n```', '{x} then {"score": "3"} done'],
 )
-def test_a_score_is_found_whatever_stands_around_it(text: str) -> None:
-    """Bare, fenced, introduced."""
+def test_score_is_found_whatever_stands_around_it(text: str) -> None:
     assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so" if "so" in text else "")
 
 
@@ -49,8 +48,7 @@ def test_a_score_is_found_whatever_stands_around_it(text: str) -> None:
         ('{"score": }', "score"),
     ],
 )
-def test_what_is_off_the_scale_or_no_number_is_told(text: str, said: str) -> None:
-    """The message is what the model is shown when it is asked again."""
+def test_score_off_the_scale_is_explained(text: str, said: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse_reply(text, score_type(1, 4))
     assert said in str(caught.value)
@@ -78,13 +76,11 @@ def test_each_type_has_its_own_scale() -> None:
         '{x} then {"score": 3, "explanation": \'fair\'}',
     ],
 )
-def test_slightly_broken_json_is_mended(text: str) -> None:
-    """Quotes, commas, comments, braces: what was meant is plain."""
+def test_slightly_broken_json_is_repaired(text: str) -> None:
     assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="fair")
 
 
-def test_line_breaks_and_quotes_within_a_text_are_mended() -> None:
-    """They belong to it."""
+def test_line_breaks_and_quotes_within_a_text_are_repaired() -> None:
     assert parse_reply('{"score": 3, "explanation": "one\ntwo"}', score_type(1, 4)) == score_type(1, 4)(
         score=3, explanation="one\ntwo"
     )
@@ -100,8 +96,7 @@ def test_line_breaks_and_quotes_within_a_text_are_mended() -> None:
         '{"score": 3, "details": {"score": 1}, "more": "and so',
     ],
 )
-def test_an_object_within_a_broken_one_is_not_taken_for_the_answer(text: str) -> None:
-    """The outer one is mended, or nothing is had."""
+def test_object_within_a_broken_one_is_not_the_answer(text: str) -> None:
     try:
         assert parse_reply(text, score_type(1, 4)).score == 3  # type: ignore[attr-defined]
     except ValueError as error:
@@ -109,8 +104,7 @@ def test_an_object_within_a_broken_one_is_not_taken_for_the_answer(text: str) ->
 
 
 @given(st.text(alphabet=st.sampled_from("{}[]\"':,score 123\n\\/")) | st.text())
-def test_parsing_gives_the_type_or_says_why_not(text: str) -> None:
-    """Whatever is mended, never another exception."""
+def test_parsing_gives_the_type_or_an_explanation(text: str) -> None:
     try:
         assert 1 <= parse_reply(text, score_type(1, 4)).score <= 4  # type: ignore[attr-defined]
     except ValueError as error:
@@ -144,22 +138,19 @@ class Site:
 @pytest.mark.parametrize(
     ("more", "limit", "sent"), [("", 300, 300), ("more: 200\n", 300, 500), ("more: 200\n", None, None)]
 )
-async def test_it_is_added_to_a_limit_and_to_no_limit_not(more: str, limit: int | None, sent: int | None) -> None:
-    """So another limit of the role's moves it, too."""
+async def test_reply_margin_is_added_to_a_limit(more: str, limit: int | None, sent: int | None) -> None:
     gateway: Any = Gateway()
     prompt = Prompt.parse(SOURCE.format(more=more), "here")
     await Role(prompt, ModelBinding(model="x/y", temperature=0, max_reply=limit), None, gateway)({}, Site())
     assert [request.max_reply for request in gateway.asked] == [sent]
 
 
-def test_it_is_no_negative_number() -> None:
-    """Said with the place."""
+def test_reply_margin_is_no_negative_number() -> None:
     with pytest.raises(PromptError, match="front matter 'more'"):
         Prompt.parse(SOURCE.format(more="more: -1\n"), "here")
 
 
-def test_counts_are_litellms_own_of_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of prose, code, numbers, spaces and other scripts; and the environment stays as it was."""
+def test_token_counts_are_litellms_of_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/nowhere")
     before = dict(os.environ)
     from litellm.litellm_core_utils.default_encoding import encoding

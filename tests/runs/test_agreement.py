@@ -33,7 +33,7 @@ def _codes(text: str) -> Codes:
     return np.array([MISSING if letter == "-" else int(letter) for letter in text])
 
 
-def test_cohens_kappa_of_an_example_by_hand() -> None:
+def test_cohens_kappa_by_hand() -> None:
     """Both yes 20 times, both no 15 times, apart 5 and 10 times: 70 % equal, 50 % by chance."""
     judge, annotator = _codes("1" * 25 + "0" * 25), _codes("1" * 20 + "0" * 5 + "1" * 10 + "0" * 15)
     kappa = cohen(judge, annotator, 2)
@@ -44,23 +44,21 @@ def test_cohens_kappa_of_an_example_by_hand() -> None:
     assert kappa.low < 0.4 < kappa.high
 
 
-def test_weighted_kappa_of_an_example_by_hand() -> None:
+def test_weighted_kappa_by_hand() -> None:
     """One of four items is two steps off: 0.25 of the greatest disagreement, where chance gives 0.40625."""
     kappa = cohen(_codes("0122"), _codes("0120"), 3, weighted=True)
     assert kappa is not None
     assert kappa.value == pytest.approx(1 - 0.25 / 0.40625)
 
 
-def test_fleiss_kappa_of_an_example_by_hand() -> None:
-    """Items of three raters agree fully, by a third, fully, by a third; both values are as frequent."""
+def test_fleiss_kappa_by_hand() -> None:
     kappa = fleiss(np.array([[1, 1, 1], [1, 1, 0], [0, 0, 0], [1, 0, 0]]), 2)
     assert kappa is not None
     assert kappa.value == pytest.approx((2 / 3 - 1 / 2) / (1 - 1 / 2))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cohens_kappa_and_its_interval_are_the_librarys(weighted: bool) -> None:
-    """Over the whole scale, whether or not a value was given."""
+def test_cohens_kappa_and_its_interval_equal_the_librarys(weighted: bool) -> None:
     table = np.zeros((FIVE + 1, FIVE + 1))
     for one, other in zip(JUDGE, FAR, strict=True):
         table[one, other] += 1
@@ -70,16 +68,14 @@ def test_cohens_kappa_and_its_interval_are_the_librarys(weighted: bool) -> None:
     assert (ours.value, ours.low, ours.high) == pytest.approx((theirs.kappa, theirs.kappa_low, theirs.kappa_upp))
 
 
-def test_fleiss_kappa_is_the_librarys() -> None:
-    """Of three raters on a scale of five."""
+def test_fleiss_kappa_equals_the_librarys() -> None:
     labels = np.column_stack([JUDGE, NEAR, FAR])
     kappa = fleiss(labels, FIVE)
     assert kappa is not None
     assert kappa.value == pytest.approx(fleiss_kappa(aggregate_raters(labels)[0]))
 
 
-def test_the_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
-    """The mean of both kappas; equal labels give the equal interval, and more items a narrower one."""
+def test_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
     annotators = np.column_stack([NEAR, FAR])
     mean, near, far = mean_cohen(JUDGE, annotators, FIVE), cohen(JUDGE, NEAR, FIVE), cohen(JUDGE, FAR, FIVE)
     assert mean is not None and near is not None and far is not None
@@ -93,7 +89,6 @@ def test_the_mean_is_over_annotators_and_bootstrapped_over_items() -> None:
 
 
 def test_intervals_hold_the_estimate() -> None:
-    """Of every kind of kappa, strictly, where raters neither agree fully nor by chance."""
     annotators = np.column_stack([NEAR, FAR])
     for kappa in (
         cohen(JUDGE, NEAR, FIVE),
@@ -106,7 +101,7 @@ def test_intervals_hold_the_estimate() -> None:
         assert -1 <= kappa.low < kappa.value < kappa.high <= 1
 
 
-def test_prefevals_agreement_is_the_share_of_equal_answers() -> None:
+def test_prefeval_agreement_is_the_share_of_equal_answers() -> None:
     """Of 100 answers for each form (explicit, choice, persona), by checker."""
     paper = {
         "violates": (0.92, 0.86, 0.95),
@@ -123,7 +118,6 @@ def test_prefevals_agreement_is_the_share_of_equal_answers() -> None:
 
 
 def test_full_agreement_is_one_and_its_opposite_minus_one() -> None:
-    """Two values, as often each."""
     for other, value in (("0101", 1.0), ("1010", -1.0)):
         kappa = cohen(_codes("0101"), _codes(other), 2)
         assert kappa is not None
@@ -144,8 +138,7 @@ def test_raters_of_a_single_value_have_no_kappa() -> None:
     assert fleiss(np.array([[0, 1]]), 2) is None
 
 
-def test_an_interval_that_tells_nothing_is_none() -> None:
-    """Of few items, where two resamples can be all there is; and of full agreement, where it has no width."""
+def test_meaningless_interval_is_none() -> None:
     few, many = _codes("0110"), _codes("01100101")
     other = _codes("01100110")
     for kappa in (
@@ -164,15 +157,13 @@ def test_an_interval_that_tells_nothing_is_none() -> None:
 
 
 def test_missing_labels_are_left_out_of_every_pair() -> None:
-    """As if the item had not been shown to that annotator; nothing is had of nothing."""
     assert cohen(_codes("01-10"), _codes("0-110"), 2) == cohen(_codes("010"), _codes("010"), 2)
     assert cohen(_codes("--"), _codes("01"), 2) is None
     assert observed(_codes("--"), _codes("01")) is None
     assert fleiss(np.empty((0, 2), dtype=np.int64), 2) is None
 
 
-def test_an_annotator_without_a_kappa_is_not_in_the_mean() -> None:
-    """Nor does the interval suffer; resamples without a kappa are counted."""
+def test_annotator_without_a_kappa_is_not_in_the_mean() -> None:
     judge, silent, defined = _codes("0011"), _codes("----"), _codes("0010")
     mean, alone = mean_cohen(judge, np.column_stack([silent, defined]), 2), cohen(judge, defined, 2)
     assert mean is not None and alone is not None
@@ -181,7 +172,7 @@ def test_an_annotator_without_a_kappa_is_not_in_the_mean() -> None:
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=12))
-def test_a_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]]) -> None:
+def test_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]]) -> None:
     """Whatever the labels: never NaN, never outside -1 to 1."""
     first, second = np.array(pairs).T
     for weighted in (False, True):
@@ -199,8 +190,7 @@ def test_a_kappa_is_none_or_a_number_in_its_interval(pairs: list[tuple[int, int]
     ("text", "value"),
     [("yes", 1), ("NO", 0), ("True", 1), ("false", 0), ("1", 1), ("0", 0), ("maybe", None), ("2", None)],
 )
-def test_a_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None) -> None:
-    """And nothing else."""
+def test_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None) -> None:
     scale = Scales({}).of("goal")
     if value is None:
         with pytest.raises(ValueError, match="is not yes or no"):
@@ -213,7 +203,7 @@ def test_a_verdict_is_yes_or_no_in_a_few_spellings(text: str, value: int | None)
     ("text", "value"),
     [("1", 1), ("5", 5), ("4.0", 4), ("0", None), ("6", None), ("3.5", None), ("yes", None), ("٣", None)],
 )
-def test_a_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> None:
+def test_score_is_a_whole_number_on_the_scale(text: str, value: int | None) -> None:
     """A spreadsheet's 4.0 is one."""
     scale = Scales({"fit": (1, 5)}).of("fit")
     if value is None:
@@ -223,8 +213,7 @@ def test_a_score_is_a_whole_number_on_the_scale(text: str, value: int | None) ->
         assert scale.parse(text) == value
 
 
-def test_a_judges_score_must_be_on_the_scale_that_is_told() -> None:
-    """A scale can be given; one that does not fit the judge's scores is refused, never bent."""
+def test_judges_score_must_be_on_the_given_scale() -> None:
     score, verdict = Judgement(metric="fit", target="a", score=5), Judgement(metric="fit", target="a", score=True)
     assert Scales({}, ["fit=1-5"]).code(score) == 5
     assert Scales({}).code(verdict) == 1
@@ -243,8 +232,7 @@ def test_a_judges_score_must_be_on_the_scale_that_is_told() -> None:
             Scales({}, [wrong])
 
 
-def test_a_turn_ends_with_the_targets_message() -> None:
-    """Or, for what stands beside the conversation, with the message of whoever spoke first."""
+def test_turn_ends_with_the_targets_message() -> None:
     roles = ("user", "assistant", "user", "assistant", "user")
     outcome = Outcome(messages=tuple(Line(role=role, content=str(n)) for n, role in enumerate(roles)), ended_by="x")
     for target, turn, length in (
@@ -275,15 +263,13 @@ def _write(path: Path, text: str, encoding: str = "utf-8") -> Path:
     ids=["plain", "windows, marked, cut short", "semicolons", "tabs", "text of several lines"],
 )
 def test_labels_are_read_as_spreadsheets_write_them(text: str, encoding: str, tmp_path: Path) -> None:
-    """Any order of columns, any usual delimiter; blank rows are no rows."""
     labels = read_labels(_write(tmp_path / "labels.csv", text, encoding))
     assert labels.annotators == ("anna", "ben")
     assert {row.item: row.cells for row in labels.rows} == {"a/1": ("3", ""), "a/2": ("", "4")}
     assert read_labels(tmp_path / "labels.csv", ["ben"]).annotators == ("ben",)
 
 
-def test_a_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
-    """Longer than the csv module takes by default."""
+def test_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
     path = _write(tmp_path / "labels.csv", f'item,conversation,label:anna\na/1,"{"word, " * 50_000}",3\n')
     assert read_labels(path).rows == (LabelRow("a/1", "", 2, ("3",)),)
 
@@ -304,8 +290,7 @@ def test_a_long_conversation_fits_in_a_cell(tmp_path: Path) -> None:
         ("item,label:anna\na/1,3\0\n", ":2: no text file"),
     ],
 )
-def test_a_labels_file_that_is_wrong_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
-    """One clear sentence each."""
+def test_wrong_labels_file_is_refused_by_line(text: str, message: str, tmp_path: Path) -> None:
     path = _write(tmp_path / "labels.csv", text)
     with pytest.raises(DataError) as caught:
         read_labels(path)
@@ -313,8 +298,7 @@ def test_a_labels_file_that_is_wrong_is_refused_with_its_line(text: str, message
     assert str(path) in str(caught.value)
 
 
-def test_a_wrong_encoding_and_wrong_names_are_told(tmp_path: Path) -> None:
-    """What a spreadsheet's older CSV is, and what to do; a file that is not there; an annotator who is not."""
+def test_wrong_encoding_and_unknown_names_are_reported(tmp_path: Path) -> None:
     path = _write(tmp_path / "labels.csv", "item,text,label:anna\na/1,ok,3\na/2,café,3\n", "cp1252")
     with pytest.raises(DataError, match=r":3: not UTF-8: byte 0xe9; save it as UTF-8"):
         read_labels(path)
@@ -329,8 +313,7 @@ def _items(run: Run) -> list[str]:
     return [item.id for item in (*(item for each in shown.messages for item in each.judged), *shown.judged)]
 
 
-def test_labels_given_one_by_one_are_read_as_those_of_a_sample_are(made_once: MadeOnce) -> None:
-    """Kappas come of them, and each row has what a person needs who labels it after all in a spreadsheet."""
+def test_single_labels_are_read_as_those_of_a_sample(made_once: MadeOnce) -> None:
     path = play(made_once, "aloe-eval")
     run = opened(path)
     items = _items(run)
@@ -350,8 +333,7 @@ def test_labels_given_one_by_one_are_read_as_those_of_a_sample_are(made_once: Ma
     assert row["scale"] == "1 to 5" and "user: " in row["conversation"]
 
 
-def test_a_sample_is_filled_in_where_it_stands(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
-    """Its rows and their order stay, and what another has filled in."""
+def test_sample_is_filled_in_place(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
     path = play(made_once, "aloe-eval")
     dialoom("agree", path, "--sample", 2, "-o", "labels.csv", "--annotators", "anna,ben")
     labels = LabelFile(tmp_path / "labels.csv")
@@ -375,10 +357,9 @@ def test_a_sample_is_filled_in_where_it_stands(made_once: MadeOnce, dialoom: Com
         (None, "anna", "=1", "'=1' is not a whole number"),
     ],
 )
-def test_what_cannot_be_a_label_is_said_and_nothing_written(
+def test_impossible_label_is_refused_and_not_written(
     made_once: MadeOnce, item: str | None, annotator: str, label: str, message: str
 ) -> None:
-    """Neither a value off the scale nor one of nobody's."""
     run = opened(play(made_once, "aloe-eval"))
     with pytest.raises(RunError, match=message):
         run.label(1, item or _items(run)[0], annotator, label)
@@ -397,8 +378,7 @@ async def _back(session: Session) -> None:
     await session.promote()
 
 
-def test_labels_count_for_the_conversation_that_they_were_given_to(made_once: MadeOnce, dialoom: Command) -> None:
-    """Not for another branch that becomes the outcome, and again when theirs does; each can be labelled in its turn."""
+def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnce, dialoom: Command) -> None:
     path = dialogue(made_once)
     run, (item, *_) = opened(path), _items(opened(path))
     run.label(1, item, "anna", "yes")
@@ -417,10 +397,9 @@ def test_labels_count_for_the_conversation_that_they_were_given_to(made_once: Ma
     assert run.labels("anna") == {} and [each.label for each in run.given_labels("anna")] == ["no"]
 
 
-def test_a_label_counts_for_every_set_of_judgements_and_without_a_digest(
+def test_label_counts_for_every_judgement_set_and_without_a_digest(
     made_once: MadeOnce, dialoom: Command, tmp_path: Path
 ) -> None:
-    """What another judge says makes no other conversation; a file from elsewhere need not say which it is of."""
     path = dialogue(made_once)
     run, (item, *_) = opened(path), _items(opened(path))
     dialoom("judge", path, "--name", "second", "--model", "offline/attentive")
@@ -435,10 +414,7 @@ def test_a_label_counts_for_every_set_of_judgements_and_without_a_digest(
     assert run.labels("anna", path=bare) == {item: "yes"} and run.labels("ben", path=bare) == {item: "no"}
 
 
-def test_pairs_of_one_round_are_told_apart_though_their_verdicts_are_alike(
-    made_once: MadeOnce, dialoom: Command, tmp_path: Path
-) -> None:
-    """Each is shown to people as the one that it is."""
+def test_pairs_of_one_round_are_told_apart(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
     path = play(made_once, "aloe")
     dialoom("agree", path, "--sample", 50, "-o", "s.csv")
     with (tmp_path / "s.csv").open(encoding="utf-8-sig", newline="") as lines:
@@ -447,8 +423,7 @@ def test_pairs_of_one_round_are_told_apart_though_their_verdicts_are_alike(
     assert rows[0]["conversation"] != rows[1]["conversation"] and rows[0]["digest"] != rows[1]["digest"]
 
 
-def test_a_scenario_is_labelled_when_all_chosen_metrics_are(made_once: MadeOnce, dialoom: Command) -> None:
-    """One of six judgements is a beginning; the chosen metrics say what is wanted."""
+def test_scenario_is_labelled_when_all_chosen_metrics_are(made_once: MadeOnce, dialoom: Command) -> None:
     path = dialogue(made_once)
     run = opened(path)
     items = _items(run)

@@ -48,8 +48,7 @@ def exported(dialoom: Command, folder: Path, run: str) -> list[dict[str, Any]]:
     return lines_of(folder / f"{run}.jsonl")
 
 
-def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command, tmp_path: Path) -> None:
-    """Eight dialogues share eleven calls: the server sees eleven, and in the end as many as without a budget."""
+def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server), "--concurrency", 8]
@@ -71,8 +70,7 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_goes_on(dialoom: Command
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
-    """Calls that a killed process had sent count, as they may have been billed: the server sees no more."""
+def test_ledger_is_right_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
     asked_enough, is_killed = threading.Event(), threading.Event()
 
     def answer(body: dict[str, Any], number: int) -> Answer:
@@ -97,8 +95,7 @@ def test_the_books_hold_after_sigkill(dialoom: Command, tmp_path: Path) -> None:
         assert status["counted"]["calls"] == 45
 
 
-def test_no_judge_that_is_under_way_is_cut_off(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Six judges ask at once; whichever the budget refuses waits for the others, and every call sent is booked."""
+def test_budget_cuts_off_no_judge_under_way(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=2)
     plan = ["run", "personalens", "--profiles", "release", *players]
     dialoom(*plan, "-o", "whole.db")
@@ -111,8 +108,7 @@ def test_no_judge_that_is_under_way_is_cut_off(dialoom: Command, players: list[s
     assert exported(dialoom, tmp_path, "run.db") == exported(dialoom, tmp_path, "whole.db")
 
 
-def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> None:
-    """A stated price makes a bound on the cost possible; `status` shows both, and what counts against them."""
+def test_tokens_and_cost_are_limited_too(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=4)
     with serving(said) as server:
         plan = ["run", "personalens", "--profiles", "release", *served(server)]
@@ -133,8 +129,7 @@ def test_tokens_and_cost_are_bounded_too(dialoom: Command, tmp_path: Path) -> No
         }
 
 
-def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """With the model and the flag that would help; nothing is written."""
+def test_cost_limit_without_a_price_is_refused(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db", "--max-cost", 1]
     refused = dialoom(*plan, code=2)
@@ -155,10 +150,9 @@ def test_a_bound_on_an_unknown_price_is_refused(dialoom: Command, players: list[
         ("--fail-on-error", "110%", "5%"),
     ],
 )
-def test_bounds_that_are_none_are_named(
+def test_malformed_limits_are_refused(
     dialoom: Command, players: list[str], tmp_path: Path, flag: str, value: str, right: str
 ) -> None:
-    """The flag, the value, and what would be right."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db"]
     refused = dialoom(*plan, flag, value, code=2)
@@ -169,7 +163,6 @@ def test_bounds_that_are_none_are_named(
 
 
 def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """Flags win over it."""
     write_release(tmp_path / "release")
     (tmp_path / "c.yaml").write_text("max-calls: 3\nrpm: 6000\ntpm: {m: 9}\nprice: {m: [1, 2.5]}\nfail-on-error: 5%\n")
     plan = ["run", "personalens", "--profiles", "release", *players, "--config", "c.yaml"]
@@ -190,7 +183,6 @@ def test_limits_may_stand_in_the_configuration_file(dialoom: Command, players: l
 
 
 def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """What is recorded is enough for a finished run; where it ends, the run stops and stays as it is."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players]
     dialoom(*plan, "-o", "run.db", "--max-calls", 9, code=3)
@@ -204,7 +196,6 @@ def test_replay_only_makes_no_call(dialoom: Command, players: list[str], tmp_pat
 
 
 def test_log_lines_can_be_json(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """One event a line on standard error."""
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "--log-format", "json", "--max-calls", 5]
     stopped = dialoom(*plan, "-o", "run.db", code=3)
@@ -238,7 +229,7 @@ def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> N
         dialoom(*RUN, *cast, *more, variables=variables)
 
 
-def test_tokens_read_from_a_prompt_cache_are_told_apart(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_cached_tokens_are_reported_apart(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """Three replies at stated prices: 20 fresh, 80 cached and 20 output tokens each."""
     play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
     assistant = rows_of(tmp_path / "r.db")["assistant"]
@@ -253,8 +244,7 @@ def test_tokens_read_from_a_prompt_cache_are_told_apart(dialoom: Command, player
     assert round(assistant["US dollars"] * 1_000_000, 3) == 3 * (20 * 10 + 80 * 1 + 20 * 100)
 
 
-def test_what_is_unknown_stays_unknown(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A Python function tells neither tokens nor price; so the sums are unknown, and a note says what is known."""
+def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
     rows = rows_of(tmp_path / "r.db")
     for role in ("user", "judge", "all"):
@@ -268,8 +258,7 @@ def test_what_is_unknown_stays_unknown(dialoom: Command, players: list[str], tmp
     assert "$0.0068" in note
 
 
-def test_the_command_prints_it_and_writes_it(dialoom: Command, tmp_path: Path) -> None:
-    """For people, and as CSV; an offline model is called one."""
+def test_cost_is_printed_and_written_as_csv(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "-o", "r.db")
     said = dialoom("report", "r.db", "--cost").stdout
     assert "Calls and what they took" in said
@@ -280,8 +269,7 @@ def test_the_command_prints_it_and_writes_it(dialoom: Command, tmp_path: Path) -
     assert roles == ["user", "assistant", "judge", "all"]
 
 
-def test_replays_and_lost_calls_are_told(dialoom: Command, tmp_path: Path) -> None:
-    """A row without an answer is a call that may have been billed; a replay is none."""
+def test_replays_and_lost_calls_are_reported(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 1, "-o", "r.db")
     with sqlite3.connect(tmp_path / "r.db") as connection:
         connection.execute("UPDATE kept_calls SET replays = 2 WHERE id = 1")

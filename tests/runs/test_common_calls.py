@@ -75,10 +75,9 @@ class Hesitant:
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_a_call_that_is_refused_for_good_is_not_made_again(
+def test_refused_common_call_is_not_repeated_before_a_resume(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All scenarios that want it fail by it, those that come later, too; a resume makes it once more."""
     near_cluster(monkeypatch)
     asked: list[object] = []
 
@@ -97,7 +96,6 @@ def test_a_call_that_is_refused_for_good_is_not_made_again(
 
 
 def test_failures_of_equal_duration_are_both_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeated call is a row of its own, although nothing but its identity tells it from the first."""
     near_cluster(monkeypatch)
     monkeypatch.setattr("dialoom.runs.store.ledger.PER_SECOND", 0)  # a clock so coarse that all calls take as long
 
@@ -111,8 +109,7 @@ def test_failures_of_equal_duration_are_both_kept(tmp_path: Path, monkeypatch: p
     assert [row["error"] is None for row in common(run)].count(False) == 2
 
 
-def test_they_are_made_and_booked_once(tmp_path: Path) -> None:
-    """Whatever the concurrency, to the same bytes, with draws that follow from what is asked."""
+def test_common_calls_are_made_and_booked_once(tmp_path: Path) -> None:
     runs = [played(tmp_path / f"{number}.db", concurrency=number) for number in (1, 12)]
     assert exported(runs[0]) == exported(runs[1])
     for run in runs:
@@ -125,8 +122,7 @@ def test_they_are_made_and_booked_once(tmp_path: Path) -> None:
     assert len({row["seed"] for row in common(fewer)}) == 3
 
 
-def test_show_and_step_name_them(dialoom: Command, tmp_path: Path) -> None:
-    """With how many use them; the step at which they were asked shows the request and the reply."""
+def test_show_and_step_list_common_calls(dialoom: Command, tmp_path: Path) -> None:
     run = played(tmp_path / "run.db")
     assert (
         "common call: assistant, recalling/reply (asked once, used by 4 scenarios)"
@@ -147,8 +143,7 @@ def test_show_and_step_name_them(dialoom: Command, tmp_path: Path) -> None:
     assert (done.calls, done.departures) == (2, [])
 
 
-def test_one_that_cannot_be_read_is_asked_again_once_for_all(tmp_path: Path) -> None:
-    """By those that are tried again; the others need nothing."""
+def test_unparsed_common_call_is_repeated_once_for_all(tmp_path: Path) -> None:
     model = Hesitant(2)
     run = played(tmp_path / "run.db", model)
     assert (run.status().failed, model.asked) == (4, 2)
@@ -157,8 +152,7 @@ def test_one_that_cannot_be_read_is_asked_again_once_for_all(tmp_path: Path) -> 
     assert len(common(again)) == 3 + 2
 
 
-def test_a_scenario_that_is_played_anew_uses_what_there_is(tmp_path: Path) -> None:
-    """As the reply belongs to all that use it."""
+def test_replayed_scenario_uses_recorded_common_calls(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db")
     again = door.retry(run.path, scenarios=[2], models={"assistant": assistant})
     assert again.status().usage.calls == 3 + 12 + 1
@@ -173,8 +167,7 @@ def test_a_scenario_that_is_played_anew_uses_what_there_is(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("part", "count"), [("INTO kept_uses", 2), ("UPDATE kept_calls SET attempts", 2), ("INTO checkpoints", 9)]
 )
-def test_they_survive_a_kill(part: str, count: int, tmp_path: Path) -> None:
-    """A reply that was had is not asked for again, and the bytes are the same."""
+def test_common_calls_survive_a_kill(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db")
     plan = ["run", RECIPE, "--model", "assistant=python:benchmarks.long_requests:assistant", "--concurrency", 3]
     options = [text for name, value in SMALL.items() for text in (f"--{name}", value)]
@@ -187,16 +180,14 @@ def test_they_survive_a_kill(part: str, count: int, tmp_path: Path) -> None:
     assert len(answered) == len(set(answered)) == 3
 
 
-def test_a_cache_gives_them_to_other_runs(tmp_path: Path) -> None:
-    """Of the same seed."""
+def test_cache_gives_common_calls_to_other_runs(tmp_path: Path) -> None:
     told: Any = {"models": {"assistant": "offline/attentive"}, "cache": tmp_path / "cache.db"}
     for name in ("one", "two"):
         run = door.play(RECIPE, path=tmp_path / f"{name}.db", options=SMALL, **told)
     assert [row["attempts"] for row in common(run)] == [0] * 3
 
 
-def test_an_estimate_counts_them_once() -> None:
-    """What all of the sample use, for the whole run; what each uses alone, as far as a sample can tell."""
+def test_estimate_counts_common_calls_once() -> None:
     for pairs, methods, expected in ((2, 4, 2 + 8), (1, 32, 1 + 32), (32, 1, 8 * 2 + 32)):
         options = {"pairs": pairs, "methods": methods, "turns": 2}
         estimate = door.estimate(RECIPE, options=options, models={"assistant": "openai/gpt-4o-mini"})
@@ -276,8 +267,7 @@ def rows(run: Run, query: str) -> list[Any]:
         return connection.execute(query).fetchall()
 
 
-def test_a_judging_graph_asks_them_once(tmp_path: Path) -> None:
-    """For all its scenarios, booked on its set; a set that asks the same of the same model asks nothing twice."""
+def test_judging_graph_makes_common_calls_once(tmp_path: Path) -> None:
     run = dialoom.play(Judged, path=tmp_path / "run.db", options=TABLE, models={"assistant": assistant})
     judge_of_sets = Counting()
     first = judged(run, judge_of_sets, "first")
@@ -291,8 +281,7 @@ def test_a_judging_graph_asks_them_once(tmp_path: Path) -> None:
     assert scores[0] == scores[1] and len(scores[0]) == 12
 
 
-def test_a_judging_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    """What was answered is not asked again, be it common or not."""
+def test_stopped_judging_continues(tmp_path: Path) -> None:
     run = dialoom.play(Judged, path=tmp_path / "run.db", options=TABLE, models={"assistant": assistant})
     spent = run.status().usage.calls
     stopped = judged(run, other, "again", budget=dialoom.Budget(max_calls=spent + 6), concurrency=1)
@@ -303,10 +292,9 @@ def test_a_judging_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [None, 1])
-def test_what_is_asked_at_the_same_time_is_in_the_books(
+def test_calls_made_at_the_same_time_as_a_failing_one_are_booked(
     workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All judges but the first answer after it has failed, and are not asked again."""
     near_cluster(monkeypatch)
     asked: list[str] = []
 

@@ -65,7 +65,6 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
 def test_equal_runs_export_equal_bytes(
     tmp_path_factory: pytest.TempPathFactory, seed: int, concurrency: int, interruptions: list[int]
 ) -> None:
-    """Whatever the concurrency, the order of completion and the interruptions."""
     if seed not in _ALONE:
         plain = tmp_path_factory.mktemp("plain")
         write_release(plain / "release", users=2)
@@ -80,7 +79,6 @@ _ALONE: dict[int, bytes] = {}
 
 
 def test_another_seed_gives_other_dialogues(tmp_path: Path) -> None:
-    """The seed is not decoration."""
     exports = []
     for seed in (1, 2):
         folder = tmp_path / str(seed)
@@ -99,8 +97,7 @@ def planned(path: Path, recipe: str = "personalens", **settings: Any) -> list[di
     return [{**run.scenario(number + 1).facets(), "id": run.scenario(number + 1).id} for number in range(len(run))]
 
 
-def test_a_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
-    """Everybody comes up, and every setting as often as any other, where the first of the plan are two people."""
+def test_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
     said: list[str] = []
     found = planned(
         tmp_path / "run.db",
@@ -119,8 +116,7 @@ def test_a_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
     assert len({each["user"] for each in first}) == 1, "what a limit takes"
 
 
-def test_no_facet_of_a_sample_stands_for_another(tmp_path: Path) -> None:
-    """All pairs of values of two facets come up about equally often, so that what a table compares can be compared."""
+def test_facets_of_a_sample_are_not_confounded(tmp_path: Path) -> None:
     axes = {"form": ["explicit", "persona"], "method": ["zero-shot", "reminder", "cot"], "turns": [0, 1]}
     found = planned(tmp_path / "run.db", "prefeval", options=axes, sample=144)
     for first, second in combinations(("topic", *axes), 2):
@@ -131,8 +127,7 @@ def test_no_facet_of_a_sample_stands_for_another(tmp_path: Path) -> None:
     assert len({(each["topic"], *(each[axis] for axis in axes)) for each in found}) > 60, "of 72 cells"
 
 
-def test_a_sample_follows_from_the_seed_and_holds_the_smaller_one(tmp_path: Path) -> None:
-    """In plan order."""
+def test_sample_is_reproducible_and_contains_smaller_ones(tmp_path: Path) -> None:
     ids = {
         name: [each["id"] for each in planned(tmp_path / name, options=OPTIONS, sample=size, seed=seed)]
         for name, size, seed in (("a", 30, 1), ("b", 30, 1), ("c", 10, 1), ("d", 30, 2))
@@ -143,23 +138,20 @@ def test_a_sample_follows_from_the_seed_and_holds_the_smaller_one(tmp_path: Path
 
 @pytest.mark.parametrize(("recipe", "whole"), [("aloe", 20), ("aloe-eval", 20), ("persona-pool", 1)])
 def test_every_recipe_can_be_sampled(tmp_path: Path, recipe: str, whole: int) -> None:
-    """Also where there is less than is wanted: then all of it."""
     assert len(planned(tmp_path / "few.db", recipe, sample=3)) == min(3, whole)
     run = dialoom.plan(recipe, path=tmp_path / "all.db", sample=1000)
     assert len(run) == whole
     assert run.config.sample == 1000
 
 
-def test_a_sample_of_nothing_is_refused(tmp_path: Path) -> None:
-    """Before anything is written."""
+def test_empty_sample_is_refused(tmp_path: Path) -> None:
     for wrong in (0, -1, True):
         with pytest.raises(RunError, match="sample"):
             dialoom.plan("aloe", path=tmp_path / "run.db", sample=wrong)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_realised_test_share_is_printed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A sample has everybody, and the share of the rows is told beside the one that was asked for."""
+def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     run = ["run", "personalens", "--sample", 24, *players[:4], "--no-judge", "-o", "run.db"]
     assert "sample: 24 of 526 scenarios" in dialoom(*run).stdout
     said = dialoom("export", "run.db", "--format", "sft", "--test-share", 0.2, "-o", "out").stdout
@@ -186,8 +178,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
     return made
 
 
-def test_a_report_names_the_outcomes_that_a_person_changed_and_can_leave_them_out(run: dialoom.Run) -> None:
-    """Every table says so, and what was done; without them nothing is said."""
+def test_report_names_outcomes_changed_by_people_and_can_leave_them_out(run: dialoom.Run) -> None:
     changed = run.scenario(2).id
     for table in run.report().tables:
         assert any(f"1 outcome was changed by a person in the step debugger and counted here: {changed} "
@@ -199,7 +190,6 @@ def test_a_report_names_the_outcomes_that_a_person_changed_and_can_leave_them_ou
 
 
 def test_expressions_know_facets_counts_scores_and_endings(run: dialoom.Run) -> None:
-    """By their own names; scores of one target as a part of the metric."""
     episodes = list(run.episodes())
     user = episodes[0].facets["user"]
     base = [each.id for each in episodes if each.facets["setting"] == "base"]
@@ -223,9 +213,7 @@ def test_expressions_know_facets_counts_scores_and_endings(run: dialoom.Run) -> 
     ]
 
 
-def test_what_was_not_judged_fits_no_comparison(tmp_path: Path) -> None:
-    """An unparsed score is no number, so nothing is said of it."""
-
+def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     async def judge(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
         return "hard to say"
 
@@ -245,23 +233,20 @@ def test_what_was_not_judged_fits_no_comparison(tmp_path: Path) -> None:
         ("setting.__class__.__mro__", "cannot be told of"),
     ],
 )
-def test_a_wrong_expression_is_told(run: dialoom.Run, where: str, said: str) -> None:
-    """At once, with what there is."""
+def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) -> None:
     with pytest.raises(RunError, match="where") as caught:
         list(run.episodes(where=where))
     assert said in str(caught.value)
     assert caught.value.setting == "where"
 
 
-def test_the_command_line_reports_on_a_part(dialoom: Command, run: dialoom.Run) -> None:
-    """`report --where`, with the flag named where the expression is wrong."""
+def test_report_takes_an_expression(dialoom: Command, run: dialoom.Run) -> None:
     said = dialoom("report", run.path, "--table", "dialogues", "--where", "setting == 'I' and not changed").stdout
     assert "Only scenarios of which this holds" in said
     assert "--where: there is no 'nothing'" in dialoom("report", run.path, "--where", "nothing > 1", code=2).stderr
 
 
-def test_exports_frames_and_lists_take_a_part(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
-    """The same expression, and rows that say whose they are, with their facets and scores where these are asked for."""
+def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
     where = "setting == 'I' and not changed"
     wanted = [each.id for each in run.episodes(where=where)]
     run.export("sft", tmp_path / "sft.jsonl", where=where, include=["facets", "scores"])
@@ -279,8 +264,7 @@ def test_exports_frames_and_lists_take_a_part(dialoom: Command, run: dialoom.Run
         run.export("sft", tmp_path / "sft.jsonl", include=["colour"])
 
 
-def test_the_list_has_scores_and_is_sorted_by_them(dialoom: Command, run: dialoom.Run) -> None:
-    """The lowest first, or the highest; pending scenarios are in it, and what has no score comes last."""
+def test_list_has_scores_and_is_sorted_by_them(dialoom: Command, run: dialoom.Run) -> None:
     listed = [json.loads(line) for line in dialoom("show", run.path, "--json").stdout.splitlines()]
     by_hand = sorted(listed, key=lambda line: line["scores"]["personalization"])
     sort = ["show", run.path, "--json", "--sort", "personalization"]
@@ -304,8 +288,7 @@ def selection_run(folder: Path) -> Path:
     return path
 
 
-def test_agreement_and_the_debugger_take_a_part(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
-    """Items of these scenarios alone; the first of them is stepped through."""
+def test_agreement_and_step_take_an_expression(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
     where = "personalization >= 2 and number != 1"
     ids = [each.id for each in run.episodes(where=where)]
     dialoom("agree", run.path, "--sample", 100, "--where", where, "-o", "labels.csv")

@@ -33,10 +33,9 @@ def moody_players(folder: Path, players: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("bound", "least", "most"), [("3", 3, 5), ("50%", 20, 22)], ids=["so many", "such a share of at least 20"]
 )
-def test_a_run_that_only_fails_is_stopped(
+def test_run_that_only_fails_is_stopped(
     dialoom: Command, players: list[str], tmp_path: Path, bound: str, least: int, most: int
 ) -> None:
-    """It drains, says why and how to go on, and the rest stays pending."""
     write_release(tmp_path / "release", users=20)
     cast = moody_players(tmp_path, players)
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
@@ -51,7 +50,7 @@ def test_a_run_that_only_fails_is_stopped(
     assert json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]["done"] == scenarios["total"]
 
 
-def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_accepted_share_of_failures_stops_nothing(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     """Every fourth dialogue fails, which is not more than 30 %."""
     write_release(tmp_path / "release", users=12)
     (tmp_path / "some.py").write_text(
@@ -73,9 +72,7 @@ def test_a_share_that_is_borne_stops_nothing(dialoom: Command, players: list[str
     assert found == {("failed", "provider, permanent"): 6, ("done", None): scenarios["done"]}
 
 
-def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """By model, from the file: attempts that failed, and those among them that were too much for the provider."""
-
+def test_status_counts_throttled_attempts(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
         refusals = {1: error(429, "slow down"), 3: error(500, "oh dear")}
         return refusals.get(number, completion("fine"))
@@ -88,17 +85,14 @@ def test_status_shows_what_was_throttled(dialoom: Command, players: list[str], t
     assert "openai/m: 2 attempts failed, 1 of them throttled" in dialoom("status", "run.db").stdout
 
 
-def test_a_scenario_played_anew_is_the_only_one_that_is_played(tmp_path: Path) -> None:
-    """What is pending stays pending, and nothing is paid for it."""
+def test_only_the_replayed_scenario_is_played(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 5})
     dialoom.retry(run.path, scenarios=[2])
     assert (run.status().done, run.status().pending) == (1, 4)
     assert [episode.id for episode in run.episodes()] == [run.scenario(2).id]
 
 
-def test_only_what_failed_is_tried_again(tmp_path: Path) -> None:
-    """Also while other scenarios are pending; a chosen scenario and what failed can be had together."""
-
+def test_only_failed_scenarios_are_retried(tmp_path: Path) -> None:
     async def assistant(messages: list[dict[str, str]]) -> str:  # noqa: ARG001
         if not calm:
             raise ValueError("not in the mood")
@@ -122,8 +116,7 @@ def test_only_what_failed_is_tried_again(tmp_path: Path) -> None:
     assert run.status().pending == before.pending - 1
 
 
-def test_what_else_can_be_done_is_said(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A resume that finds only failures names `retry`; a retry that leaves something pending names `resume`."""
+def test_resume_and_retry_name_each_other(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "sad.py").write_text("async def assistant(messages):\n    raise ValueError('no')\n")
     cast = [*players[:2], *players[4:], "--model", "assistant=python:sad:assistant", "--limit", 3]
     dialoom("run", "personalens", *cast, "--fail-on-error", 1, "--concurrency", 1, "-o", "run.db", code=1)

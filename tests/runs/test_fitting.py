@@ -60,8 +60,7 @@ def at(url: str, model: str) -> dialoom.Model:
 
 
 @pytest.mark.parametrize(("model", "reports"), SERVERS)
-def test_a_run_that_does_not_fit_is_refused(model: str, reports: Any, tmp_path: Path) -> None:
-    """With both lengths and what to do; nothing is sent, and no file is in the way of the next try."""
+def test_run_that_does_not_fit_its_model_is_refused(model: str, reports: Any, tmp_path: Path) -> None:
     with serving(lambda _body, _number: completion("Hello."), reports=reports(SMALL)) as server:
         with pytest.raises(dialoom.DialoomError) as caught:
             play(tmp_path, people=1, assistant=at(server.url, model))
@@ -73,8 +72,7 @@ def test_a_run_that_does_not_fit_is_refused(model: str, reports: Any, tmp_path: 
 
 
 @pytest.mark.parametrize(("model", "reports"), SERVERS[:3])
-def test_a_run_that_fits_is_played(model: str, reports: Any, tmp_path: Path) -> None:
-    """And a server that reports nothing refuses nothing by itself."""
+def test_run_that_fits_its_model_is_played(model: str, reports: Any, tmp_path: Path) -> None:
     for size in (LARGE, None):
         told = {} if size is None else reports(size)
         with serving(lambda _body, _number: completion("Hello."), reports=told) as server:
@@ -83,15 +81,13 @@ def test_a_run_that_fits_is_played(model: str, reports: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("report", [{}, {"data": "x"}, {"data": [{"id": "m", "max_model_len": "many"}]}, {"data": [3]}])
-def test_a_report_that_cannot_be_read_stops_nothing(report: dict[str, Any], tmp_path: Path) -> None:
-    """It is as if there were none."""
+def test_unreadable_model_list_stops_nothing(report: dict[str, Any], tmp_path: Path) -> None:
     broken = {"/v1/models": report, "/props": {"default_generation_settings": []}}
     with serving(lambda _body, _number: completion("Hello."), reports=broken) as server:
         assert play(tmp_path, people=1, assistant=at(server.url, "openai/m")).status().done == 1
 
 
-def test_a_window_that_is_stated_is_kept_to_request_by_request(dialoom: Command, tmp_path: Path) -> None:
-    """What fits is played; no server is asked."""
+def test_stated_window_is_checked_for_each_request(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "people.jsonl").write_text(json.dumps({"profile": "She keeps hens.", "personality": "Calm."}))
     with serving(lambda _body, _number: completion("Hello."), reports=vllm(SMALL)) as server:
         where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}", "-o", "run.db"]
@@ -102,8 +98,7 @@ def test_a_window_that_is_stated_is_kept_to_request_by_request(dialoom: Command,
     assert "fault=context" in failed.stderr
 
 
-def test_apollos_long_requests_are_not_sent_to_a_short_window(dialoom: Command) -> None:
-    """`doctor` says so beforehand."""
+def test_long_requests_of_apollo_are_not_sent_to_a_short_window(dialoom: Command) -> None:
     with serving(lambda _body, _number: error(500, "nobody should ask"), reports=vllm(4096)) as server:
         where = ["--model", "assistant=openai/m", "--api-base", f"assistant={server.url}"]
         refused = dialoom("run", "apollo", "--limit", 2, *where, "-o", "run.db", code=2)
@@ -122,8 +117,7 @@ def test_apollos_long_requests_are_not_sent_to_a_short_window(dialoom: Command) 
     assert "reads 100,000 tokens; the recipe's largest request has " in checks[LARGE]["detail"]
 
 
-def test_an_empty_answer_is_told_with_what_to_do(dialoom: Command) -> None:
-    """A base model ends at once where it is asked in the form of a chat."""
+def test_empty_answer_is_reported_with_a_remedy(dialoom: Command) -> None:
     with serving(lambda _body, _number: completion("", completion_tokens=0)) as server:
         done = dialoom("doctor", "--model", "openai/m", "--api-base", server.url, code=1)
     assert "the answer is empty: a base model, or one that is served without its chat template" in done.stdout

@@ -74,8 +74,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
     return played(tmp_path_factory.mktemp("gate"), Players("65-74"))
 
 
-def test_faults_are_kept_with_whose_they_are(run: dialoom.Run) -> None:
-    """In the episode, in a frame, and to be asked for with `where`."""
+def test_faults_are_kept_with_their_role(run: dialoom.Run) -> None:
     found = [(episode.facets["user"], fault.who, fault.kind, fault.message) for episode, fault in run.faults()]
     assert found == [
         ("user7", "user", "swapped_role", 2),
@@ -103,8 +102,7 @@ async def end_of(run: dialoom.Run) -> Stop:
         return await session.here()
 
 
-def test_show_and_the_debugger_name_them_at_the_message(dialoom: Command, run: dialoom.Run) -> None:
-    """Right under it, with the words that show it."""
+def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom.Run) -> None:
     lines = [" ".join(line.split()) for line in dialoom("show", run.path, "1").stdout.splitlines()]
     at = lines.index(OFFER)
     assert lines[at + 1] == "fault of the user's, 90% sure: swapped_role: how can i help"
@@ -115,8 +113,7 @@ def test_show_and_the_debugger_name_them_at_the_message(dialoom: Command, run: d
     assert [json.loads(line)["faults"] for line in dialoom("show", run.path, "--json").stdout.splitlines()] == [3, 1]
 
 
-def test_the_ledger_names_them_at_the_call_that_said_the_line(dialoom: Command, run: dialoom.Run) -> None:
-    """Of two equal lines the second call said the second one; a judge's calls say nothing in a dialogue."""
+def test_ledger_names_faults_at_the_call_of_the_line(dialoom: Command, run: dialoom.Run) -> None:
     calls = run.frame("calls", where="user == 'user7'")
     said = calls[calls["role"] != "judge"].sort_values("step")
     spoken = ["user", "assistant"] * 3
@@ -136,8 +133,7 @@ def test_the_ledger_names_them_at_the_call_that_said_the_line(dialoom: Command, 
     assert "say which" in dialoom("show", run.path, "--calls", code=2).stderr
 
 
-def test_a_report_counts_them_and_tells_scores_without_unsound_users(run: dialoom.Run) -> None:
-    """By role, kind and model; the tables of the sound stand beside those of all."""
+def test_report_counts_faults_and_has_scores_without_them(run: dialoom.Run) -> None:
     report = run.report()
     table = report["faults"]
     assert [row[:2] + row[3:] for row in map(list, table.rows)] == [
@@ -151,8 +147,7 @@ def test_a_report_counts_them_and_tells_scores_without_unsound_users(run: dialoo
     )
 
 
-def test_exports_leave_out_what_is_faulty_and_say_so(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
-    """By kind, or all of it; a kind that there is not is refused."""
+def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run: dialoom.Run, tmp_path: Path) -> None:
     users = {}
     for name, more in {"all": [], "faulty": ["--only", "faulty"], "without": ["--without", "swapped_role"]}.items():
         dialoom("export", run.path, *more, "-o", f"{name}.jsonl")
@@ -168,8 +163,7 @@ def test_exports_leave_out_what_is_faulty_and_say_so(dialoom: Command, run: dial
     assert "--without 'ekko'" in dialoom("export", run.path, "--without", "ekko", "-o", "x.jsonl", code=2).stderr
 
 
-def test_a_faulty_line_of_the_users_is_asked_for_again_before_it_is_heard(tmp_path: Path) -> None:
-    """What was rejected is in the ledger and counted, and nobody answers it; the assistant's own faults stay."""
+def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Path) -> None:
     players = Players("65-74")
     run = played(tmp_path, players, on_user_fault="retry 2")
     assert OFFER not in players.heard
@@ -187,8 +181,7 @@ def test_a_faulty_line_of_the_users_is_asked_for_again_before_it_is_heard(tmp_pa
     assert error.value.setting == "on_user_fault"
 
 
-def test_a_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path: Path) -> None:
-    """Beside the rules' faults; reports of scores leave it alone, people can agree with it."""
+def test_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path: Path) -> None:
     run = played(tmp_path, Players("65-74"))
     told = dialoom("review", run.path).stdout
     assert told.startswith(f"{run.path}: 4 faults in 2 of 2 dialogues")
@@ -209,15 +202,13 @@ def test_a_reviewers_verdicts_are_a_set_of_their_own(dialoom: Command, tmp_path:
     assert "offline/attentive" in str(reviewed.config.model_names["judge"])
 
 
-def test_the_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run) -> None:
-    """It finds nothing in these dialogues, and says so of each question."""
+def test_understudy_reviews_by_its_rules(dialoom: Command, run: dialoom.Run) -> None:
     dialoom("review", run.path, "--model", "offline/attentive")
     frame = run.frame("judgements", "review by offline/attentive")
     assert set(frame["metric"]) == set(REVIEWED) and not frame["score"].any() and len(frame) == 2 * len(REVIEWED)
 
 
-def test_what_is_written_and_not_said_passes_the_gate_too(dialoom: Command, tmp_path: Path) -> None:
-    """A pool's texts: leaks, cuts, other languages and copies are the writer's faults; the seeds are somebody's own."""
+def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> None:
     whole = "She keeps two hens behind the house."
     written = [
         "He mends clocks, and sleeps on Mondays <example>.",
@@ -267,8 +258,7 @@ def test_sound_dialogues_of_understudies_raise_no_fault(
     assert all(episode.outcome.faults == () for episode in run.episodes())
 
 
-def test_what_the_gate_cannot_check_is_told_beside_its_figures(dialoom: Command, tmp_path: Path) -> None:
-    """In every figure of the gate: how many conversations are in languages with reduced coverage, by language."""
+def test_languages_the_gate_does_not_cover_are_reported(dialoom: Command, tmp_path: Path) -> None:
     (tmp_path / "cast.py").write_text(
         """
 SAID = {

@@ -92,8 +92,7 @@ def recorded(path: Path) -> set[int]:
         return {seed for (seed,) in connection.execute("SELECT seed FROM calls WHERE reply IS NOT NULL")}
 
 
-def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp_path: Path) -> None:
-    """SIGKILL before sending, in flight, before the ledger, before the checkpoint, in commits, in outcomes."""
+def test_no_request_is_repeated_whose_reply_was_recorded(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=3)
     deadly: dict[str, Any] = {"at": 0, "process": None}
 
@@ -132,10 +131,9 @@ def test_no_request_is_sent_again_whose_reply_was_recorded(dialoom: Command, tmp
     assert (tmp_path / "run.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
-def test_a_log_cut_short_anywhere_still_opens_and_resumes(
+def test_truncated_wal_file_still_opens_and_resumes(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the power cut left of the WAL: the run goes on from it, to the same bytes."""
     write_release(tmp_path / "release", users=4)
     plan = ["run", "personalens", "--profiles", "release", *players, "--concurrency", "2"]
     dialoom(*plan, "-o", "whole.db")
@@ -158,10 +156,7 @@ def test_a_log_cut_short_anywhere_still_opens_and_resumes(
         Path("cut.db").unlink()
 
 
-def test_full_synchronisation_is_what_the_writer_asks_sqlite_for(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """With `--synchronous full`, and only then; what comes out is the same."""
+def test_synchronous_full_is_passed_to_sqlite(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=1)
     plan = ["run", "personalens", "--profiles", "release", *players]
     for option, place, code in (

@@ -50,7 +50,6 @@ def _positions(run: dialoom.Run, query: ScenarioQuery, **more: str) -> list[int]
 
 
 def test_pages_follow_on_each_other(run: dialoom.Run) -> None:
-    """Each with how many there are in all, and the figures of its scenarios."""
     first, second = run.scenarios(limit=4), run.scenarios(offset=4, limit=4)
     assert [row.position for row in (*first.rows, *second.rows)] == [*range(6)]
     assert first.total == second.total == 6
@@ -86,13 +85,11 @@ def test_pages_follow_on_each_other(run: dialoom.Run) -> None:
         (ScenarioQuery(facets={'us"er': "' OR 1"}), []),
     ],
 )
-def test_scenarios_are_chosen_and_ordered(run: dialoom.Run, query: ScenarioQuery, positions: list[int]) -> None:
-    """By what is known of them; what has no score comes last either way, and no expression is made of a name."""
+def test_scenarios_are_filtered_and_ordered(run: dialoom.Run, query: ScenarioQuery, positions: list[int]) -> None:
     assert _positions(run, query) == positions
 
 
-def test_a_facet_that_is_a_list_holds_each_of_its_values(run: dialoom.Run) -> None:
-    """And the choices count them."""
+def test_list_facet_matches_each_of_its_values(run: dialoom.Run) -> None:
     for name, values in run.choices().items():
         for value, count in values.items() if name.startswith("facet:") else ():
             assert run.scenarios(ScenarioQuery(facets={name.removeprefix("facet:"): value})).total == count, name
@@ -100,8 +97,7 @@ def test_a_facet_that_is_a_list_holds_each_of_its_values(run: dialoom.Run) -> No
     assert run.choices()["fault"] == {"copied_form": 2, "echo": 1}
 
 
-def test_an_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
-    """All of them hold together."""
+def test_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
     assert _positions(run, ScenarioQuery(state="done"), where="coherence >= 1") == [1, 4, 5]
     assert _positions(run, ScenarioQuery(at_most={"coherence": 2}), said="reply") == [0, 1, 2]
 
@@ -115,7 +111,6 @@ def test_an_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
     ],
 )
 def test_neighbours_are_those_of_the_list(run: dialoom.Run, query: ScenarioQuery, where: str | None) -> None:
-    """In its order and by its filters; of what is not in it there are none."""
     positions = [row.position for row in run.scenarios(query, where=where).rows]
     for place, position in enumerate(positions):
         before, after = [None, *positions][place], [*positions, None][place + 1]
@@ -125,8 +120,7 @@ def test_neighbours_are_those_of_the_list(run: dialoom.Run, query: ScenarioQuery
         assert run.neighbours(position + 1, query, where=where) is None
 
 
-def test_an_expression_is_asked_once_for_all_pages_of_a_list(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the run's file is written."""
+def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def counted(file: RunFile, judging: str | None, where: str, **more: Any) -> Any:
@@ -143,8 +137,7 @@ def test_an_expression_is_asked_once_for_all_pages_of_a_list(run: dialoom.Run, m
     assert asked == [where, where]
 
 
-def test_looking_for_long_tells_how_far_it_is_and_can_be_ended(run: dialoom.Run) -> None:
-    """While an expression is asked about each, and while the index is made; the next time there is nothing to tell."""
+def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> None:
     told: list[str] = []
 
     def gone(what: str, _done: int, of: int) -> None:
@@ -173,16 +166,14 @@ def test_looking_for_long_tells_how_far_it_is_and_can_be_ended(run: dialoom.Run)
         ("NEAR(reply", 0),
     ],
 )
-def test_what_was_said_is_found_by_its_words(run: dialoom.Run, words: str, found: int) -> None:
-    """Quoted in a row, or by their beginnings; nothing in them is an operator."""
+def test_messages_are_found_by_their_words(run: dialoom.Run, words: str, found: int) -> None:
     page = run.scenarios(said=words)
     assert page.total == found
     assert all("eply" in text or "ine" in text for text in page.said.values())
     assert len(page.said) == found
 
 
-def test_the_index_follows_the_run(run: dialoom.Run) -> None:
-    """What was said since is found, what is not said any more is not; the run's own file stays as it is."""
+def test_index_follows_the_run(run: dialoom.Run) -> None:
     assert run.scenarios(said="zebra").total == 0
     before = run.path.read_bytes()
     assert run.scenarios(said="reply").total == 6
@@ -196,7 +187,6 @@ def test_the_index_follows_the_run(run: dialoom.Run) -> None:
 
 
 def test_only_the_user_can_read_the_index(run: dialoom.Run, tmp_path: Path) -> None:
-    """It lies in the folder for caches."""
     run.scenarios(said="reply")
     (index,) = (tmp_path / "cache" / "dialoom" / "words").iterdir()
     assert index.stat().st_mode & 0o077 == 0
@@ -211,14 +201,12 @@ def test_only_the_user_can_read_the_index(run: dialoom.Run, tmp_path: Path) -> N
         (ScenarioQuery(), " *", "no word"),
     ],
 )
-def test_what_cannot_be_told_is_said(run: dialoom.Run, query: ScenarioQuery, said: str | None, message: str) -> None:
-    """With what there is."""
+def test_impossible_query_is_explained(run: dialoom.Run, query: ScenarioQuery, said: str | None, message: str) -> None:
     with pytest.raises(DialoomError, match=message):
         run.scenarios(query, said=said)
 
 
-def test_the_terminal_finds_what_was_said(run: dialoom.Run, dialoom: Command) -> None:
-    """With the words around it; as lines of JSON with the whole message."""
+def test_command_line_finds_what_was_said(run: dialoom.Run, dialoom: Command) -> None:
     told = dialoom("show", run.path, "--said", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
     assert len(told) == 3  # what stands above the list, the scenario, its words
     assert "ine 1 of mine" in told[2]

@@ -48,8 +48,7 @@ def letters_of_documents(path: Path) -> int:
         return sum(len(text_of(content)) for (content,) in connection.execute("SELECT content FROM documents"))
 
 
-def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
-    """In requests, checkpoints, outcomes and the plan, for however many scenarios; all of them read as they were."""
+def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
     few, many = played(tmp_path / "few.db", in_state=True), played(tmp_path / "many.db", in_state=True, pairs=24)
     for run in (few, many):
         for episode in run.episodes():
@@ -70,8 +69,7 @@ def test_a_long_conversation_costs_its_file_once(tmp_path: Path) -> None:
     assert letters(many.path, "content", "scenarios") < 48 * 800
 
 
-async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
-    """To whoever steps through the conversation."""
+async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
     run = await asyncio.to_thread(played, tmp_path / "run.db", pairs=1)
     async with run.step(1) as session:
         (call,) = (await session.stops())[-1].calls
@@ -79,8 +77,7 @@ async def test_the_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None
     assert [said[0], *said[2:-1]] == [preference(0), *(line.content for line in fixed(TURNS))]
 
 
-def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_path: Path) -> None:
-    """The budget of a run that is gone on with takes into account all that long requests held."""
+def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", pairs=1)
     with closing(sqlite3.connect(run.path)) as connection:
         connection.execute("UPDATE kept_calls SET input_tokens = NULL, output_tokens = NULL")
@@ -95,8 +92,7 @@ def test_what_is_not_counted_by_a_provider_is_estimated_by_whole_requests(tmp_pa
 
 
 @pytest.mark.parametrize(("part", "count"), [("INSERT INTO passages", 3), ("INTO checkpoint_lists", 2)])
-def test_killed_while_a_passage_is_written(part: str, count: int, tmp_path: Path) -> None:
-    """Resumed, it comes to the same bytes."""
+def test_killed_while_a_passage_is_written_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
     whole = played(tmp_path / "whole.db", in_state=True)
     plan = (*PLAYED, "--pairs", 4, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
     with Started(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
@@ -179,23 +175,20 @@ def _requests(run: Path) -> Iterator[tuple[str, str]]:
         ("personalens", ["--limit", 8, "--turn-scores"], 0.5),
     ],
 )
-def test_most_of_what_is_sent_was_read_before(
+def test_most_of_each_request_was_sent_before(
     dialoom: Command, tmp_path: Path, recipe: str, options: list[object], least: float
 ) -> None:
-    """At least three of five tokens, with all judges."""
     dialoom("run", recipe, *options, "--concurrency", 4, "-o", "r.db")
     assert share_of(tmp_path / "r.db") >= least
 
 
 @needs_real_data
-def test_most_of_what_is_sent_was_read_before_with_real_people(dialoom: Command, tmp_path: Path) -> None:
-    """The release's summaries are long, and each judge of personalization reads them once."""
+def test_most_of_each_request_was_sent_before_with_real_people(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--profiles", REAL, "--limit", 10, "--concurrency", 4, "-o", "r.db")
     assert share_of(tmp_path / "r.db") >= 0.6
 
 
-def test_a_conversation_is_read_on_from_where_it_was(dialoom: Command, tmp_path: Path) -> None:
-    """The longer it grows, the less of it is new: user and assistant find four of five tokens read."""
+def test_growing_conversation_reuses_its_prefix(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "personalens", "--limit", 8, "--concurrency", 4, "-o", "r.db")
     sent = sent_by_role(tmp_path / "r.db")
     assert sent["user"].share >= 0.75

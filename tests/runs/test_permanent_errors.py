@@ -51,9 +51,7 @@ def refused(_body: dict[str, Any], number: int) -> Answer:
     return error(400, REFUSAL.format(number))
 
 
-def test_the_run_stops_with_the_sentence_and_the_remedy_and_goes_on_without_it(
-    dialoom: Command, tmp_path: Path
-) -> None:
+def test_repeated_permanent_error_stops_the_run_with_a_remedy(dialoom: Command, tmp_path: Path) -> None:
     """Exit code 3; what was not sent is pending. Without a temperature the model answers."""
 
     def answer(body: dict[str, Any], number: int) -> Answer:
@@ -79,8 +77,7 @@ def test_the_run_stops_with_the_sentence_and_the_remedy_and_goes_on_without_it(
     assert "temperature:\n  user: 0.8\n  assistant: none\n" in dialoom("status", "other.db", "--config").stdout
 
 
-def test_when_the_cause_is_gone_a_stopped_run_comes_to_its_end(tmp_path: Path) -> None:
-    """What failed and what was pending is played."""
+def test_stopped_run_completes_when_the_cause_is_gone(tmp_path: Path) -> None:
     is_mended = False
     with serving(lambda body, number: completion("Hello.") if is_mended else refused(body, number)) as server:
         run = played(tmp_path, server.url)
@@ -103,16 +100,14 @@ def test_when_the_cause_is_gone_a_stopped_run_comes_to_its_end(tmp_path: Path) -
     ],
     ids=["one answered", "another sentence", "content policy", "too long", "the same"],
 )
-def test_only_the_same_error_in_a_row_stops_a_run(answers: Callable[[int], Answer], most: int, tmp_path: Path) -> None:
-    """Not one that is about what a scenario says, nor one that another scenario does not meet."""
+def test_only_equal_errors_in_a_row_stop_a_run(answers: Callable[[int], Answer], most: int, tmp_path: Path) -> None:
     with serving(lambda _body, number: answers(number)) as server:
         run = played(tmp_path, server.url, concurrency=1)
         assert len(server.requests) == most
     assert run.status().pending == PEOPLE - most
 
 
-def test_a_bound_on_failures_that_is_given_comes_first(tmp_path: Path) -> None:
-    """It was asked for."""
+def test_given_failure_limit_comes_first(tmp_path: Path) -> None:
     with serving(refused) as server:
         run = played(tmp_path, server.url, concurrency=1, fail_on_error=5)
     assert run.ended is not None and run.ended.stopped is not None
@@ -129,8 +124,7 @@ def test_a_bound_on_failures_that_is_given_comes_first(tmp_path: Path) -> None:
         ({"user": "none", "assistant": "none"}, {None, 0.0}),
     ],
 )
-def test_no_temperature_is_sent_where_none_is_wanted(temperature: Any, sent: set[Any], tmp_path: Path) -> None:
-    """Of all roles or of one."""
+def test_temperature_is_left_out_where_unwanted(temperature: Any, sent: set[Any], tmp_path: Path) -> None:
     with serving(lambda _body, _number: completion('{"score": 3, "explanation": "fair"}')) as server:
         (tmp_path / "people.jsonl").write_text(json.dumps({"profile": "She keeps hens.", "personality": "Calm."}))
         dialoom.play(

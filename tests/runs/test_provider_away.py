@@ -123,8 +123,7 @@ def replies(path: Path) -> int:
     return int(count)
 
 
-def test_a_run_goes_on_when_its_provider_is_back(provider: Provider, pause: Skip, tmp_path: Path) -> None:
-    """It says so once each; the export is the one of a run to which nothing happened."""
+def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip, tmp_path: Path) -> None:
     told = settings(provider, tmp_path)
     calm = dialoom.play("personalens", path=tmp_path / "calm.db", **told)
     wanted, completed = len(provider.sittings[0].requests), provider.sittings[0].completed
@@ -154,7 +153,7 @@ def test_a_run_goes_on_when_its_provider_is_back(provider: Provider, pause: Skip
     assert again <= 3, "sent again was only what was cut off"
 
 
-def test_when_there_is_no_more_patience_the_run_stops_and_can_go_on(
+def test_run_stops_when_patience_ends_and_can_be_resumed(
     dialoom: Command,
     provider: Provider,
     pause: Skip,
@@ -178,7 +177,6 @@ def test_when_there_is_no_more_patience_the_run_stops_and_can_go_on(
 
 
 def test_draining_ends_the_pause_at_once(provider: Provider, pause: Skip, tmp_path: Path) -> None:
-    """What Ctrl-C does; everything is pending."""
     control = dialoom.Control()
     pauses: list[float] = []
 
@@ -196,14 +194,13 @@ def test_draining_ends_the_pause_at_once(provider: Provider, pause: Skip, tmp_pa
     assert pauses[-1] < 60, "no other pause was begun"
 
 
-def test_without_patience_scenarios_fail_and_the_cause_is_told_once(
+def test_without_patience_scenarios_fail_with_one_message(
     dialoom: Command,
     provider: Provider,
     pause: Skip,
     players: list[str],
     tmp_path: Path,
 ) -> None:
-    """In plain words, of which the libraries' are kept in the file; a program is told of each."""
     plan = [*away(provider, pause, players, tmp_path), "--patience", 0]
     failed = dialoom(*plan, "-o", "run.db", code=1)
     cause = f"openai/m: cannot connect to {provider.url}: connection refused"

@@ -92,8 +92,7 @@ def exported(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def test_the_card_and_its_files_are_sent_and_nothing_else(exported: Path, hub: Hub) -> None:
-    """Byte by byte, to a private repository."""
+def test_card_and_its_files_alone_are_sent(exported: Path, hub: Hub) -> None:
     done = pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
     assert set(hub.files) == {"README.md", "train.jsonl", "test.jsonl"}
     assert all(content == (exported / name).read_bytes() for name, content in hub.files.items())
@@ -102,15 +101,13 @@ def test_the_card_and_its_files_are_sent_and_nothing_else(exported: Path, hub: H
     assert done.url is not None and "me/talks" in done.url
 
 
-def test_without_a_word_nothing_is_sent(exported: Path, hub: Hub, dialoom: Command) -> None:
-    """The command says what would be."""
+def test_nothing_is_sent_without_confirmation(exported: Path, hub: Hub, dialoom: Command) -> None:
     said = dialoom("push", exported, "me/talks", "--endpoint", hub.url).stdout
     assert "nothing was sent" in said and "train.jsonl" in said and "licence unknown" in said
     assert not hub.asked and not hub.files
 
 
-def test_the_card_carries_the_figures_once_and_still_loads(exported: Path, dialoom: Command) -> None:
-    """Described twice, it says the same; what hubs read of it stays."""
+def test_card_has_the_figures_once_and_still_loads(exported: Path, dialoom: Command) -> None:
     front = (exported / "README.md").read_text().split("---")[1]
     for _ in range(2):
         dialoom("describe", exported, "--card")
@@ -120,8 +117,7 @@ def test_the_card_carries_the_figures_once_and_still_loads(exported: Path, dialo
     assert pushed(exported, "me/talks").files[0] == Path("README.md")
 
 
-def test_an_export_puts_the_figures_into_its_card_itself(exported: Path, dialoom: Command) -> None:
-    """The same as describing it afterwards; where there is no card to put them in, it is said before the work."""
+def test_export_puts_the_figures_into_its_card(exported: Path, dialoom: Command) -> None:
     folder = exported.parent
     dialoom("describe", exported, "--card")
     dialoom("export", folder / "run.db", "--test-share", 0.3, "--card", "-o", "again")
@@ -133,8 +129,7 @@ def test_an_export_puts_the_figures_into_its_card_itself(exported: Path, dialoom
     assert not (folder / "x.jsonl").exists() and not (folder / "x").exists()
 
 
-def test_an_export_with_figures_can_be_repeated(exported: Path, dialoom: Command) -> None:
-    """The figures are part of it, not put in later."""
+def test_export_with_figures_can_be_repeated(exported: Path, dialoom: Command) -> None:
     command = ["export", exported.parent / "run.db", "--test-share", 0.3, "--card", "-o", "again"]
     dialoom(*command)
     before = (exported.parent / "again" / "README.md").read_bytes()
@@ -142,10 +137,7 @@ def test_an_export_with_figures_can_be_repeated(exported: Path, dialoom: Command
     assert (exported.parent / "again" / "README.md").read_bytes() == before
 
 
-def test_without_a_network_it_is_told_in_one_line_and_the_export_stays(
-    exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody listens at the hub's address."""
+def test_without_a_network_the_export_stays(exported: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_only_a_test")
     with closing(socket.socket()) as unheard:
         unheard.bind(("127.0.0.1", 0))  # and never listens
@@ -157,8 +149,7 @@ def test_without_a_network_it_is_told_in_one_line_and_the_export_stays(
     assert {path: path.read_bytes() for path in exported.iterdir()} == before
 
 
-def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) -> None:
-    """Bad names, a hub that refuses, a card that names what is elsewhere, no card."""
+def test_unsendable_folder_is_one_line(exported: Path, hub: Hub) -> None:
     with pytest.raises(DialoomError, match="OWNER/NAME"):
         pushed(exported, "talks")
     hub.refuses = True
@@ -176,8 +167,7 @@ def test_what_cannot_be_sent_is_refused_in_one_line(exported: Path, hub: Hub) ->
 BUILD: dict[str, Any] = {"users": 1, "pairs": 1, "errands": 1}
 
 
-def test_the_folder_is_what_an_export_would_be(tmp_path: Path, dialoom: Command) -> None:
-    """And it is there when the command ends."""
+def test_folder_equals_an_export(tmp_path: Path, dialoom: Command) -> None:
     flags = [text for name, value in BUILD.items() for text in (f"--{name}", str(value))]
     said = dialoom("run", "apollo-build", *flags, "-o", "run.db", "--folder", "made", code=0)
     assert said.stdout.splitlines()[-1] == "made is written"
@@ -189,8 +179,7 @@ def test_the_folder_is_what_an_export_would_be(tmp_path: Path, dialoom: Command)
         ).read_bytes()
 
 
-def test_a_run_that_ends_before_writes_drafts(tmp_path: Path) -> None:
-    """What people mend, of the recipes that have stages."""
+def test_run_that_ends_early_writes_drafts(tmp_path: Path) -> None:
     options = {"topics": "travel_hotel", "calls": 1, "per_call": 2, "until": "written"}
     door.play("prefeval-pairs", path=tmp_path / "run.db", options=options, folder=tmp_path / "drafts")
     assert len(json.loads((tmp_path / "drafts" / "travel_hotel.json").read_text())) == 2
@@ -199,8 +188,7 @@ def test_a_run_that_ends_before_writes_drafts(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "users" / "users.jsonl").read_text())["id"] == "u01"
 
 
-def test_nothing_is_begun_that_cannot_be_written(tmp_path: Path) -> None:
-    """A recipe that makes no folder, and a folder in which something is."""
+def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path) -> None:
     with pytest.raises(door.DialoomError, match="folder 'made': personalens is not made for one"):
         door.play("personalens", path=tmp_path / "run.db", folder="made")
     with pytest.raises(door.DialoomError, match="exists and is no empty folder"):
@@ -208,8 +196,7 @@ def test_nothing_is_begun_that_cannot_be_written(tmp_path: Path) -> None:
     assert not (tmp_path / "run.db").exists()
 
 
-def test_nothing_is_written_of_a_run_that_was_stopped(tmp_path: Path, dialoom: Command) -> None:
-    """And it is said how it is written afterwards."""
+def test_stopped_run_writes_no_folder(tmp_path: Path, dialoom: Command) -> None:
     flags = ("--users", "1", "--until", "users", "-o", "run.db", "--folder", "made")
     said = dialoom("run", "apollo-write", *flags, "--max-calls", "1", code=3).stdout
     assert "made is not written; when all is done: dialoom export run.db --format drafts -o made" in said

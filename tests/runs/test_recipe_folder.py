@@ -35,14 +35,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_where_the_run_was_made(project: Path) -> None:
-    """Though the command is in another folder; nothing is to be trusted anew."""
+def test_recipe_is_found_where_the_run_was_made(project: Path) -> None:
     assert dialoom.resume(project / "runs/run.db", models=PLAYERS).status().done == 2
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the folder has moved since: the file is another one then, which is trusted anew, or not."""
+def test_recipe_is_found_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     moved = project.rename(project.with_name("moved"))
     run = (moved / "runs/run.db").rename(moved / "run.db")
@@ -51,8 +49,7 @@ def test_beside_the_run(project: Path, workers: int | None, monkeypatch: pytest.
     assert dialoom.resume(run, models=PLAYERS, trust=True, workers=workers).status().done == 2
 
 
-def test_nowhere(project: Path, tmp_path: Path) -> None:
-    """All folders are named that were looked into."""
+def test_missing_recipe_names_all_searched_folders(project: Path, tmp_path: Path) -> None:
     run = (project / "runs/run.db").rename(tmp_path / "run.db")
     shutil.rmtree(project / "talks")
     looked = f"'{SPEC}': there is no such file in any of {project}, {tmp_path}; put it into one of them"
@@ -124,16 +121,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_message_and_leaves_nothing(dialoom: Command, tmp_path: Path, mistake: str) -> None:
-    """On one line, naming what is wrong and what would be right."""
+def test_recipe_mistake_is_one_message_and_leaves_nothing(dialoom: Command, tmp_path: Path, mistake: str) -> None:
     (tmp_path / "support.py").write_text(RECIPE.replace("MISTAKE", mistake))
     told = dialoom("run", "support.py:RECIPE", "-o", "run.db", code=2).stderr
     assert told == f"dialoom: {MISTAKES[mistake]}\n"
     assert not (tmp_path / "run.db").exists()
 
 
-def test_a_role_that_no_understudy_plays_is_told_at_once(tmp_path: Path) -> None:
-    """With its name, where an understudy was asked for; nothing is written."""
+def test_role_without_an_understudy_is_refused_at_once(tmp_path: Path) -> None:
     recipe = counting(tmp_path)
     with pytest.raises(dialoom.DialoomError, match="role 'speaker' is left to offline/attentive") as error:
         dialoom.play(recipe, path=tmp_path / "run.db", model="offline/attentive")
@@ -141,8 +136,7 @@ def test_a_role_that_no_understudy_plays_is_told_at_once(tmp_path: Path) -> None
     assert not list(tmp_path.glob("*.db*"))
 
 
-def test_a_role_without_an_understudy_is_played_by_the_placeholder(tmp_path: Path) -> None:
-    """Twice the same, and named as such; an estimate is made with it."""
+def test_role_without_an_understudy_is_played_by_the_placeholder(tmp_path: Path) -> None:
     recipe = counting(tmp_path)
     runs = [dialoom.play(recipe, path=tmp_path / f"{number}.db") for number in (1, 2)]
     assert runs[0].config.models["speaker"].model == "offline/placeholder"
@@ -169,8 +163,7 @@ class Answers(BaseModel):
         return names
 
 
-def test_the_placeholder_gives_valid_instances_of_any_reply_type() -> None:
-    """Drawn from the request: another seed gives another one."""
+def test_placeholder_gives_valid_instances_of_any_reply_type() -> None:
     found = {
         play(
             "placeholder",
@@ -195,8 +188,7 @@ def test_the_placeholder_gives_valid_instances_of_any_reply_type() -> None:
         ('[answer]\nlong = "Yes."', "speaker.toml: there is no bank answer at its top; there are none"),
     ],
 )
-def test_an_understudy_without_words_names_its_file_and_what_is_in_it(tmp_path: Path, bank: str, told: str) -> None:
-    """A misspelled bank or slot fails the call instead of saying nothing."""
+def test_understudy_without_words_names_its_file(tmp_path: Path, bank: str, told: str) -> None:
     (tmp_path / "speaker.toml").write_text(bank + "\n")
     words = Words(tmp_path / "speaker.toml")
 
@@ -229,8 +221,7 @@ async def judge(messages: list[Any]) -> str:
     return '{"verdict": true, "explanation": "every answer was true"}'
 
 
-def test_judgements_of_a_recipe_without_judging_roles_are_kept_and_shown(tmp_path: Path) -> None:
-    """In episodes, the report, frames and exports; what could not be read is no verdict."""
+def test_judgements_of_a_recipe_without_judging_are_kept_and_shown(tmp_path: Path) -> None:
     run = dialoom.play(
         JUDGING,
         path=tmp_path / "run.db",
@@ -252,8 +243,7 @@ def test_judgements_of_a_recipe_without_judging_roles_are_kept_and_shown(tmp_pat
     assert run.frame("judgements")["status"].tolist() == ["ok", "ok", "unparsed", "ok"]
 
 
-def test_a_run_without_judges_has_the_judgements_of_its_checks(tmp_path: Path) -> None:
-    """They cost nothing, so they are there whether a judge is asked or not."""
+def test_run_without_judges_has_the_judgements_of_its_checks(tmp_path: Path) -> None:
     run = dialoom.play(
         JUDGING,
         path=tmp_path / "run.db",

@@ -39,7 +39,6 @@ def chart(*labels: str) -> Chart:
 
 
 def test_equal_charts_are_equal_bytes() -> None:
-    """PNG and SVG, without a date or the version of what drew them."""
     first, again = draw(chart("model-a", "model-b")), draw(chart("model-a", "model-b"))
     assert first == again
     assert set(first) == {"png", "svg"}
@@ -48,8 +47,7 @@ def test_equal_charts_are_equal_bytes() -> None:
     assert first != draw(chart("model-a", "model-c"))
 
 
-def test_everything_that_is_said_is_in_the_picture() -> None:
-    """Labels as they are, also those that would mean something to what draws them."""
+def test_chart_shows_all_labels() -> None:
     labels = ["model-a", "_underscored", "$5 or $6", "100 % {x}"]
     svg = draw(chart(*labels))["svg"].decode()
     said = re.findall(r"<!-- (.*?) -->", svg)
@@ -59,8 +57,7 @@ def test_everything_that_is_said_is_in_the_picture() -> None:
     assert " ".join(text for text in said if "A warning." in text).count("A warning.") == 30, "wrapped, not cut"
 
 
-def test_the_page_grows_with_the_legend_so_that_it_covers_nothing() -> None:
-    """Twenty series, each with its own line of the legend and its own look."""
+def test_chart_grows_with_its_legend() -> None:
     few, many = (_size(draw(chart(*(f"model {n}" for n in range(count))))["png"]) for count in (1, 20))
     assert few[0] == many[0]
     assert few[1] < many[1]
@@ -77,14 +74,12 @@ def test_the_page_grows_with_the_legend_so_that_it_covers_nothing() -> None:
         [Series("between", [0.5, 0.75], [1.0, 2.0])],
     ],
 )
-def test_odd_series_are_drawn_all_the_same(series: list[Series]) -> None:
-    """Nothing, a single point, gaps only, more points than ticks, fractions."""
+def test_odd_series_are_drawn(series: list[Series]) -> None:
     assert draw(Chart("odd", "Odd", "x", "y", series))["png"]
 
 
 @pytest.mark.parametrize("kind", ["points", "bars", "stacked"])
-def test_points_and_bars_are_drawn_with_the_names_of_their_places(kind: ChartKind) -> None:
-    """Each kind looks its own way, and names stand as they are."""
+def test_points_and_bars_have_the_names_of_their_places(kind: ChartKind) -> None:
     made = chart("model-a", "model-b")
     plain, made.kind, made.names = draw(made), kind, ["alone", "$5 or $6", "in company", "last"]
     drawn = draw(made)
@@ -92,8 +87,7 @@ def test_points_and_bars_are_drawn_with_the_names_of_their_places(kind: ChartKin
     assert set(made.names) <= set(re.findall(r"<!-- (.*?) -->", drawn["svg"].decode()))
 
 
-def test_a_report_is_written_with_its_charts(tmp_path: Path) -> None:
-    """The page shows the PNG, with the chart's notes below it."""
+def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
     table = Table("levels", "Levels", ["model", "IR"], [["a|b", Estimate(4, 0.25449, 0.2, 0.3)]], ["A note."])
     table.decimals = {"IR": 3}
     paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
@@ -105,8 +99,7 @@ def test_a_report_is_written_with_its_charts(tmp_path: Path) -> None:
     assert paths[1].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
 
 
-def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    """Instead of the names of its columns: on the page, in the terminal and in Markdown."""
+def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("faults", "What is wrong", ["role", "fault"], [], ["Looked at: 4."])
     print_tables([table])
     shown = [page([table], "My run"), markdown([table], "My run"), capsys.readouterr().out]
@@ -117,7 +110,6 @@ def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_figures_have_as_many_decimals_as_asked_for() -> None:
-    """Two by default, one for percentages."""
     assert text_of(0.12345, "IR") == "0.12"
     assert text_of(-0.001, "kappa") == "0.00", "what rounds to nothing has no sign"
     assert text_of(0.12345, "IR", 3) == "0.123"

@@ -23,15 +23,13 @@ def kept(graph: Any, store: bool = True) -> Any:
     return graph.copy(update={"checkpointer": InMemorySaver(), "store": InMemoryStore() if store else None})
 
 
-async def test_an_empty_input_starts_the_scenario() -> None:
-    """Which is the first one, where the context says nothing."""
+async def test_empty_input_starts_the_first_scenario() -> None:
     final = await serve("personalens").ainvoke({}, context={})
     assert final["ended_by"]
     assert len(final["judgements"]) == 6
 
 
-async def test_a_scenario_can_be_given_whole() -> None:
-    """Somebody whom no sample knows; what is missing of a scenario is named."""
+async def test_scenario_can_be_given_whole() -> None:
     graph = serve("aloe", {"rounds": 2})
     whole = {"person": "p1", "profile": "She keeps bees.", "personality": "She is blunt.", "rounds": 2}
     final = await graph.ainvoke({}, context={"scenario": whole})
@@ -41,17 +39,14 @@ async def test_a_scenario_can_be_given_whole() -> None:
         await graph.ainvoke({}, context={"scenario": whole})
 
 
-async def test_the_same_request_has_the_same_replies_and_another_sample_others() -> None:
-    """Across threads, as in a run's file."""
+async def test_same_request_has_the_same_replies() -> None:
     graph = serve("personalens")
     first, second, other = [await graph.ainvoke({}, context={"scenario": 2, "sample": sample}) for sample in (0, 0, 1)]
     assert first == second
     assert [line.content for line in other["messages"]] != [line.content for line in first["messages"]]
 
 
-async def test_a_model_plays_every_role_that_is_not_named() -> None:
-    """By the context; the generic assistant personalizes less than the attentive one."""
-
+async def test_context_names_a_model_for_every_role() -> None:
     async def personalization(**context: Any) -> int:
         final = await serve("personalens", {"settings": ["I"]}).ainvoke({}, context={"scenario": 4, **context})
         return int(next(each["score"] for each in final["judgements"] if each["metric"] == "personalization"))
@@ -70,14 +65,12 @@ async def test_a_model_plays_every_role_that_is_not_named() -> None:
         ({"models": {"user": "graph:any/file.py:name"}}, r"code of this machine is named where the graph is made"),
     ],
 )
-async def test_what_a_request_cannot_have(context: dict[str, Any], message: str) -> None:
-    """Each error names the value and what would be right."""
+async def test_impossible_request_is_refused(context: dict[str, Any], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         await serve("aloe").ainvoke({}, context=context)
 
 
-async def test_a_thread_goes_on_as_it_began() -> None:
-    """A context that is left out is the one that the thread began with; where nothing is known of it, that is said."""
+async def test_thread_keeps_its_context() -> None:
     graph = kept(serve("personalens"))
     whole = await serve("personalens").ainvoke({}, context={"scenario": 3, "seed": 5})
     await graph.ainvoke({}, THREAD, context={"scenario": 3, "seed": 5}, interrupt_after=["assistant"])
@@ -90,8 +83,7 @@ async def test_a_thread_goes_on_as_it_began() -> None:
     assert await forgetful.ainvoke(None, THREAD, context={"scenario": 3, "seed": 5}) == whole
 
 
-async def test_a_thread_holds_one_conversation() -> None:
-    """A second beginning is refused; one after a refused request is not, and plays the same."""
+async def test_thread_holds_one_conversation() -> None:
     graph = kept(serve("personalens"))
     with pytest.raises(RequestError, match="scenario 0"):
         await graph.ainvoke({}, THREAD, context={"scenario": 0})
@@ -101,10 +93,9 @@ async def test_a_thread_holds_one_conversation() -> None:
         await graph.ainvoke({}, THREAD, context={"scenario": 1})
 
 
-async def test_players_of_this_machine_are_named_with_the_graph(
+async def test_players_of_this_machine_are_given_with_the_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A recipe in a file, with options and Python functions; a model for all the others does not take their parts."""
     monkeypatch.chdir(tmp_path)
     Path("gamers.py").write_text(
         "async def guesser(messages):\n    return 'Is it a heron?'\n\n"
@@ -119,14 +110,12 @@ async def test_players_of_this_machine_are_named_with_the_graph(
     sys.modules.pop("gamers")
 
 
-def test_a_role_that_there_is_not_is_told_where_the_graph_is_made() -> None:
-    """Before anything is served."""
+def test_unknown_role_is_refused_when_the_graph_is_made() -> None:
     with pytest.raises(RunError, match="models: unknown role 'narrator'"):
         serve("personalens", models={"narrator": "openai/x"})
 
 
 def test_every_installed_recipe_is_served() -> None:
-    """`langgraph.json` names a compiled graph for each of them."""
     graphs = json.loads((ROOT / "langgraph.json").read_text())["graphs"]
     assert sorted(graphs) == recipe_names()
     for name, entry in graphs.items():

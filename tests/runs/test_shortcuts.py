@@ -51,7 +51,7 @@ def figures(table: Table) -> dict[str, tuple[Estimate, Estimate]]:
     return {str(row[0]): (row[1], row[2]) for row in table.rows if isinstance(row[1], Estimate)}  # type: ignore[misc]
 
 
-def test_replies_that_differ_by_chance_have_no_shortcut() -> None:
+def test_random_differences_are_no_shortcut() -> None:
     """All intervals hold 0.5, and nobody is warned."""
     table = checked(rows(40, 5))
     found = figures(table)
@@ -65,8 +65,7 @@ def test_replies_that_differ_by_chance_have_no_shortcut() -> None:
 
 
 @pytest.mark.parametrize(("planted", "feature"), [({"longer": 15}, "length"), ({"word": "wonderful"}, "words")])
-def test_a_planted_shortcut_is_found_and_named(planted: dict[str, Any], feature: str) -> None:
-    """Longer replies by their length, and a word by the classifier of words."""
+def test_planted_shortcut_is_found_and_named(planted: dict[str, Any], feature: str) -> None:
     table = checked(rows(30, 5, **planted))
     auc, _ = figures(table)[feature]
     assert auc.mean > 0.8 and (auc.low is None or auc.low > 0.7)
@@ -75,22 +74,19 @@ def test_a_planted_shortcut_is_found_and_named(planted: dict[str, Any], feature:
     assert figures(table)["punctuation"][0].mean < 0.65 or feature == "length", "marks are rarer in longer replies"
 
 
-def test_a_shortcut_within_pairs_is_found_where_prompts_differ_more() -> None:
-    """Chosen replies that are longer than their own rivals, among replies of all lengths, are hardly longer overall."""
+def test_shortcut_within_pairs_is_found() -> None:
     table = checked(rows(30, 5, longer=3, sizes=(10, 150)))
     auc, share = figures(table)["length"]
     assert auc.mean < 0.6 and share.mean > 0.8
     assert any("Warning" in note and "by length" in note for note in table.notes)
 
 
-def test_words_that_one_person_likes_are_no_shortcut() -> None:
-    """Each person's chosen replies have a word of that person's: what is fitted on others does not know it."""
+def test_words_of_one_person_are_no_shortcut() -> None:
     table = checked(rows(30, 8, word="liked{}"))
     assert 0.4 < figures(table)["words"][0].mean < 0.6
 
 
 def test_nineteen_people_are_too_few_for_the_words() -> None:
-    """That is said; the length, whose classifier has two features, is still told."""
     table = checked(rows(19, 5, longer=20))
     assert [*figures(table)] == ["length", "punctuation"]
     assert table.rows[2][1:] == [None, None]
@@ -99,7 +95,6 @@ def test_nineteen_people_are_too_few_for_the_words() -> None:
 
 
 def test_order_and_form_of_the_rows_do_not_matter() -> None:
-    """The same pairs in another order, and as single replies with labels, have the same figures to the last digit."""
     pairs = [*rows(20, 3, longer=4)]
     single = [
         {"id": row["id"], "prompt": row["prompt"], "completion": row[key], "label": key == "chosen"}
@@ -111,7 +106,7 @@ def test_order_and_form_of_the_rows_do_not_matter() -> None:
     assert checked(single).rows == first.rows
 
 
-def test_of_a_large_set_a_sample_is_compared_and_that_is_said() -> None:
+def test_large_set_is_sampled_and_says_so() -> None:
     """At most 20 prompts of a person, and at most 300 people."""
     table = checked(rows(20, 24))
     assert figures(table)["length"][1].n == 20 * 20
@@ -140,10 +135,7 @@ async def rejected(messages):
 """
 
 
-def test_the_card_of_aloe_pairs_has_the_check_and_names_their_models(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Replies in the words of the instruction are the same for both sides, as the instruction is."""
+def test_card_of_aloe_pairs_has_the_shortcut_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spoken.py").write_text(PLAYERS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -69,8 +69,7 @@ class _Asked:
         return f"{self._door.cookie}={self.keys.pass_}"
 
 
-async def test_a_token_lets_in_one_browser() -> None:
-    """It gets a cookie and the address without the token; the next browser gets the next token."""
+async def test_token_lets_in_one_browser() -> None:
     asked = _Asked()
     token = asked.keys.token
     status, headers = await asked.ask("/runs/a", f"state=done&token={token}&facet.x=a+b")
@@ -87,7 +86,6 @@ async def test_a_token_lets_in_one_browser() -> None:
     "cookie", ["", "dialoom-studio-8790=", "dialoom-studio-8790=é", "a=b; c", "dialoom-studio-1={}"]
 )
 async def test_nobody_else_is_let_in(cookie: str) -> None:
-    """Neither to a page nor to the web socket; nothing reaches the application."""
     asked = _Asked()
     given = {"cookie": cookie.format(asked.keys.pass_)}
     assert (await asked.ask(**given))[0] == 403
@@ -101,8 +99,7 @@ async def test_nobody_else_is_let_in(cookie: str) -> None:
     "host",
     ["evil.example:8790", "127.0.0.1.evil.example:8790", "127.0.0.1", "localhost:1", "", "[::1", "192.168.1.5:8790"],
 )
-async def test_another_name_for_this_machine_is_refused(host: str) -> None:
-    """A name that somebody else has pointed at it, be the cookie right (DNS rebinding)."""
+async def test_foreign_host_name_is_refused(host: str) -> None:
     asked = _Asked()
     assert (await asked.ask(host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 421
     assert (await asked.ask(type_="websocket", host=host, cookie=asked.cookie, origin=f"http://{host}"))[0] == 403
@@ -111,15 +108,13 @@ async def test_another_name_for_this_machine_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8790", "localhost:8790", "LOCALHOST:8790", "[::1]:8790"])
-async def test_its_own_names_are_answered(host: str) -> None:
-    """Those of this machine alone."""
+async def test_own_host_names_are_answered(host: str) -> None:
     asked = _Asked()
     assert (await asked.ask(host=host, cookie=asked.cookie))[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:8791", "https://127.0.0.1:8790"])
-async def test_another_page_can_neither_read_nor_write(origin: str) -> None:
-    """Not by a form, a script or a web socket, though the browser would send the cookie."""
+async def test_foreign_origin_can_neither_read_nor_write(origin: str) -> None:
     asked = _Asked()
     for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
         assert (await asked.ask(method=method, origin=origin, cookie=asked.cookie))[0] == 403
@@ -127,8 +122,7 @@ async def test_another_page_can_neither_read_nor_write(origin: str) -> None:
     assert asked.reached == []
 
 
-async def test_who_does_not_say_where_it_is_from_can_only_read() -> None:
-    """Browsers say it with everything else."""
+async def test_request_without_an_origin_can_only_read() -> None:
     asked = _Asked()
     assert (await asked.ask(cookie=asked.cookie))[0] == 200
     assert (await asked.ask(method="POST", cookie=asked.cookie))[0] == 403
@@ -139,8 +133,7 @@ async def test_who_does_not_say_where_it_is_from_can_only_read() -> None:
     assert (await asked.ask(type_="websocket", cookie=asked.cookie, origin=OWN))[0] == 101
 
 
-async def test_no_answer_opens_it_to_others() -> None:
-    """Whatever the application says of that."""
+async def test_answers_allow_no_other_origin() -> None:
     asked = _Asked()
     _, headers = await asked.ask(cookie=asked.cookie)
     assert "access-control-allow-origin" not in headers
@@ -149,29 +142,25 @@ async def test_no_answer_opens_it_to_others() -> None:
     assert "connect-src 'self'" in headers["content-security-policy"]
 
 
-async def test_the_way_on_stays_here() -> None:
-    """An address with a token leads to no other machine, and breaks out of no header."""
+async def test_redirect_stays_on_this_host() -> None:
     asked = _Asked()
     _, headers = await asked.ask("//evil.example/\r\nset-cookie: a=b", f"token={asked.keys.token}")
     assert headers["location"] == "/evil.example/%0D%0Aset-cookie%3A%20a%3Db"
 
 
-async def test_other_machines_come_in_by_number_or_by_name() -> None:
-    """If they may at all; still by none that this machine does not have."""
+async def test_other_machines_are_let_in_by_number_or_name() -> None:
     asked = _Asked(is_remote=True)
     for host, status in (("192.168.1.5:8790", 200), ("studio.example:8790", 200), ("evil.example:8790", 421)):
         assert (await asked.ask(host=host, cookie=asked.cookie))[0] == status
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "studio.example"])
-def test_other_machines_are_let_in_only_if_that_is_said(host: str) -> None:
-    """Before anything is opened, with what it means."""
+def test_other_machines_need_an_explicit_option(host: str) -> None:
     with pytest.raises(RunError, match=r"not encrypted.*allow_remote"):
         serve([], host=host, on_address=lambda _address: None)
 
 
-def test_the_terminal_says_how_to_let_them_in_and_what_that_means(dialoom: Command, tmp_path: Path) -> None:
-    """And does not begin; the help says it before."""
+def test_terminal_explains_the_option_for_other_machines(dialoom: Command, tmp_path: Path) -> None:
     told = dialoom("studio", tmp_path / "run.db", "--host", "0.0.0.0", code=2).stderr
     assert "not encrypted" in told and "--allow-remote" in told and "token" not in told
     help_ = " ".join(dialoom("studio", "--help").stdout.split())
@@ -179,7 +168,6 @@ def test_the_terminal_says_how_to_let_them_in_and_what_that_means(dialoom: Comma
 
 
 async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The token and what the cookie holds, each as a whole, whatever is given."""
     compared: list[tuple[bytes, bytes]] = []
 
     def compare(given: bytes, held: bytes) -> bool:
@@ -197,8 +185,7 @@ async def test_secrets_are_compared_in_constant_time(monkeypatch: pytest.MonkeyP
     assert compared == [(b"guess", token.encode()), (token.encode(),) * 2, (pass_ + b"x", pass_), (pass_, pass_)]
 
 
-def test_an_address_can_be_opened() -> None:
-    """Also of a host that means all of a machine's addresses."""
+def test_address_can_be_opened() -> None:
     assert address_of("127.0.0.1", 80, "t") == "http://127.0.0.1:80/?token=t"
     assert address_of("0.0.0.0", 80, "t") == "http://127.0.0.1:80/?token=t"
     assert address_of("::1", 80, "t") == "http://[::1]:80/?token=t"
@@ -228,8 +215,7 @@ def run(made_once: MadeOnce) -> Run:
     return open_run(play(made_once, "aloe-eval"))
 
 
-async def test_a_report_is_computed_once_for_all_viewers_and_kept(run: Run) -> None:
-    """The second who asks joins the first; who asks afterwards gets the report at once."""
+async def test_report_is_computed_once_for_all_viewers(run: Run) -> None:
     reports, browser = Reports(), Browser()
     browser.may_go_on.clear()
     first = await reports.find([run], None, None)
@@ -244,8 +230,7 @@ async def test_a_report_is_computed_once_for_all_viewers_and_kept(run: Run) -> N
     assert isinstance(await reports.find([run], None, None), Report)
 
 
-async def test_a_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
-    """Reading ends with the next scenario; who asks then begins anew."""
+async def test_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
     reports, browser = Reports(), Browser(stays=1)
     computation = await reports.find([run], None, None)
     assert isinstance(computation, Computation)
@@ -259,8 +244,7 @@ async def test_a_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
     assert isinstance(await another.result(), Report)
 
 
-async def test_a_run_that_has_changed_is_reported_anew(run: Run) -> None:
-    """The state of the file is part of the question, and so are judgements and condition."""
+async def test_changed_run_is_reported_anew(run: Run) -> None:
     reports = Reports()
     for asked in range(2):
         computation = await reports.find([run], None, None)

@@ -52,8 +52,7 @@ def names(episode: dialoom.Episode) -> list[str]:
     return [call["name"] for line in episode.outcome.messages for call in line.tool_calls]
 
 
-def test_the_documented_recipe_counts_and_orders(made: Path) -> None:
-    """Every call and what came of it is among the lines; a state that is made of them gives them again."""
+def test_documented_recipe_counts_and_orders(made: Path) -> None:
     for episode in dialoom.open_run(made).episodes():
         said = episode.outcome.messages
         assert [line.role for line in said] == ["clerk", "tool"] * 4 + ["clerk"]
@@ -70,8 +69,7 @@ def test_the_documented_recipe_counts_and_orders(made: Path) -> None:
     assert shown and all(part.strip() in source for block in shown for part in block.split("...\n\n\n"))
 
 
-def test_an_estimate_plays_it_too() -> None:
-    """What the tools' definitions take is counted."""
+def test_estimate_counts_tool_definitions() -> None:
     assert dialoom.estimate(LARDER, seed=3).total.calls == 10
 
 
@@ -93,10 +91,7 @@ def clumsy(body: dict[str, Any], number: int) -> Answer:
     return ended(text, "tool_calls" if made else "stop", usage, **({"tool_calls": made} if made else {}))
 
 
-def test_broken_calls_are_kept_replayed_shared_and_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Interrupted by its budget, resumed, out of a cache, replayed: the same bytes, and nothing is asked twice."""
+def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody")
     whole, cut, shared = (tmp_path / f"{name}.db" for name in ("whole", "cut", "shared"))
     cache = tmp_path / "cache.db"
@@ -134,9 +129,7 @@ def test_broken_calls_are_kept_replayed_shared_and_gone_on_with(
     ] == "system user assistant tool assistant tool assistant tool tool".split()
 
 
-def test_a_person_puts_a_call_into_the_agents_mouth(made: Path) -> None:
-    """As JSON; the tools run it, and the model goes on with it. The case of it comes out the same."""
-
+def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
     async def act(session: Session) -> None:
         await session.goto(3)
         for wrong, told in (('{"name": "order_jars", "arg', "no JSON"), ("", "cannot say nothing")):
@@ -156,9 +149,7 @@ def test_a_person_puts_a_call_into_the_agents_mouth(made: Path) -> None:
     stepping(made, act)
 
 
-def test_a_request_with_calls_is_edited_and_sent(made: Path) -> None:
-    """What a tool said is exchanged in the state or in the request; the calls stay what they were."""
-
+def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
     async def act(session: Session) -> None:
         await session.goto(3)
         (asked,) = await session.next_requests()
@@ -180,9 +171,7 @@ def test_a_request_with_calls_is_edited_and_sent(made: Path) -> None:
     ("like", "content"),
     [('[{"type":%', "[3]"), ('[{"type":%', "{"), ('{"tool_calls":%', '{"tool_calls": 3}'), ('{"tool_call_id":%', "[]")],
 )
-def test_what_is_damaged_of_tools_is_told_as_damage(made: Path, like: str, content: str) -> None:
-    """By whoever reads the requests, in one message; the conversation itself may be whole."""
-
+def test_damaged_tool_call_is_reported_as_corruption(made: Path, like: str, content: str) -> None:
     async def act(session: Session) -> None:
         await session.stops()
 
@@ -235,8 +224,7 @@ def silent(tools: list[Any]) -> Any:
     return StateGraph(MessagesState).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
 
 
-def test_players_of_ones_own_call_tools(tmp_path: Path) -> None:
-    """A graph in its own loop, with invented tools among its calls; one that shows none; a function, call by call."""
+def test_own_players_call_tools(tmp_path: Path) -> None:
     told: dict[str, Any] = {"options": {"larders": 1}, "seed": 3}
     for player, called, last in (
         (agent, ["count_jars", "count_jars", "sing", "order_jars"], "Done."),

@@ -20,8 +20,7 @@ from tests.runs.stepping.played import dialogue, play
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
-def test_each_message_has_the_call_that_said_it(made_once: MadeOnce, recipe: str) -> None:
-    """Also where the reply that was followed was said in a role of another name."""
+def test_each_message_has_its_call(made_once: MadeOnce, recipe: str) -> None:
     shown = dialoom.open_run(play(made_once, recipe)).conversation(1)
     assert shown.messages
     assert all(each.call is not None and each.line.content in each.call["reply"] for each in shown.messages)
@@ -29,8 +28,7 @@ def test_each_message_has_the_call_that_said_it(made_once: MadeOnce, recipe: str
     assert len(set(rows)) == len(rows)
 
 
-def test_judgements_of_turns_stand_at_the_message_that_ends_the_turn(made_once: MadeOnce) -> None:
-    """And those of the whole stand beside it: none is lost."""
+def test_judgements_of_turns_stand_at_the_end_of_the_turn(made_once: MadeOnce) -> None:
     run = dialoom.open_run(play(made_once, "aloe-eval"))
     shown = run.conversation(1)
     by_turn = [item for each in shown.messages for item in each.judged]
@@ -39,8 +37,7 @@ def test_judgements_of_turns_stand_at_the_message_that_ends_the_turn(made_once: 
     assert len(by_turn) + len(shown.judged) == len(shown.episode.outcome.judgements)
 
 
-def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) -> None:
-    """Against the call of the same role and prompt before it; the first has none."""
+def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     shown = run.conversation(1)
     first, second = [each.call for each in shown.messages if each.line.role == "assistant"][:2]
@@ -58,8 +55,7 @@ def test_a_request_is_shown_whole_with_what_is_new_in_it(made_once: MadeOnce) ->
         run.request(999)
 
 
-def test_a_message_that_is_gone_is_shown_where_it_stood() -> None:
-    """So that a reader sees what a shortened history has lost."""
+def test_removed_message_is_shown_where_it_stood() -> None:
     one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
     found = marked([one, two], [one, three])  # type: ignore[list-item]
     assert [(each.mark, each.message["content"]) for each in found] == [
@@ -69,15 +65,13 @@ def test_a_message_that_is_gone_is_shown_where_it_stood() -> None:
     ]
 
 
-def test_a_pending_scenario_shows_how_far_it_is(tmp_path: Path) -> None:
-    """It may be asked for before anything is played."""
+def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
     shown = run.conversation(1)
     assert (shown.episode.state, list(shown.messages), shown.judging) == ("pending", [], "run")
 
 
-def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None:
-    """Blanks are kept as they are; what is too long to compare differs as a whole."""
+def test_marked_texts_are_complete_and_show_their_differences() -> None:
     left, right = "It is  set for 3:30 PM.", "It is  set for noon."
     ours, theirs = beside(left, right)
     assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
@@ -87,8 +81,7 @@ def test_two_texts_in_pieces_are_the_texts_and_say_what_each_has_alone() -> None
     assert beside(long, long + "more")[0] == [Piece(long, False)]
 
 
-def test_a_tree_says_which_of_it_the_shown_conversation_is(made_once: MadeOnce) -> None:
-    """Steps, the options side by side in them, and the branches after them; what was followed is marked."""
+def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:
     shown = dialoom.open_run(play(made_once, "aloe")).conversation(1)
     assert shown.outline is not None and shown.outline.is_tree
     first, *rest = shown.outline.parts
@@ -136,8 +129,7 @@ async def user(messages):
 """A user who goes on only once there are readers, and does not come to an end before they have read."""
 
 
-def test_readers_neither_hold_up_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A tool that keeps a transaction open all the time, one that looks again and again, and our own commands."""
+def test_readers_neither_block_a_run_nor_see_it_torn(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     path = tmp_path / "run.db"
     (tmp_path / "patient.py").write_text(_USER)
     cast = ["--model", "user=python:patient:user", *players[2:]]

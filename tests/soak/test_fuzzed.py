@@ -36,7 +36,6 @@ MANY = settings(max_examples=300, deadline=None, suppress_health_check=list(Heal
 def test_many_crafted_rows(
     dialoom: Command, tmp_path: Path, damaged: Path, edits: list[tuple[int, int]], command: int
 ) -> None:
-    """Whatever stands in them."""
     check_crafted(dialoom, tmp_path, damaged, edits, command)
 
 
@@ -45,35 +44,30 @@ def test_many_crafted_rows(
 def test_many_flipped_bytes(
     dialoom: Command, tmp_path: Path, damaged: Path, flips: list[tuple[int, int]], command: int
 ) -> None:
-    """Wherever they are."""
     check_flipped(dialoom, tmp_path, damaged, flips, command)
 
 
 @given(PLACES, VALUES)
 @MANY
 def test_any_of_many_releases_is_planned_or_refused(tmp_path: Path, way: list[int], value: Any) -> None:
-    """Whatever stands in it."""
     check_release(tmp_path, way, value)
 
 
 @given(ENTRIES, BYTES)
 @MANY
 def test_any_of_many_lines_is_planned_or_refused(tmp_path: Path, entry: Any, tail: bytes) -> None:
-    """Whatever stands in them."""
     check_lines(tmp_path, entry, tail)
 
 
 @given(REPLIES)
 @settings(max_examples=4_000)
 def test_any_of_many_replies_is_of_its_type_or_refused(text: str) -> None:
-    """Nothing else comes of it."""
     check_reply(text)
 
 
 @given(VALUES)
 @settings(max_examples=4_000)
 def test_any_of_many_figures_is_known_or_not(figure: object) -> None:
-    """Nothing else comes of it."""
     check_figures(figure)
 
 
@@ -82,7 +76,6 @@ def test_any_of_many_figures_is_known_or_not(figure: object) -> None:
 def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
     provider: Provider, runner: asyncio.Runner, model: str, hostile: Response
 ) -> None:
-    """Nothing else comes of it."""
     check_answer(provider, runner, model, hostile)
 
 
@@ -91,5 +84,4 @@ def test_any_of_many_answers_is_a_reply_or_an_error_of_ours(
 def test_any_of_many_answers_to_one_dialogue_leaves_the_others_alone(
     provider: Provider, tmp_path: Path, hostile: Response
 ) -> None:
-    """Whatever it is."""
     check_run(provider, tmp_path, hostile)

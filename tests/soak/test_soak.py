@@ -66,8 +66,7 @@ def killed_at(sitting: Sitting, server: ChatServer, number: int) -> None:
     assert sitting.kill() == -signal.SIGKILL, sitting.errors
 
 
-def test_nothing_is_lost_or_doubled_and_the_books_are_the_providers(dialoom: Command, tmp_path: Path) -> None:
-    """Mixed faults and kills; and what it takes of memory does not grow with the dialogues."""
+def test_nothing_is_lost_or_doubled_and_memory_does_not_grow(dialoom: Command, tmp_path: Path) -> None:
     draw, provider, run = random.Random(5), MoodyProvider(), tmp_path / "run.db"
     with serving(provider) as server:
         command = plan(tmp_path, server, DIALOGUES, "run.db")

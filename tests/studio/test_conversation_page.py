@@ -38,8 +38,7 @@ def _sixty(dialoom: Command, folder: Path) -> None:
     dialoom("run", "personalens", "--limit", 2, "--turn-limit", 30, *cast, "-o", "run.db")
 
 
-def test_a_long_conversation_is_gone_through_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """Sixty messages, each with its call; what was said stays text; the next conversation is a key away."""
+def test_long_conversation_is_read_with_the_keyboard(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(made_once(_sixty) / "run.db")
     page = browse(serve(run.path), SCENARIO)
     messages = page.locator(".message")
@@ -61,8 +60,7 @@ def test_a_long_conversation_is_gone_through_with_the_keyboard(made_once: MadeOn
     expect(page).not_to_have_title("1")
 
 
-def test_a_request_says_what_is_new_in_it(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """Against the one before: what was asked before is folded, and not repeated."""
+def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     fourth = page.locator(".message").nth(3)
@@ -75,8 +73,7 @@ def test_a_request_says_what_is_new_in_it(made_once: MadeOnce, serve: Serve, bro
     expect(side.locator(".asked").first).to_contain_text("system")
 
 
-def test_from_a_message_one_comes_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """There the one who said it is asked next."""
+def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     page.locator(".message").nth(3).get_by_role("link", name="change it").click()
@@ -86,10 +83,7 @@ def test_from_a_message_one_comes_to_where_it_can_be_changed(made_once: MadeOnce
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_who_it_is_and_what_they_want_is_seen_without_a_click(
-    made_once: MadeOnce, serve: Serve, browse: Open, width: int
-) -> None:
-    """Beside the conversation, on a narrow screen above it."""
+def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Serve, browse: Open, width: int) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO, width)
     about = page.get_by_label("Who and what")
@@ -103,8 +97,7 @@ def test_who_it_is_and_what_they_want_is_seen_without_a_click(
     assert box["y"] + box["height"] <= first["y"] if width == 390 else box["x"] > first["x"] + first["width"]
 
 
-def test_next_is_the_next_of_the_list_that_one_has_come_from(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """In its order, by its filters; and back to it."""
+def test_next_is_the_next_of_the_list(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(made_once(_sixty) / "run.db")
     page = browse(serve(run.path), "/runs/run/scenarios?sort=number&order=desc&state=done")
     page.locator("tbody th a").first.click()
@@ -116,10 +109,7 @@ def test_next_is_the_next_of_the_list_that_one_has_come_from(made_once: MadeOnce
     expect(page).to_have_url(re.compile(r"scenarios\?.*order=desc"))
 
 
-def test_labels_given_blind_in_the_studio_become_kappas(
-    made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
-) -> None:
-    """Nothing on the page tells the judge's word; the file is the one that `agree` reads."""
+def test_blind_labels_become_kappas(made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command) -> None:
     path = play(made_once, "aloe-eval")
     served = serve(path)
     page = browse(served, f"{SCENARIO}?blind=1")
@@ -140,10 +130,7 @@ def test_labels_given_blind_in_the_studio_become_kappas(
     expect(page.locator(".choice[aria-pressed=true]")).to_have_count(3)
 
 
-def test_a_tree_is_drawn_with_its_forks_and_the_path_that_was_followed(
-    made_once: MadeOnce, serve: Serve, browse: Open
-) -> None:
-    """Each round opens to its pair, side by side."""
+def test_tree_is_drawn_with_forks_and_the_followed_path(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     path = play(made_once, "aloe")
     page = browse(serve(path), f"{SCENARIO}/tree")
     expect(page.locator(".branch")).to_have_count(2)
@@ -163,7 +150,6 @@ def _others(dialoom: Command, _folder: Path) -> None:
 
 
 def test_other_systems_are_shown_as_their_recipes_have_them(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """PrefEval's middle in one line, APOLLO's calls and what the tools said: the studio knows neither."""
     folder = made_once(_others)
     studio = serve(folder / "run.db", folder / "calls.db")
     page = browse(studio, SCENARIO)

@@ -18,10 +18,7 @@ expect = playwright.expect
 
 
 @pytest.mark.parametrize("name", ["talk", *SYSTEMS])
-def test_one_comes_from_the_runs_to_the_steps_of_one_conversation(
-    studio: Served, browse: Open, runs: Path, name: str
-) -> None:
-    """Runs, progress, scenarios, a conversation, its tree, its steps: each shows what the door says."""
+def test_way_from_the_runs_to_the_steps_of_a_conversation(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     page = browse(studio)
     page.locator("section.card h2").get_by_role("link", name=name, exact=True).click()
@@ -80,10 +77,7 @@ def _choose(page: Any, run: dialoom.Run) -> int:
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_every_figure_of_a_report_leads_to_as_many_conversations_as_it_says(
-    studio: Served, browse: Open, runs: Path, name: str
-) -> None:
-    """The tables are the door's; the first figure of each that is a link is followed."""
+def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Open, runs: Path, name: str) -> None:
     run = dialoom.open_run(runs / f"{name}.db")
     found = run.report()
     page = browse(studio, f"/runs/{name}/report")
@@ -105,8 +99,7 @@ def test_every_figure_of_a_report_leads_to_as_many_conversations_as_it_says(
     expect(page.locator("tbody tr")).to_have_count(total)
 
 
-def test_calls_and_what_tools_said_are_shown(studio: Served, browse: Open, runs: Path) -> None:
-    """Of APOLLO: each call with its arguments, each output, and the past sessions folded."""
+def test_calls_and_tool_outputs_are_shown(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/calls/scenarios/1")
     outcome = dialoom.open_run(runs / "calls.db").conversation(1)
     tools = [each.line.content for each in outcome.messages if each.line.role == "tool"]
@@ -117,8 +110,7 @@ def test_calls_and_what_tools_said_are_shown(studio: Served, browse: Open, runs:
         assert told[:40] in shown.nth(place).inner_text()
 
 
-def test_unrelated_talk_stands_in_one_line_that_opens(studio: Served, browse: Open) -> None:
-    """Of PrefEval."""
+def test_unrelated_talk_is_folded(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/memory/scenarios/1")
     expect(page.locator(".message.note")).to_contain_text("turns of unrelated talk")
 

@@ -87,8 +87,7 @@ def _spoil(connection: sqlite3.Connection) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_of_a_hostile_run_is_carried_out(hostile: Served, browse: Open, path: str, width: int) -> None:
-    """No script, no picture, no link, no style; the page stands, and fits its window."""
+def test_hostile_run_executes_nothing(hostile: Served, browse: Open, path: str, width: int) -> None:
     page = browse(hostile, path.format(run="%3Cb%20onclick%3Dx%3E%26'%22"), width)
     page.wait_for_timeout(300)
     assert page.evaluate("window.hit") is None
@@ -98,16 +97,14 @@ def test_nothing_of_a_hostile_run_is_carried_out(hostile: Served, browse: Open, 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_what_it_says_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
-    """Letter by letter, where a list has room for it."""
+def test_hostile_text_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios?state=failed")
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("<script>window.hit = 1</script>")
     expect(page.locator("header")).to_contain_text("<b onclick=x>&'\"")
 
 
-def test_a_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
-    """Who the person is, and all that was planned."""
+def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1")
     page.get_by_text("All that was planned").click()
     expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
@@ -115,8 +112,7 @@ def test_a_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     assert _elsewhere(page) == []
 
 
-def test_the_name_of_whoever_labels_is_text(hostile: Served, browse: Open) -> None:
-    """On the page, in its address, and in the file with the labels."""
+def test_name_of_the_annotator_is_text(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1?as=" + quote(MARKUP[:60]))
     choice = page.locator(".judgement").first.get_by_role("button", name="yes", exact=True)
     choice.click()
@@ -126,8 +122,7 @@ def test_the_name_of_whoever_labels_is_text(hostile: Served, browse: Open) -> No
     assert page.evaluate("window.hit") is None
 
 
-def test_what_is_written_into_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """What can be said is shown as it is; what cannot be a name, a place or a condition is refused, and told."""
+def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     page = browse(serve(dialogue(made_once)), "/runs/run/scenarios/1/step?at=3", 390)
     for field, press in (("A new branch from here", "Fork"), ("Place", "Set"), ("Where", "Break there")):
         page.get_by_label(field, exact=True).fill(MARKUP + TURNED.replace("\x00", ""))
@@ -150,8 +145,7 @@ def _elsewhere(page: Any) -> list[str]:
     return [href for href in hrefs if not href.startswith(page.url.split("/runs")[0].rstrip("/"))]
 
 
-def test_a_megabyte_in_a_field_is_taken_or_refused_at_the_field(studio: Served, browse: Open) -> None:
-    """In what becomes an address, and in what is said instead of a role, or set: nothing is lost in silence."""
+def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios")
     field = page.get_by_label("Said")
     _paste(field, "word " * 210_000)

@@ -34,10 +34,9 @@ def _three(dialoom: Command, folder: Path) -> None:
     )
 
 
-def test_one_labels_from_one_conversation_to_the_next(
+def test_labelling_goes_from_one_conversation_to_the_next(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    """By the list's order, those that are not labelled only; the list says which are, and can be chosen by it."""
     path = made_once(_three) / "run.db"
     page = browse(serve(path), f"{LIST}?sort=number&order=desc&metrics=task_completion")
     page.get_by_label("Label as").fill("anna")
@@ -71,10 +70,9 @@ def test_one_labels_from_one_conversation_to_the_next(
     assert [line.split()[0] for line in told if "done" in line] == ["1", "2", "3"]  # one of six metrics is labelled
 
 
-def test_labels_of_another_branch_are_told_and_not_counted(
+def test_labels_of_another_branch_are_shown_and_not_counted(
     made_once: MadeOnce, serve: Serve, browse: Open, dialoom: Command
 ) -> None:
-    """From a label to a branch that is promoted in the browser, and back again."""
     path = made_once(_three) / "run.db"
     page = browse(serve(path), f"{LIST}/1?as=anna&blind=0")
     yes = page.locator(".judgement").first.get_by_role("button", name="yes")

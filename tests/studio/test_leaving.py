@@ -40,10 +40,9 @@ signal.signal(signal.SIGUSR1, count)
 """
 
 
-def test_browsers_that_go_away_leave_nothing_behind(
+def test_closed_browsers_leave_nothing_behind(
     made_once: MadeOnce, tmp_path: Path, browse: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No client, task, timer or open file, also of a page that plays a conversation on just then."""
     path = dialogue(made_once)
     counting = tmp_path / "counting"
     counting.mkdir()

@@ -39,8 +39,7 @@ async def judge(messages):
 """
 
 
-def test_a_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Open) -> None:
-    """Done, failed, why, and that somebody plays it, as it comes, in two browsers alike."""
+def test_run_is_watched_from_its_beginning_to_its_end(tmp_path: Path, browse: Open) -> None:
     for name in ("go", "went"):
         (tmp_path / name).mkdir()
     (tmp_path / "slow.py").write_text(_PLAYERS)

@@ -20,7 +20,6 @@ expect = playwright.expect
 
 
 def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
-    """Each with how far it is and what it has taken, and a way to its scenarios and report."""
     page = browse(studio)
     cards = page.locator("section.card")
     expect(cards).to_have_count(5)
@@ -30,8 +29,7 @@ def test_runs_stand_side_by_side(studio: Served, browse: Open) -> None:
     expect(page).to_have_url(re.compile("/runs/tree/scenarios$"))
 
 
-def test_a_run_tells_what_its_calls_took(studio: Served, browse: Open, runs: Path) -> None:
-    """By role and by model, as `status` does."""
+def test_run_shows_what_its_calls_took(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk")
     status = dialoom.open_run(runs / "talk.db").status()
     for role, usage in status.by_role.items():
@@ -42,7 +40,6 @@ def test_a_run_tells_what_its_calls_took(studio: Served, browse: Open, runs: Pat
 
 
 def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> None:
-    """Fifty, and the rest on the next page."""
     page = browse(studio, "/runs/talk/scenarios")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.get_by_role("link", name="Later").first.click()
@@ -51,7 +48,6 @@ def test_scenarios_are_shown_a_page_at_a_time(studio: Served, browse: Open) -> N
 
 
 def test_filters_and_order_stand_in_the_address(studio: Served, browse: Open, runs: Path) -> None:
-    """So that another browser that is given the address shows the same; the figures are those of the door."""
     page = browse(studio, "/runs/talk/scenarios")
     page.get_by_label("State").select_option("done")
     expect(page).to_have_url(re.compile("state=done"))
@@ -78,8 +74,7 @@ def test_filters_and_order_stand_in_the_address(studio: Served, browse: Open, ru
     assert _ids(browse(studio, path)) == _ids(page)
 
 
-def test_what_was_said_is_found(studio: Served, browse: Open, runs: Path) -> None:
-    """By the words of one message, which is shown."""
+def test_messages_are_found(studio: Served, browse: Open, runs: Path) -> None:
     episodes = [*dialoom.open_run(runs / "talk.db").episodes()]
     one, two = re.findall(r"\b([a-z]{4,}) ([a-z]{4,})\b", episodes[5].outcome.messages[0].content)[0]
     phrase = re.compile(rf"\b{one}\W+{two}\b", re.IGNORECASE)
@@ -93,8 +88,7 @@ def test_what_was_said_is_found(studio: Served, browse: Open, runs: Path) -> Non
     assert _ids(page) == said
 
 
-def test_what_is_typed_stays_when_the_page_changes_around_it(studio: Served, browse: Open) -> None:
-    """As it does when what can be chosen has been counted."""
+def test_typed_text_stays_when_the_page_changes(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
     told = {"Said": "alarm", "Where this holds": "turns > 3", "personalization at least": "3", "Label as": "anna"}
     for label, words in told.items():
@@ -104,8 +98,7 @@ def test_what_is_typed_stays_when_the_page_changes_around_it(studio: Served, bro
     assert {label: page.get_by_label(label, exact=True).input_value() for label in told} == told
 
 
-def test_an_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
-    """And says how many it leaves."""
+def test_expression_filters_as_on_the_terminal(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4")
     wanted = [each.id for each in dialoom.open_run(runs / "talk.db").episodes(where="turns > 4")]
     assert 0 < len(wanted) < 60
@@ -114,8 +107,7 @@ def test_an_expression_filters_as_on_the_terminal(studio: Served, browse: Open, 
 
 
 @pytest.mark.parametrize("what", ["scenarios", "report"])
-def test_a_wrong_expression_is_mended_where_it_stands(studio: Served, browse: Open, what: str) -> None:
-    """The field keeps it, says what is wrong, and the page goes on from there; so do the other filters."""
+def test_wrong_expression_is_corrected_in_its_field(studio: Served, browse: Open, what: str) -> None:
     page = browse(studio, f"/runs/talk/{what}?where=tunrs > 4&judging=run")
     field = page.locator("input[name=where]")
     expect(field).to_have_value("tunrs > 4")
@@ -131,8 +123,7 @@ def test_a_wrong_expression_is_mended_where_it_stands(studio: Served, browse: Op
     expect(page.locator("table.data tbody tr").first).to_be_visible()
 
 
-def test_judgements_that_there_are_not_are_told_beside_those_that_there_are(studio: Served, browse: Open) -> None:
-    """On every page that shows judgements, whose frame and fields stay; one click from there it is as it should be."""
+def test_unknown_judgements_are_named_with_the_known_ones(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios/1?judging=strict&state=done")
     for name in ("scenarios/1", "report", "scenarios"):
         page.goto(f"{studio.url}/runs/talk/{name}?judging=strict&state=done")
@@ -144,8 +135,7 @@ def test_judgements_that_there_are_not_are_told_beside_those_that_there_are(stud
     assert _query(page) == {"judging": "run", "state": "done"}
 
 
-def test_filters_that_mean_nothing_are_told_and_stay(studio: Served, browse: Open) -> None:
-    """A bound that is no number, words that are none."""
+def test_malformed_filters_are_reported_and_stay(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
     expect(page.get_by_role("alert")).to_contain_text("'much' is no number")
     expect(page.get_by_label("personalization at least")).to_have_value("much")
@@ -154,7 +144,6 @@ def test_filters_that_mean_nothing_are_told_and_stay(studio: Served, browse: Ope
 
 
 def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
-    """The person and the setting too, though the ids have them; not what is the same in all, or was chosen."""
     page = browse(studio, "/runs/talk/scenarios")
     heads = page.locator("thead th").all_inner_texts()
     assert page.locator(".scroll").evaluate("(each) => each.scrollWidth <= each.clientWidth"), "it scrolls sideways"
@@ -165,8 +154,7 @@ def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Ope
     assert "persona" in browse(studio, "/runs/tree/scenarios").locator("thead th").all_inner_texts()
 
 
-def test_a_figure_of_the_report_leads_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
-    """Where the texts of its row are facets, be it in other words."""
+def test_figure_of_the_report_leads_to_its_conversations(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     row = page.locator("section#scores tbody tr").filter(has_text="single-domain").filter(has_text="base")
     row.get_by_role("link").first.click()
@@ -178,8 +166,7 @@ def test_a_figure_of_the_report_leads_to_its_conversations(studio: Served, brows
     expect(page.locator("tbody tr")).to_have_count(shown.total)
 
 
-def test_a_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
-    """Of the point that the mouse is on, as the table has it."""
+def test_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     chart = page.locator("figure").filter(has_text="TCR %").locator(".nicegui-echart")
     expect(chart.locator("canvas")).to_be_visible()
@@ -195,7 +182,7 @@ def test_a_chart_tells_n_and_interval(studio: Served, browse: Open, runs: Path) 
     page.wait_for_function(_DRAWN, arg=[chart.element_handle(), f"n={row[3].n}"])
 
 
-def test_a_chart_shows_the_whole_of_its_scale(studio: Served, browse: Open) -> None:
+def test_chart_shows_the_whole_scale(studio: Served, browse: Open) -> None:
     """From 1 to 5, and to 4 where that is all; in whole numbers."""
     page = browse(studio, "/runs/talk/report")
     for name, high in (("P", 4), ("Nat. user", 5)):
@@ -205,8 +192,7 @@ def test_a_chart_shows_the_whole_of_its_scale(studio: Served, browse: Open) -> N
         assert (axis["min"], axis["max"], axis["interval"]) == (1, high, 1)
 
 
-def test_what_holds_of_several_tables_is_said_once(studio: Served, browse: Open, runs: Path) -> None:
-    """Above all of them; what is said of one stands below it."""
+def test_common_notes_of_tables_are_shown_once(studio: Served, browse: Open, runs: Path) -> None:
     page = browse(studio, "/runs/talk/report")
     tables = dialoom.open_run(runs / "talk.db").report().tables
     for note in {note for table in tables for note in table.notes}:
@@ -216,7 +202,6 @@ def test_what_holds_of_several_tables_is_said_once(studio: Served, browse: Open,
 
 
 def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
-    """Only they are offered; the address says which."""
     page = browse(studio, "/runs/talk/report")
     beside = page.locator("a.chip")
     expect(beside).to_have_text(["other"])
@@ -229,13 +214,11 @@ def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/runs/talk", "/runs/talk/scenarios", "/runs/talk/report", "/runs/tree/report"])
 def test_pages_fit_a_narrow_window(studio: Served, browse: Open, path: str) -> None:
-    """What is too wide scrolls in itself."""
     page = browse(studio, path, 390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> None:
-    """The system's at first; then what was chosen, on every page."""
     page = browse(studio, "/", shade="dark")
     expect(page.locator("body")).to_have_class(re.compile("body--dark"))
     page.get_by_role("button", name="Light or dark").click()
@@ -245,13 +228,11 @@ def test_light_and_dark_are_the_readers_choice(studio: Served, browse: Open) -> 
     expect(page.locator("body")).to_have_class(re.compile("body--light"))
 
 
-def test_what_is_not_there_is_said(studio: Served, browse: Open) -> None:
-    """In the page's frame, in the words of the terminal."""
+def test_missing_page_is_reported(studio: Served, browse: Open) -> None:
     expect(browse(studio, "/runs/nobody").get_by_role("alert")).to_contain_text("there is no run 'nobody'")
 
 
-def test_looking_leaves_the_run_as_it_is(studio: Served, browse: Open, runs: Path) -> None:
-    """To the byte."""
+def test_looking_leaves_the_run_unchanged(studio: Served, browse: Open, runs: Path) -> None:
     files = sorted(runs.glob("*.db"))
     before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
     for path in ("/", "/runs/talk", "/runs/talk/scenarios?said=alarm&sort=cost", "/runs/tree/report"):

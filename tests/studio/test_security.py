@@ -43,14 +43,12 @@ def _let_in(studio: Served) -> str:
 @pytest.mark.parametrize(
     "path", [*PATHS, "/_nicegui/3.18.0/static/nicegui.js", "/favicon.ico", "/openapi.json", "/docs"]
 )
-def test_without_the_token_there_is_nothing(studio: Served, path: str) -> None:
-    """No page and no file, by no wrong token either."""
+def test_nothing_is_served_without_the_token(studio: Served, path: str) -> None:
     assert _ask(studio, "GET", path)[0] == 403
     assert _ask(studio, "GET", f"{path}?token=AAAA")[0] == 403
 
 
-def test_the_web_socket_is_for_its_own_pages(studio: Served) -> None:
-    """Not for another page of a browser that is let in, nor under another name, nor for who is not let in."""
+def test_web_socket_is_for_its_own_pages(studio: Served) -> None:
     cookie, host = _let_in(studio), urlsplit(studio.url).netloc
     own = {**_HANDSHAKE, "Cookie": cookie, "Origin": studio.url}
     assert _ask(studio, "GET", _SOCKET, **own)[0] == 101
@@ -59,8 +57,7 @@ def test_the_web_socket_is_for_its_own_pages(studio: Served) -> None:
     assert _ask(studio, "GET", _SOCKET, **own | {"Host": host.replace("127.0.0.1", "evil.example")})[0] == 403
 
 
-def test_another_name_and_another_page_are_refused(studio: Served) -> None:
-    """Though the cookie is right; and no answer allows other pages to read it."""
+def test_foreign_host_and_origin_are_refused(studio: Served) -> None:
     cookie, port = _let_in(studio), urlsplit(studio.url).port
     assert _ask(studio, "GET", "/", Cookie=cookie)[0] == 200
     assert _ask(studio, "GET", "/", Cookie=cookie, Host=f"evil.example:{port}")[0] == 421
@@ -72,8 +69,7 @@ def test_another_name_and_another_page_are_refused(studio: Served) -> None:
     assert not any(name.startswith("access-control") for name in polling[1])
 
 
-def test_asking_writes_nothing(studio: Served, runs: Path) -> None:
-    """Whatever stands in the address: pages are read, and what changes a run is no address."""
+def test_get_requests_write_nothing(studio: Served, runs: Path) -> None:
     cookie = _let_in(studio)
     before = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in runs.iterdir() if path.is_file()}
     for path in PATHS:
@@ -84,8 +80,7 @@ def test_asking_writes_nothing(studio: Served, runs: Path) -> None:
     assert after == before
 
 
-def test_a_browser_that_leaves_before_it_is_answered_is_no_error(studio: Served) -> None:
-    """Whenever that is: the studio prints nothing of it, and answers the next one."""
+def test_browser_that_leaves_early_is_no_error(studio: Served) -> None:
     cookie, host = _let_in(studio), urlsplit(studio.url)
     for number in range(12):
         with socket.create_connection((host.hostname or "", host.port or 0)) as left:
@@ -97,16 +92,14 @@ def test_a_browser_that_leaves_before_it_is_answered_is_no_error(studio: Served)
     assert "Traceback" not in studio.log.read_text()
 
 
-def test_browsers_keep_the_files_of_the_library_and_no_page(studio: Served) -> None:
-    """Its files by what the studio says itself: the library's own middleware, which leavers disturb, is not there."""
+def test_browsers_cache_library_files_and_no_page(studio: Served) -> None:
     cookie = _let_in(studio)
     kept = _ask(studio, "GET", "/_nicegui/3.18.0/static/nicegui.js", Cookie=cookie)[1]
     assert kept["cache-control"] == "max-age=31536000, immutable"
     assert "immutable" not in _ask(studio, "GET", "/runs/talk", Cookie=cookie)[1].get("cache-control", "")
 
 
-def test_a_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:
-    """A mailed address brings no cookie along; the page that says so leads on to it."""
+def test_link_from_elsewhere_can_be_opened(studio: Served, browse: Open) -> None:
     page = browse(studio)
     elsewhere = page.context.new_page()
     elsewhere.route("https://mail.example/", lambda route: route.fulfill(content_type="text/html", body=_mail(studio)))

@@ -21,10 +21,9 @@ from .conftest import Open, Serve, playwright
 STEP = "/runs/run/scenarios/1/step"
 
 
-def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_the_page_said(
+def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     made_once: MadeOnce, tmp_path: Path, serve: Serve, browse: Open
 ) -> None:
-    """From the page alone, without a word typed in a terminal."""
     path = dialogue(made_once)
     original = [line.content for line in dialoom.open_run(path).conversation(1).episode.outcome.messages]
     studio = serve(path)
@@ -75,8 +74,7 @@ def test_a_dialogue_is_rewound_changed_forked_compared_promoted_and_exported_as_
     assert exported["branch"]["name"] == "by-hand" and exported["branch"]["edits"] == exported["branch"]["said"] == 1
 
 
-def test_every_other_command_of_the_debugger_is_there(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """Back, forward, next, until, another prompt, another model, new replies, the state, and a case that replays."""
+def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     path = dialogue(made_once)
     studio = serve(path)
     page = browse(studio, STEP)
@@ -130,10 +128,7 @@ def test_every_other_command_of_the_debugger_is_there(made_once: MadeOnce, serve
     assert any(call.is_edited for step in case.steps for call in step.calls)
 
 
-def test_a_file_that_another_process_plays_can_be_looked_at_and_says_so(
-    made_once: MadeOnce, serve: Serve, browse: Open
-) -> None:
-    """Nothing can be pressed that would change it; when it is free again, the page says that too."""
+def test_file_played_by_another_process_can_be_viewed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     path = play(made_once, "aloe")
     before = sha256(path.read_bytes()).digest()
     studio = serve(path)
@@ -147,8 +142,7 @@ def test_a_file_that_another_process_plays_can_be_looked_at_and_says_so(
     assert sha256(path.read_bytes()).digest() == before
 
 
-def test_two_browsers_see_what_either_has_done(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
-    """Without being loaded anew."""
+def test_two_browsers_see_the_same_changes(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     path = dialogue(made_once)
     studio = serve(path)
     one, other = browse(studio, f"{STEP}?at=3"), browse(studio, STEP)
@@ -175,10 +169,9 @@ def _tree_and_calls(dialoom: Command, _folder: Path) -> None:
         ),
     ],
 )
-def test_the_same_is_done_with_trees_and_with_calls(
+def test_same_is_done_with_trees_and_calls(
     made_once: MadeOnce, serve: Serve, browse: Open, run: str, at: int, node: str, who: str, said: str
 ) -> None:
-    """To where somebody is asked, what was said there changed, played on, back, compared and promoted."""
     path = made_once(_tree_and_calls) / f"{run}.db"
     page = browse(serve(path), f"/runs/{run}/scenarios/1/step?at={at}")
     page.get_by_label("Where", exact=True).fill(node)

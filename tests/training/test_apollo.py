@@ -71,7 +71,6 @@ def tiny_model(tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
 
 
 def test_grpo_takes_a_step(run: dialoom.Run, tmp_path: Path) -> None:
-    """On last steps, where [Finish] is right: one of the few words that the model knows, so rewards differ."""
     rows = run.dataset("grpo", options={"rows": "step"}).filter(lambda row: row["gold_calls"] == "[]")
     assert len(rows) == 3
     tokenizer = tokenizer_of(["[Finish]"])
@@ -119,7 +118,6 @@ def test_sft_learns_the_right_calls_only(run: dialoom.Run, tmp_path: Path) -> No
 
 
 def test_completions_are_read_as_trl_reads_them(run: dialoom.Run) -> None:
-    """With calls in their place, as text where TRL could not read them, and with outputs as its loop appends them."""
     tokenizer = qwen_like()
     functions = {function.__name__: function for function in tool_functions()}
     for row in run.dataset("grpo"):
@@ -139,7 +137,6 @@ def test_completions_are_read_as_trl_reads_them(run: dialoom.Run) -> None:
 
 
 def test_trl_makes_our_definitions_of_our_functions() -> None:
-    """Names, types, lists of values and what is required, of all tools."""
     for function, definition in zip(tool_functions(), tool_definitions(), strict=True):
         theirs, ours = get_json_schema(function)["function"], definition["function"]
         assert (theirs["name"], theirs["description"]) == (ours["name"], ours["description"])

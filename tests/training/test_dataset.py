@@ -25,7 +25,6 @@ def run(tmp_path: Path) -> dialoom.Run:
 
 
 def test_dialogues_are_a_dataset(run: dialoom.Run) -> None:
-    """A row for each, in plan order, with all that was said; it outlives the file that it was read from."""
     dataset = run.dataset()
     assert isinstance(dataset, Dataset) and len(dataset) == 6
     assert dataset["id"][:] == [episode.id for episode in run.episodes()]
@@ -34,8 +33,7 @@ def test_dialogues_are_a_dataset(run: dialoom.Run) -> None:
     assert len(dataset.filter(lambda row: row["ended_by"] == "user_terminated")) == 6
 
 
-def test_a_split_keeps_people_on_one_side(run: dialoom.Run) -> None:
-    """A `DatasetDict` of train and test."""
+def test_split_keeps_people_on_one_side(run: dialoom.Run) -> None:
     parts = run.dataset(test_share=0.4)
     assert isinstance(parts, DatasetDict) and set(parts) == {"train", "test"}
     assert len(parts["train"]) + len(parts["test"]) == 6 and min(map(len, parts.values())) > 0
@@ -43,8 +41,7 @@ def test_a_split_keeps_people_on_one_side(run: dialoom.Run) -> None:
     assert not people[0] & people[1]
 
 
-def test_a_format_that_there_is_not(run: dialoom.Run) -> None:
-    """Is refused by name."""
+def test_unknown_format_is_refused_by_name(run: dialoom.Run) -> None:
     with pytest.raises(dialoom.DialoomError, match="sftt"):
         run.dataset("sftt")
 
@@ -59,8 +56,7 @@ RUNS: dict[str, tuple[dict[str, Any], int | None]] = {
 
 
 @pytest.mark.parametrize("recipe", RUNS)
-def test_every_folder_with_a_card_loads_as_it_is(recipe: str, tmp_path: Path) -> None:
-    """All rows of all sets that its card names, whatever their shapes; rows that are split as train and test."""
+def test_every_folder_with_a_card_loads(recipe: str, tmp_path: Path) -> None:
     options, sample = RUNS[recipe]
     run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
     formats = WithExports.of(run.recipe).formats

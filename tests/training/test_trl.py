@@ -39,8 +39,7 @@ def text(messages: list[dict[str, str]]) -> str:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_both_encodings_load_alike_and_are_conversational(load: Load, format_: str) -> None:
-    """Every row of one shape, nothing null."""
+def test_both_encodings_load_alike(load: Load, format_: str) -> None:
     rows, again = load(format_), load(format_, "parquet")
     assert len(rows) > 20
     assert rows.features == again.features
@@ -50,8 +49,7 @@ def test_both_encodings_load_alike_and_are_conversational(load: Load, format_: s
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_the_chat_template_applies_to_every_row(load: Load, tokenizer: PreTrainedTokenizerFast, format_: str) -> None:
-    """The prompt ends where the assistant is to speak; what is learnt is the one reply."""
+def test_chat_template_applies_to_every_row(load: Load, tokenizer: PreTrainedTokenizerFast, format_: str) -> None:
     for row in load(format_):
         made = apply_chat_template(row, tokenizer)
         assert made["prompt"] == text(row["prompt"]) + "<assistant> "
@@ -62,15 +60,13 @@ def test_the_chat_template_applies_to_every_row(load: Load, tokenizer: PreTraine
 
 
 def test_kto_is_the_preference_set_unpaired(load: Load) -> None:
-    """The same rows as TRL's own unpairing, in another order: rows of one prompt are no neighbours."""
     ours = load("kto").to_list()
     theirs = unpair_preference_dataset(load("dpo")).to_list()
     assert _counted(ours) == _counted(theirs)
     assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(ours))
 
 
-def test_a_folder_of_splits_loads_by_its_card(exports: Path, tmp_path: Path) -> None:
-    """`load_dataset(FOLDER)` finds train and test by the card, and their prompts share no first message."""
+def test_folder_of_splits_loads_by_its_card(exports: Path, tmp_path: Path) -> None:
     splits = load_dataset(str(exports / "split"), cache_dir=str(tmp_path))
     assert set(splits) == {"train", "test"}
     first = {name: {row["prompt"][0]["content"] for row in rows} for name, rows in splits.items()}
@@ -116,10 +112,9 @@ def test_dpo_takes_a_step(load: Load, tokenizer: PreTrainedTokenizerFast, tiny: 
     assert not torch.equal(before, trainer.model.lm_head.weight)
 
 
-def test_a_reward_model_takes_a_step(
+def test_reward_model_takes_a_step(
     load: Load, tokenizer: PreTrainedTokenizerFast, tiny: LlamaConfig, tmp_path: Path
 ) -> None:
-    """With the prompt of its own that TRL puts before both replies."""
     tiny.num_labels = 1
     trainer = RewardTrainer(
         model=LlamaForSequenceClassification(tiny),

@@ -62,8 +62,7 @@ def held(tree: dict[str, Any], prompt: list[dict[str, str]]) -> str:
 
 @pytest.mark.parametrize("format_", TRAINING)
 @given(tree=details())
-def test_the_history_of_every_example_is_the_chosen_path(format_: str, tree: dict[str, Any]) -> None:
-    """And each round gives its example once, however many branches lead on from it."""
+def test_history_of_every_example_is_the_chosen_path(format_: str, tree: dict[str, Any]) -> None:
     made = rows(format_, tree)
     by_path = {each["path"]: each for each in tree["rounds"]}
     paths = [held(tree, row["prompt"]) for row in made]
@@ -80,8 +79,7 @@ def test_the_history_of_every_example_is_the_chosen_path(format_: str, tree: dic
 
 
 @given(tree=details())
-def test_the_shape_of_the_release_has_a_line_per_leaf(tree: dict[str, Any]) -> None:
-    """Each from the first round on; what was chosen in a round is what the next one goes on from."""
+def test_release_layout_has_a_line_per_leaf(tree: dict[str, Any]) -> None:
     by_path = {each["path"]: each for each in tree["rounds"]}
     ends = set()
     for line in rows("aloe", tree):
@@ -116,8 +114,7 @@ def read_for_dpo(line: dict[str, Any], drawn: Callable[[str], str]) -> Iterator[
 
 
 @given(tree=details())
-def test_the_release_s_dpo_trainer_reads_our_pairs_once_it_draws_no_item(tree: dict[str, Any]) -> None:
-    """With the documented patch it reads what `dpo` holds; as released, it draws a letter for a rejected reply."""
+def test_release_dpo_trainer_reads_our_pairs_with_the_documented_patch(tree: dict[str, Any]) -> None:
     expected = {
         json.dumps(
             [[each["content"] for each in row["prompt"]], row["chosen"][0]["content"], row["rejected"][0]["content"]]
@@ -134,22 +131,19 @@ def test_the_release_s_dpo_trainer_reads_our_pairs_once_it_draws_no_item(tree: d
 
 @pytest.mark.parametrize("data", ["preferred", "rejected"])
 @given(tree=details())
-def test_the_release_s_sft_trainer_gets_texts_alone(data: str, tree: dict[str, Any]) -> None:
-    """Whichever replies it is told to take, each is a text that a chat template takes."""
+def test_release_sft_trainer_gets_texts_alone(data: str, tree: dict[str, Any]) -> None:
     for line in rows("aloe", tree):
         replies = [turn["assistant"][data] for turn in line["conversations"]]
         assert replies and all(isinstance(reply, str) for reply in replies)
 
 
 @given(tree=details())
-def test_the_whole_tree_is_one_line(tree: dict[str, Any]) -> None:
-    """As the run keeps it, under the scenario's id."""
+def test_tree_is_exported_as_one_line(tree: dict[str, Any]) -> None:
     assert rows("tree", tree) == [{"id": f"{tree['persona']['id']}-1", **tree}]
 
 
 @given(tree=details(), first=st.integers(1, 6), more=st.integers(0, 3), verified=st.booleans())
-def test_filters_leave_the_histories_whole(tree: dict[str, Any], first: int, more: int, verified: bool) -> None:
-    """They choose among the examples; what came before an example stays in its prompt."""
+def test_filters_keep_histories_whole(tree: dict[str, Any], first: int, more: int, verified: bool) -> None:
     options: dict[str, Any] = {"round_range": f"{first}-{first + more}", "verified_only": verified}
     wanted = [
         each["path"]
@@ -160,8 +154,7 @@ def test_filters_leave_the_histories_whole(tree: dict[str, Any], first: int, mor
 
 
 @given(st.lists(details(most_rounds=3), min_size=1, max_size=4))
-def test_rows_of_one_prompt_are_apart_in_kto(trees: list[dict[str, Any]]) -> None:
-    """Both labels of each pair are there, and no two neighbours answer the same message (unless there is but one)."""
+def test_kto_rows_of_one_prompt_are_apart(trees: list[dict[str, Any]]) -> None:
     for number, tree in enumerate(trees):
         for each in tree["rounds"]:
             each["user"] += f" of {number}"
@@ -172,8 +165,7 @@ def test_rows_of_one_prompt_are_apart_in_kto(trees: list[dict[str, Any]]) -> Non
         assert all(one["prompt"] != other["prompt"] for one, other in itertools.pairwise(made))
 
 
-def test_kto_holds_few_rows_back() -> None:
-    """The unwanted replies come with a steady delay, not all at the end, so that a set of any size streams."""
+def test_kto_export_holds_few_rows_back() -> None:
     trees = [{"persona": PERSONA, "rounds": [round_at("", ["p"])]} for _ in range(3 * KTO_DISTANCE)]
     labels = [row["label"] for row in rows("kto", *trees)]
     assert labels.index(False) == KTO_DISTANCE + 1
@@ -182,23 +174,20 @@ def test_kto_holds_few_rows_back() -> None:
 
 
 @pytest.mark.parametrize("format_", [*TRAINING, "aloe", "tree"])
-def test_a_failed_tree_is_left_out(format_: str) -> None:
-    """Half a tree is no example of one."""
+def test_failed_tree_is_left_out(format_: str) -> None:
     assert rows(format_, {"persona": PERSONA, "rounds": [round_at("", ["p"])]}, state="failed") == []
 
 
 @pytest.mark.parametrize(
     ("given_", "taken"), [("3-10", range(3, 11)), ("4", [4]), (" 1 - 2 ", [1, 2]), (None, range(1, 13))]
 )
-def test_a_range_of_rounds_is_read(given_: str | None, taken: Any) -> None:
-    """Both ends belong to it; one number is one round."""
+def test_range_of_rounds_is_read(given_: str | None, taken: Any) -> None:
     path = "p" * 12
     tree = {"persona": PERSONA, "rounds": [round_at(path[:length], ["p"]) for length in range(12)]}
     assert [len(row["prompt"]) // 2 + 1 for row in rows("sft", tree, round_range=given_)] == list(taken)
 
 
 @pytest.mark.parametrize("given_", ["", "3-", "a-b", "0-3", "5-4", "-1", "1-2-3", "٣"])
-def test_what_is_no_range_is_refused(given_: str) -> None:
-    """The message quotes it."""
+def test_malformed_range_is_refused(given_: str) -> None:
     with pytest.raises(ValueError, match="is no range of rounds"):
         PairOptions(round_range=given_)

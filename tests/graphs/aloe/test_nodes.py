@@ -43,7 +43,6 @@ def requests(folder: Path, role: str) -> list[list[str]]:
 
 
 def test_one_path_without_branching(dialoom: Command, people: Path) -> None:
-    """Ten rounds of four calls each; exactly one reply is followed each time, and both kinds are in the end."""
     trees = grown(dialoom, people)
     followed: Counter[str] = Counter()
     for tree in trees:
@@ -70,7 +69,6 @@ def test_branches_share_their_prefix(dialoom: Command, people: Path) -> None:
 
 
 def test_every_request_continues_the_followed_path(dialoom: Command, people: Path) -> None:
-    """What a role is shown of the conversation is what was followed, and nothing that was not."""
     trees = grown(dialoom, people, "--rounds", 4, "--branching", 1)
     said = {}
     for tree in trees:
@@ -87,8 +85,7 @@ def test_every_request_continues_the_followed_path(dialoom: Command, people: Pat
             assert lines == said[lines[-1]]
 
 
-def test_who_sees_what(dialoom: Command, people: Path) -> None:
-    """User and induction see the persona, the preferred responder what was induced, the rejected one nothing."""
+def test_each_role_sees_only_its_own_context(dialoom: Command, people: Path) -> None:
     tree = grown(dialoom, people, "--limit", 1, "--rounds", 2)[0]
     hens = "two hens"
     assert all(hens in " ".join(texts) for role in ("user", "induction") for texts in requests(people.parent, role))
@@ -101,8 +98,7 @@ def test_who_sees_what(dialoom: Command, people: Path) -> None:
     assert not any("*" in done["user"] or "smiles" in done["user"] for done in tree["rounds"])
 
 
-def test_verified_pairs(dialoom: Command, people: Path) -> None:
-    """Each pair is read in both orders; only if both name the preferred reply is it verified."""
+def test_pair_is_verified_when_both_orders_agree(dialoom: Command, people: Path) -> None:
     trees = grown(dialoom, people, "--verify-pairs", players=cast(*ROLES, "judge"))
     judged = requests(people.parent, "judge")
     assert len(judged) == 60
@@ -119,8 +115,7 @@ def test_verified_pairs(dialoom: Command, people: Path) -> None:
     assert "the two orders disagree" in words and "the two orders agree" in words
 
 
-def test_pairs_are_judged_again(dialoom: Command, people: Path) -> None:
-    """A second judge's verdicts are those of the tables and exports; of several unparsed ones each finds its pair."""
+def test_second_judge_replaces_verdicts_of_pairs(dialoom: Command, people: Path) -> None:
     (people.parent / "haze").touch()
     size = ("--rounds", 4, "--branching", 2, "--verify-pairs")
     trees = grown(dialoom, people, *size, players=cast(*ROLES, judge="hazy"))
@@ -143,15 +138,13 @@ def test_pairs_are_judged_again(dialoom: Command, people: Path) -> None:
         assert after == other if before is None else after["verified"] is before, "the same judge, of the same pair"
 
 
-def test_a_judge_that_cannot_be_understood_verifies_nothing(dialoom: Command, people: Path) -> None:
-    """Unparsed is no verdict."""
+def test_unparsed_judge_verifies_nothing(dialoom: Command, people: Path) -> None:
     trees = grown(dialoom, people, "--verify-pairs", "--limit", 1, players=cast(*ROLES, judge="five"))
     assert [done["verified"] for done in trees[0]["rounds"]] == [None] * 10
     assert "unparsed" in dialoom("show", "tree.db", "1").stdout
 
 
-def test_an_induction_without_its_object_costs_its_round_what_is_new(dialoom: Command, people: Path) -> None:
-    """After a second ask that shows the error, the round goes on with what was known, and is counted."""
+def test_induction_without_an_object_keeps_what_was_known(dialoom: Command, people: Path) -> None:
     players = cast("user", "preferred", "rejected", induction="late")
     (tree,) = grown(dialoom, people, "--limit", "1", "--rounds", "4", players=players)
     known = [done["inferred_profile"] for done in tree["rounds"]]
@@ -161,8 +154,7 @@ def test_an_induction_without_its_object_costs_its_round_what_is_new(dialoom: Co
     assert "Inductions that could not be read: 2." in dialoom("report", "tree.db").stdout
 
 
-def test_the_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
-    """The third reply fails: two whole rounds are shown, and nothing of the third."""
+def test_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people: Path) -> None:
     players = cast("user", "induction", "rejected", preferred="tired")
     dialoom("run", "aloe", "--personas", people, "--limit", "1", *players, "-o", "tree.db", code=1)
     shown = dialoom("show", "tree.db", "1").stdout
@@ -170,8 +162,7 @@ def test_the_finished_rounds_of_a_failed_tree_are_kept(dialoom: Command, people:
     assert shown.count("rejected: Rejected") == 2 and "failed:" in shown
 
 
-def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path) -> None:
-    """At a checkpoint, in the ledger, in an outcome: the same bytes, and nothing asked twice that was answered."""
+def test_killed_and_resumed_tree_is_the_same(dialoom: Command, people: Path) -> None:
     options = ["--rounds", "5", "--branching", "1", "--verify-pairs"]
     grown(dialoom, people, *options, players=cast(*ROLES, "judge"))
     whole = (people.parent / "tree.jsonl").read_bytes()
@@ -189,8 +180,7 @@ def test_killed_and_resumed_the_tree_is_the_same(dialoom: Command, people: Path)
     assert (people.parent / "again.jsonl").read_bytes() == whole
 
 
-def test_options_that_cannot_be(dialoom: Command, people: Path) -> None:
-    """One message each, and nothing is written."""
+def test_impossible_options_are_refused(dialoom: Command, people: Path) -> None:
     (people.parent / "empty.jsonl").write_text("\n")
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
@@ -221,8 +211,7 @@ def rendered(role: str, turns: int, **known: Any) -> list[ChatMessage]:
 
 
 @pytest.mark.parametrize("turns", [1, 3])
-def test_the_two_replies_are_asked_for_in_the_same_words(turns: int) -> None:
-    """The preferred request is the rejected one and, behind it, what is known of the person; so no tone is taught."""
+def test_both_replies_are_requested_in_the_same_words(turns: int) -> None:
     preferred, rejected = rendered("preferred", turns, **KNOWN), rendered("rejected", turns)
     *same, persona = preferred
     assert same == rejected
@@ -234,14 +223,12 @@ def test_the_two_replies_are_asked_for_in_the_same_words(turns: int) -> None:
 
 
 @given(details())
-def test_the_rounds_of_an_outcome_are_those_that_it_holds(content: dict[str, Any]) -> None:
-    """With the verdicts of the judgements, which are those that the rounds were stored with."""
+def test_rounds_of_an_outcome_have_their_verdicts(content: dict[str, Any]) -> None:
     assert rounds_of(episode(content).outcome) == content["rounds"]
 
 
 @given(details())
 def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
-    """Every round is on the way to a leaf, and every leaf ends on a followed reply that no round goes on from."""
     rounds = content["rounds"]
     found = leaves(rounds)
     assert len(set(found)) == len(found) > 0
@@ -250,8 +237,7 @@ def test_leaves_are_whole_conversations(content: dict[str, Any]) -> None:
     assert len(found) == 1 + sum(len(each["followed"]) - 1 for each in rounds)
 
 
-def test_the_history_of_a_path_is_what_was_said_on_it() -> None:
-    """The message of each round, and the reply that the path's letter names."""
+def test_history_of_a_path_is_what_was_said_on_it() -> None:
     rounds = [round_at("", ["p", "r"]), round_at("p", ["p"]), round_at("r", ["p"])]
     assert lines_along(rounds, "") == []
     assert [(line.role, line.content) for line in lines_along(rounds, "rp")] == [
@@ -266,8 +252,7 @@ def test_the_history_of_a_path_is_what_was_said_on_it() -> None:
 LONG = "The beans came up in the night, all twenty of them."
 
 
-def test_faults_of_a_tree_say_on_which_path_and_whose_reply() -> None:
-    """A reply that nobody followed is looked at as well; a line that two paths share is told of once."""
+def test_faults_of_a_tree_name_path_and_reply_once() -> None:
     texts = {
         "": ("I went to see my beans.", LONG, "As far as I know they grow from [your name] seeds."),
         "p": ("So they did, and the slugs know it.", "Bad for you.", LONG),

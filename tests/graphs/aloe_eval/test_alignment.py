@@ -68,8 +68,7 @@ def few_resamples() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", TABLE_1)
-def test_the_papers_table_1_is_reproduced(name: str) -> None:
-    """All sixteen rows, to the printed precision where the rounding of the levels allows it."""
+def test_table_1_of_the_paper_is_reproduced(name: str) -> None:
     levels, printed = (list(map(float, part.split())) for part in TABLE_1[name].split("|"))
     found = _fitted(levels)
     figures = (found.average, found.rate, found.normalized_rate, found.r_squared)
@@ -81,7 +80,7 @@ def test_the_papers_table_1_is_reproduced(name: str) -> None:
 @settings(max_examples=40)
 @pytest.mark.usefixtures("few_resamples")
 @given(st.lists(st.floats(min_value=1, max_value=5), min_size=2, max_size=12))
-def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
+def test_line_equals_the_standard_librarys(levels: list[float]) -> None:
     """Slope, intercept and R^2 against `statistics`; N-IR is the slope of the normalized levels."""
     found = _fitted(levels)
     rounds = range(1, len(levels) + 1)
@@ -97,7 +96,7 @@ def test_the_line_is_the_standard_librarys(levels: list[float]) -> None:
         assert _mean(found.r_squared) == pytest.approx(statistics.correlation(rounds, levels) ** 2, abs=1e-6)
 
 
-def test_flat_levels_have_a_slope_of_zero_and_nothing_to_normalize() -> None:
+def test_flat_levels_have_slope_zero_and_no_normalized_level() -> None:
     """Undefined, which is neither 0 nor NaN; also where sums of equal levels would not come out even."""
     found = _fitted([3.3] * 10)
     assert _mean(found.rate) == 0.0
@@ -105,8 +104,7 @@ def test_flat_levels_have_a_slope_of_zero_and_nothing_to_normalize() -> None:
     assert found.r_squared is None
 
 
-def test_missing_rounds_are_left_out_and_one_round_has_no_slope() -> None:
-    """The line goes through what is there."""
+def test_missing_rounds_are_skipped_and_one_round_has_no_slope() -> None:
     found = _fitted([1.0, None, 2.0, None, 3.0])
     assert (_mean(found.average), _mean(found.rate), found.intercept) == pytest.approx((2.0, 0.5, 0.5))
     assert (_mean(found.normalized_rate), _mean(found.r_squared)) == pytest.approx((0.25, 1.0))
@@ -134,10 +132,7 @@ dialogues = st.lists(
 @settings(max_examples=40)
 @pytest.mark.usefixtures("few_resamples")
 @given(dialogues, st.randoms(use_true_random=False))
-def test_levels_and_their_counts_agree_with_counting_by_hand(
-    given_: list[dict[int, int]], order: random.Random
-) -> None:
-    """Whatever is missing, and in whatever order the dialogues come."""
+def test_levels_and_counts_equal_counting_by_hand(given_: list[dict[int, int]], order: random.Random) -> None:
     found = _scores(given_).alignment()
     assert found == _scores(order.sample(given_, len(given_))).alignment()
     if not any(given_):
@@ -159,7 +154,7 @@ def test_levels_and_their_counts_agree_with_counting_by_hand(
         assert _mean(estimate) == (None if figure is None else pytest.approx(figure.mean))
 
 
-def test_the_intervals_are_those_of_whole_dialogues() -> None:
+def test_intervals_resample_whole_dialogues() -> None:
     """A dialogue that is good is good in every round, so the average is as uncertain as a single level.
 
     For n = 400 the bootstrap agrees with mean ± 1.96 s/sqrt(n) to a tenth of the width; taking the rounds for
@@ -177,7 +172,7 @@ def test_the_intervals_are_those_of_whole_dialogues() -> None:
     assert found.normalized_rate is None
 
 
-def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
+def test_slope_interval_covers_the_truth_as_often_as_stated() -> None:
     """Of 100 benchmarks of 60 dialogues whose true slope is known, about 95 in a hundred intervals hold it."""
     draw = random.Random(5)
     held = 0
@@ -193,8 +188,7 @@ def test_the_slopes_interval_covers_the_truth_as_often_as_it_says() -> None:
     assert 89 <= held <= 99
 
 
-def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
-    """A row each; `–` where a model has no such round; unparsed judgements are in no mean."""
+def test_models_stand_side_by_side_and_missing_values_are_counted() -> None:
     steady = [_episode(number, [3, 3, 3]) for number in range(4)]
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(3)]
     rising += [_episode(3, [1, None, 5, 4]), _episode(4, [1, 2], failed=True)]
@@ -214,8 +208,7 @@ def test_models_stand_side_by_side_and_what_was_not_had_is_counted() -> None:
     assert tables["dialogues"].rows == [["model-a", 4, 0, 3.0, 7.0], ["model-b", 5, 1, 4.0, 7.0]]
 
 
-def test_the_chart_has_levels_bands_and_the_fitted_line() -> None:
-    """One series for each model that has a score; the line is the one of the table."""
+def test_chart_has_levels_bands_and_fitted_line() -> None:
     rising = [_episode(number, [1, 2, 3, 4]) for number in range(5)]
     unheard = [_episode(0, [None, None])]
     (chart,) = charts([("model-a", rising), ("model-b", unheard)])
@@ -228,8 +221,7 @@ def test_the_chart_has_levels_bands_and_the_fitted_line() -> None:
     assert series.line.label == "IR 1.000, R² 1.000"
 
 
-def test_a_run_without_scores_has_no_levels_and_no_chart() -> None:
-    """Its judgements are counted all the same."""
+def test_run_without_scores_has_no_levels_and_no_chart() -> None:
     unheard = [_episode(0, [None, None])]
     assert [table.name for table in compared([("a", unheard)])] == ["judgements", "dialogues"]
     assert charts([("a", unheard)]) == []
@@ -272,10 +264,7 @@ def _means(row: Sequence[object]) -> list[object]:
 ROLES = ("user", "assistant", "judge")
 
 
-def test_each_round_is_judged_and_the_assistant_sees_nothing_but_the_conversation(
-    dialoom: Command, people: Path
-) -> None:
-    """No system message, no persona; ten rounds, ten scores."""
+def test_each_round_is_judged_and_assistant_sees_only_the_conversation(dialoom: Command, people: Path) -> None:
     dialoom("run", "aloe-eval", "--personas", people, *cast(*ROLES), "-o", "eval.db")
     dialoom("export", "eval.db", "-o", "eval.jsonl")
     for line in lines_of(people.parent / "eval.jsonl"):
@@ -295,8 +284,7 @@ def test_each_round_is_judged_and_the_assistant_sees_nothing_but_the_conversatio
     assert steps[:6] == [("user", 1), ("assistant", 2), ("judge", 3), ("user", 3), ("assistant", 4), ("judge", 5)]
 
 
-def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -> None:
-    """A judge that answers "five" is asked once more and then counted, not guessed."""
+def test_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -> None:
     players = cast("user", "assistant", judge="five")
     dialoom("run", "aloe-eval", "--personas", people, "--rounds", "2", *players, "-o", "eval.db")
     dialoom("export", "eval.db", "-o", "eval.jsonl")
@@ -308,8 +296,7 @@ def test_a_score_that_is_no_number_is_unparsed(dialoom: Command, people: Path) -
     assert rows[0].split(",")[1:3] == ["ok", "unparsed"] and rows[1].split(",")[1:3] == ["0", "6"]
 
 
-def test_people_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom: Command, people: Path) -> None:
-    """Equal seeds draw alike; who shares a profile with the training set is left out, and counted."""
+def test_people_are_drawn_by_seed_and_exclude_the_training_set(dialoom: Command, people: Path) -> None:
     trained = people.parent / "trained.jsonl"
     trained.write_text(people.read_text().splitlines()[0] + "\n")
     options = ["--personas", people, "--rounds", "1", *cast(*ROLES)]
@@ -324,8 +311,7 @@ def test_people_are_drawn_with_the_seed_and_not_from_what_was_trained_on(dialoom
     assert dialoom("show", "first.db").stdout.splitlines()[1:] == dialoom("show", "other.db").stdout.splitlines()[1:2]
 
 
-def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: Path) -> None:
-    """Also where a judge and the next message were under way side by side."""
+def test_killed_and_resumed_benchmark_is_the_same(dialoom: Command, people: Path) -> None:
     plan = ["run", "aloe-eval", "--personas", str(people), *cast(*ROLES)]
     dialoom(*plan, "-o", "whole.db")
     dialoom("export", "whole.db", "-o", "whole.jsonl")
@@ -342,8 +328,7 @@ def test_killed_and_resumed_the_benchmark_is_the_same(dialoom: Command, people: 
     assert (people.parent / "run.jsonl").read_bytes() == (people.parent / "whole.jsonl").read_bytes()
 
 
-def test_judged_again_by_another_judge(dialoom: Command, people: Path) -> None:
-    """The finished conversations, round by round, as a second set."""
+def test_another_judge_makes_a_second_set(dialoom: Command, people: Path) -> None:
     dialoom("run", "aloe-eval", "--personas", people, "--rounds", "3", *cast(*ROLES), "-o", "eval.db")
     dialoom("judge", "eval.db", "--model", "judge=python:players:five", "--name", "second")
     shown = dialoom("show", "eval.db", "1", "--judging", "second").stdout
@@ -361,8 +346,7 @@ def calls_of(dialoom: Command) -> int:
     return int(json.loads(dialoom("status", "run.db", "--json").stdout)["calls"])
 
 
-def test_rounds_that_were_judged_are_not_judged_again(dialoom: Command, people: Path) -> None:
-    """The benchmark's judge hears of the second round of each conversation only."""
+def test_judged_rounds_are_not_judged_again(dialoom: Command, people: Path) -> None:
     folder = people.parent
     (folder / "vague.py").write_text(
         """
@@ -390,8 +374,7 @@ async def judge(messages):
 
 
 @pytest.mark.parametrize(("sample", "counts"), [(1, [2, 0, 0, 2, 2]), (2, [4, 0, 0, 0, 2])])
-def test_what_was_not_sampled_did_not_fail(sample: int, counts: list[int], tmp_path: Path) -> None:
-    """Three dialogues of two rounds, of which one failed in its first and so many are judged."""
+def test_rounds_not_sampled_are_not_counted_as_failed(sample: int, counts: list[int], tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def assistant(messages: list[Any]) -> str:

@@ -25,8 +25,7 @@ MADE = source()
 LINES = {pair.query: gold_lines(pair) for pair in MADE.pairs.values()}
 
 
-def test_a_row_has_the_gold_calls_and_those_that_were_made(tmp_path: Path) -> None:
-    """What differs in shape from row to row is JSON text, so that both formats hold the same."""
+def test_row_has_the_gold_calls_and_those_made(tmp_path: Path) -> None:
     lines = {**LINES, next(iter(LINES)): ["Well.", "Well."]}
     run = played(tmp_path, Agent(lines), MADE)
     run.export("apollo", tmp_path / "rows.jsonl")
@@ -44,8 +43,7 @@ def test_a_row_has_the_gold_calls_and_those_that_were_made(tmp_path: Path) -> No
     assert (rows[0]["ended_by"], rows[0]["f1"], rows[0]["turns"]) == ("silent", 0.0, 2)
 
 
-def test_of_a_history_one_is_shown_what_matters(tmp_path: Path) -> None:
-    """The session that tells the preference, between folded ones; then calls as one reads them."""
+def test_history_shows_the_relevant_session_and_calls(tmp_path: Path) -> None:
     run = played(tmp_path, Agent(LINES), MADE)
     episode = next(each for each in run.episodes() if each.facets["pair"] == "music-1")
     said = [(line.role, line.content) for line in episode.outcome.messages]
@@ -61,8 +59,7 @@ def test_of_a_history_one_is_shown_what_matters(tmp_path: Path) -> None:
     assert said[-2][1].splitlines()[0] == "6 rows" and said[-2][1].splitlines()[1].startswith("track_id TR")
 
 
-def test_a_run_that_stopped_anywhere_gives_the_same_bytes(tmp_path: Path) -> None:
-    """After some calls, again and again; nothing is asked twice."""
+def test_interrupted_run_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = played(tmp_path / "whole", Agent(LINES), MADE)
     whole.export("apollo", tmp_path / "whole.jsonl")
     agent = Agent(LINES)
@@ -79,8 +76,7 @@ def test_a_run_that_stopped_anywhere_gives_the_same_bytes(tmp_path: Path) -> Non
     assert len(agent.sent) == sum(len(lines) for lines in LINES.values())
 
 
-async def test_a_person_puts_a_call_into_the_agents_mouth(tmp_path: Path) -> None:
-    """The tools answer it, and the agent goes on from there; the run's own outcome stays what it was."""
+async def test_person_can_put_a_call_into_the_agents_reply(tmp_path: Path) -> None:
     whole = await asyncio.to_thread(played, tmp_path, Agent(LINES), MADE, limit=1)
     async with whole.step(1) as session:
         await session.goto_where(session.condition("agent"))
@@ -105,8 +101,7 @@ def exported(folder: Path, run: dialoom.Run, format_: str, rows: str) -> Rows:
     return made
 
 
-def test_an_episode_is_the_prompt_that_the_agent_got_and_all_gold_calls(tmp_path: Path) -> None:
-    """Whatever the agent made of it; TRL's columns and verl's say the same."""
+def test_episode_row_is_the_prompt_and_all_gold_calls(tmp_path: Path) -> None:
     agent = Agent({**LINES, next(iter(LINES)): ["Well.", "Well."]})
     rows = exported(tmp_path, played(tmp_path, agent, MADE), "grpo", "episode")
     first = [sent for sent in agent.sent if len(sent) == 2]
@@ -122,8 +117,7 @@ def test_an_episode_is_the_prompt_that_the_agent_got_and_all_gold_calls(tmp_path
     assert reward(right, [row["gold_calls"] for row in rows]) == [1.0] * 3
 
 
-def test_a_step_is_the_right_dialogue_so_far_and_the_next_call(tmp_path: Path) -> None:
-    """As the agent that plays gold was asked turn by turn; at the end there is nothing left but [Finish]."""
+def test_step_row_is_the_dialogue_so_far_and_the_next_call(tmp_path: Path) -> None:
     agent = Agent(LINES)
     run = played(tmp_path, agent, MADE)
     rows = exported(tmp_path, run, "grpo", "step")
@@ -140,8 +134,7 @@ def test_a_step_is_the_right_dialogue_so_far_and_the_next_call(tmp_path: Path) -
     assert len({row["extra_info"]["index"] for row in rows}) == len(rows)
 
 
-def test_what_is_learnt_is_what_gold_says(tmp_path: Path) -> None:
-    """Step by step, each after the right turns before it, and whole."""
+def test_targets_are_the_gold_calls(tmp_path: Path) -> None:
     run = played(tmp_path, Agent(LINES), MADE)
     steps = exported(tmp_path, run, "sft", "step")
     assert [row["completion"][0]["content"] for row in steps] == [line for lines in LINES.values() for line in lines]
@@ -153,8 +146,7 @@ def test_what_is_learnt_is_what_gold_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("framework", ["reminder", "memory", "rag", "reflexion"])
-def test_rows_help_the_agent_as_its_first_attempt_was(tmp_path: Path, framework: str) -> None:
-    """With the notes and the sessions that it had; never with a failed attempt."""
+def test_rows_help_the_agent_as_its_first_attempt_was_helped(tmp_path: Path, framework: str) -> None:
     agent = Agent({query: ["Well.", "Well."] for query in LINES})
 
     async def notes(messages: Sequence[Any]) -> str:
@@ -167,8 +159,7 @@ def test_rows_help_the_agent_as_its_first_attempt_was(tmp_path: Path, framework:
     assert row["framework"] == framework
 
 
-def test_a_split_keeps_users_on_one_side(dialoom: Command, tmp_path: Path) -> None:
-    """Two files and a card, of a run with an offline model: rows need its prompts, and nothing of what it said."""
+def test_split_keeps_users_on_one_side(dialoom: Command, tmp_path: Path) -> None:
     dialoom("run", "apollo", "--model", "assistant=offline/generic", "--length", "2k", "--sample", 4, "-o", "r.db")
     dialoom("export", "r.db", "--format", "grpo", "--rows", "step", "--test-share", "0.5", "-o", "rl")
     users = [{row["user"] for row in lines_of(tmp_path / "rl" / f"{part}.jsonl")} for part in ("train", "test")]
@@ -220,13 +211,11 @@ def other(pair: ApolloPair) -> list[dict[str, Any]]:
         (RULE, RULE.calls()[-1:], False, "tool_related"),
     ],
 )
-def test_the_first_wrong_call_gives_the_label(pair: ApolloPair, made: Any, asked: bool, label: str | None) -> None:
-    """By where the argument is from: a preference, what it chose, the request, the user."""
+def test_first_wrong_call_gives_the_label(pair: ApolloPair, made: Any, asked: bool, label: str | None) -> None:
     assert label_of(pair.flow, pair.gold, made, asked) == label
 
 
-def test_what_could_be_left_out_is_no_error() -> None:
-    """A preferred value that is the tool's default."""
+def test_omitted_default_is_no_error() -> None:
     for pair in ERROR_SOURCE.pairs.values():
         for at, call in enumerate(pair.gold):
             for name, value in call.arguments.items():
@@ -239,12 +228,10 @@ def test_what_could_be_left_out_is_no_error() -> None:
     [([], None), (["aa", "aa"], None), (["aa", "bb"], 1.0), (["ab", "ba"], -1.0), (["aa", "ab", "bb", "bb"], 0.5)],
 )
 def test_kappa_by_hand(pairs: list[str], wanted: float | None) -> None:
-    """Agreement beyond chance."""
     assert kappa([(both[0], both[1]) for both in pairs]) == wanted
 
 
-def test_a_judge_labels_what_failed_and_nothing_else(tmp_path: Path) -> None:
-    """It sees request, preference, gold and what was done; one that cannot be read is unparsed."""
+def test_judge_labels_failed_samples_only(tmp_path: Path) -> None:
     lines = {
         FLIGHT.query: [*map(call_text, FLIGHT.calls()), FINISH],
         BUS.query: [*map(call_text, other(BUS)), FINISH],
@@ -274,8 +261,7 @@ def test_a_judge_labels_what_failed_and_nothing_else(tmp_path: Path) -> None:
     assert shown == [["rule", 2, 0.5, 0.0, 0.5, 0.0, None], ["judge", 1, 0.0, 1.0, 0.0, 0.0, 0.0]]
 
 
-def test_a_sample_of_what_failed_is_judged_and_a_larger_one_adds_to_it(tmp_path: Path) -> None:
-    """Drawn with the seed among failures alone; what is judged is not judged again."""
+def test_larger_sample_of_failures_extends_a_smaller_one(tmp_path: Path) -> None:
     lines = {pair.query: ["Well.", "Well."] for pair in (FLIGHT, BUS)}
     lines[RULE.query] = [*map(call_text, RULE.calls()), FINISH]
     run = played(tmp_path, Agent(lines), ERROR_SOURCE)

@@ -33,8 +33,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return first_of(agent)
 
 
-def test_a_reminder_adds_a_paragraph_to_the_system_message(tmp_path: Path, plain: tuple[str, str]) -> None:
-    """And nothing else."""
+def test_reminder_adds_a_paragraph_to_the_system_message(tmp_path: Path, plain: tuple[str, str]) -> None:
     agent = Agent({PAIR.query: GOLD})
     played(tmp_path, agent, source(["flight"]), framework=("reminder",), limit=1)
     system, user = first_of(agent)
@@ -44,7 +43,6 @@ def test_a_reminder_adds_a_paragraph_to_the_system_message(tmp_path: Path, plain
 
 
 def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: tuple[str, str]) -> None:
-    """Notes go into the system message with their session's number; a reply that is none notes nothing."""
     asked: list[str] = []
 
     async def memory(messages: Messages) -> str:
@@ -69,9 +67,7 @@ def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: t
     ]
 
 
-def test_notes_that_cannot_be_read_are_counted_and_shown(tmp_path: Path) -> None:
-    """The sample goes on without; a report says in how many that was so."""
-
+def test_unreadable_notes_are_counted_and_shown(tmp_path: Path) -> None:
     async def memory(messages: Messages) -> str:  # noqa: ARG001
         return "I cannot do that."
 
@@ -87,7 +83,6 @@ def test_notes_that_cannot_be_read_are_counted_and_shown(tmp_path: Path) -> None
 
 
 def test_rag_shows_three_sessions_with_their_numbers(tmp_path: Path) -> None:
-    """Those nearest to the request, the oldest first; and whether the one that matters is among them."""
     made = source(["flight"])
     agent = Agent({PAIR.query: GOLD})
     (episode,) = played(tmp_path, agent, made, framework=("rag",), limit=1).episodes()
@@ -101,7 +96,6 @@ def test_rag_shows_three_sessions_with_their_numbers(tmp_path: Path) -> None:
 
 
 def test_reflexion_shows_a_failed_attempt_and_scores_the_last(tmp_path: Path) -> None:
-    """Its calls, what they were answered and its last words; never gold. One that is right ends it."""
     made = source(["flight"])
     sent: list[Messages] = []
 
@@ -123,16 +117,14 @@ def test_reflexion_shows_a_failed_attempt_and_scores_the_last(tmp_path: Path) ->
     assert len(next(each for each in sent if "<failed_attempt>" in each[1]["content"])) == 2
 
 
-def test_reflexion_gives_up_when_its_attempts_are_used(tmp_path: Path) -> None:
-    """The last one counts, all are kept."""
+def test_reflexion_ends_when_its_attempts_are_used(tmp_path: Path) -> None:
     agent: Any = Agent({PAIR.query: ["No.", "No."]})
     (episode,) = played(tmp_path, agent, source(["flight"]), framework=("reflexion",)).episodes()
     assert scores(episode) == (False, 0.0)
     assert (episode.outcome.counts["attempts"], episode.outcome.ended_by) == (2, "silent")
 
 
-def test_with_preferences_that_changed_the_latest_counts(tmp_path: Path) -> None:
-    """Who follows an earlier one is told apart."""
+def test_latest_preference_counts_when_preferences_changed(tmp_path: Path) -> None:
     made = source(["flight"], sets=2)
     old, new = made.pairs["flight-1"], made.pairs["flight-2"]
     stale = new.request(made.world, made.users["u1"], old.preference).gold().plain()

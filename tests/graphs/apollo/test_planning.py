@@ -45,8 +45,7 @@ def planned(folder: Path, **options: Any) -> list[ApolloScenario]:
     return list(RECIPE.scenarios(chosen, random.Random(0), lambda _line: None))
 
 
-def test_every_pair_comes_at_every_length_with_every_framework(folder: Path) -> None:
-    """In this order; what samples share is one object, and the history is the source's own."""
+def test_every_pair_has_every_length_and_framework(folder: Path) -> None:
     samples = planned(folder, length=("2k", "3000"), framework=("rag", "reminder"))
     assert [(each.pair.id, each.length, each.played.framework) for each in samples] == [
         (pair, length, framework) for pair in MADE.pairs for length in (2000, 3000) for framework in ("rag", "reminder")
@@ -61,15 +60,13 @@ def test_every_pair_comes_at_every_length_with_every_framework(folder: Path) -> 
     assert {each.played.embedder for each in samples} == {"lexical", ""}
 
 
-def test_what_samples_share_takes_less_room_than_the_source(tmp_path: Path) -> None:
-    """It stands in the plan once, deflated."""
+def test_plan_holds_shared_parts_once(tmp_path: Path) -> None:
     path = tmp_path / "plan.db"
     assert plan(SAMPLE, path, length=("2k",)) == 54
     assert dict(tables_of(path))["documents"] < 0.7 * text_of(SAMPLE)
 
 
-def test_a_sample_read_from_a_file_is_the_same(folder: Path) -> None:
-    """Dumped by hash, it is a row of some numbers; its id stays."""
+def test_sample_read_from_a_file_is_equal(folder: Path) -> None:
     (sample,) = planned(folder, length=("2k",), evolving="yes", limit=1)
     kept: dict[str, str] = {}
     row = sample.model_dump(mode="json", context=ByHash(kept.__setitem__))
@@ -78,8 +75,7 @@ def test_a_sample_read_from_a_file_is_the_same(folder: Path) -> None:
     assert (again.id, again) == (sample.id, sample)
 
 
-def test_places_and_changed_preferences_are_axes_of_their_own(folder: Path) -> None:
-    """All places among so many sessions; earlier preferences before the one that holds."""
+def test_places_and_changed_preferences_are_axes(folder: Path) -> None:
     at = planned(folder, history_sessions=(4,), position=("all",), limit=4)
     assert [(each.place, len(each.order), each.length) for each in at] == [(place, 4, 0) for place in (1, 2, 3, 4)]
     assert [each.place for each in planned(folder, history_sessions=(4,), position=("3",))] == [3] * 4
@@ -100,8 +96,7 @@ def test_places_and_changed_preferences_are_axes_of_their_own(folder: Path) -> N
         ({"length": ("900k",)}, "length: "),
     ],
 )
-def test_an_option_that_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], told: str) -> None:
-    """With what there is."""
+def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str, Any], told: str) -> None:
     with pytest.raises(RecipeError) as error:
         planned(folder, **options)
     assert str(error.value).startswith(told)
@@ -121,21 +116,18 @@ def test_an_option_that_the_source_cannot_meet_is_named(folder: Path, options: d
         ({"framework": ()}, "give at least one"),
     ],
 )
-def test_options_that_mean_nothing_are_refused(options: dict[str, Any], told: str) -> None:
-    """Before a source is read."""
+def test_meaningless_options_are_refused_before_reading_a_source(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         ApolloOptions(**options)
 
 
-def test_the_shipped_sample_is_played_without_a_source() -> None:
-    """At every length of the paper."""
+def test_shipped_sample_is_played_without_a_source() -> None:
     samples = list(RECIPE.scenarios(ApolloOptions(limit=4), random.Random(0), lambda _line: None))
     assert [each.length for each in samples] == [2000, 4000, 8000, 12000]
     assert all(0.9 * each.length <= each.tokens <= each.length for each in samples)
 
 
-def test_users_that_nothing_was_trained_on_are_told(folder: Path) -> None:
-    """As a facet of their samples; nothing is told unless somebody says so."""
+def test_unseen_users_are_a_facet_of_their_samples(folder: Path) -> None:
     assert all("split" not in each.facets() for each in planned(folder, length=("2k",)))
     (user,) = MADE.users
     assert {each.facets()["split"] for each in planned(folder, length=("2k",), test_users=user)} == {"test"}
@@ -207,10 +199,9 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_scorecard_offers_tools_to_whoever_takes_them(
+def test_scorecard_offers_tools_to_players_that_take_them(
     suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Functions, graphs and chat models are right; of whoever made no call, tables say so above their figures."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-nobody")
     with serving(lambda _body, _number: completion(FINISH)) as server:
         takers: list[Any] = [agent, dialoom.Model(graph(), name="graph"), ToolModel(responses=["-"], name="chat")]
@@ -236,8 +227,7 @@ def test_a_scorecard_offers_tools_to_whoever_takes_them(
         assert text.index("offered no tools") < text.index("n=1")
 
 
-def test_a_report_warns_above_its_figures(dialoom: Command, tmp_path: Path) -> None:
-    """Of one run, and of several side by side; not of a player that called something."""
+def test_report_warns_of_players_that_made_no_call(dialoom: Command, tmp_path: Path) -> None:
     silent, busy = (played(tmp_path / each.__name__, each, limit=1, users="u1") for each in (plain, agent))
     for runs in ([silent.path], [busy.path, silent.path]):
         shown = dialoom("report", *runs).stdout
@@ -247,8 +237,7 @@ def test_a_report_warns_above_its_figures(dialoom: Command, tmp_path: Path) -> N
     assert all(chart.notes[0].startswith("Warning: ") for chart in silent.report().charts)
 
 
-def test_who_takes_no_tools_and_is_offered_some_fails(tmp_path: Path) -> None:
-    """A function without the parameter, and a chat model that binds none: no figure comes of it."""
+def test_player_without_tool_support_fails(tmp_path: Path) -> None:
     for number, player in enumerate((plain, FakeListChatModel(responses=["-"]))):
         run = played(tmp_path / str(number), player, limit=1, users="u1", protocol="native")
         (episode,) = run.episodes()
@@ -258,7 +247,6 @@ def test_who_takes_no_tools_and_is_offered_some_fails(tmp_path: Path) -> None:
 
 
 def test_two_graphs_of_one_name_need_names(suite: Path, tmp_path: Path) -> None:
-    """They would have one file and one row; the message says how to name them."""
     with pytest.raises(dialoom.DialoomError) as error:
         dialoom.scorecard(tmp_path / "card", suite=suite, models={"assistant": [graph(), graph()]})
     assert str(error.value) == (
@@ -311,25 +299,20 @@ def refusal(dialoom: Command, folder: Path) -> str:
         ("pairs", lambda rows: rows[1].update(session="s9"), "pairs.jsonl:2: pair food-1: user u1 has no session 's9'"),
     ],
 )
-def test_a_source_that_cannot_be_used_is_refused(
-    dialoom: Command, tmp_path: Path, file: str, edit: Edit, told: str
-) -> None:
-    """No turns, a call of no tool, another world, a history that cannot be filled, names that come twice or not."""
+def test_unusable_source_is_refused(dialoom: Command, tmp_path: Path, file: str, edit: Edit, told: str) -> None:
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / f"{file}.jsonl", edit)
     assert told in refusal(dialoom, folder)
 
 
-def test_a_line_that_is_cut_off_is_named(dialoom: Command, tmp_path: Path) -> None:
-    """With the place in it."""
+def test_truncated_line_is_named(dialoom: Command, tmp_path: Path) -> None:
     folder = write(tmp_path / "source", WRITTEN)
     path = folder / "pairs.jsonl"
     path.write_text(path.read_text()[:-40])
     assert "pairs.jsonl:2: not JSON: " in refusal(dialoom, folder)
 
 
-def test_a_user_of_whom_nothing_is_asked_is_named(dialoom: Command, tmp_path: Path) -> None:
-    """Beside others it is said, and alone there is nothing to plan."""
+def test_user_without_requests_is_named(dialoom: Command, tmp_path: Path) -> None:
     folder = write(tmp_path / "source", WRITTEN)
     with_rows(folder / "users.jsonl", lambda rows: rows.append({**rows[0], "id": "u9"}))
     plan = ("run", "apollo", "--source", folder, "--length", "2k", "-o", "r.db")
@@ -343,8 +326,7 @@ def test_a_user_of_whom_nothing_is_asked_is_named(dialoom: Command, tmp_path: Pa
 OPTIONS = {"limit": 2, "length": "2k", "framework": "memory"}
 
 
-def test_killed_near_the_end_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
-    """While the scores of the last sample are written."""
+def test_killed_near_the_end_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = dialoom.play(
         "apollo", path=tmp_path / "whole.db", options={**OPTIONS, "length": ["2k"], "framework": ["memory"]}
     )

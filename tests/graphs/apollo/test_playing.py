@@ -27,8 +27,7 @@ ALTERED = call_text({**LAST, "arguments": {**LAST["arguments"], "location_2": "N
 WORDS = "Well, which one?"
 
 
-def test_gold_played_back_scores_one_on_every_sample(tmp_path: Path) -> None:
-    """What is sent first is what was counted, byte for byte, with the eight tools in the system message."""
+def test_gold_calls_score_one_on_every_sample(tmp_path: Path) -> None:
     agent = Agent({pair.query: gold_lines(pair) for pair in MADE.pairs.values()})
     found = list(played(tmp_path, agent, MADE, length=("2k", "4k")).episodes())
     assert len(found) == 6
@@ -81,8 +80,7 @@ def played_turns(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Ep
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_turns_score_what_was_worked_out_by_hand(name: str, played_turns: Any) -> None:
-    """Of the gold calls a, b and c; and nothing but calls counts."""
+def test_turns_score_as_worked_out_by_hand(name: str, played_turns: Any) -> None:
     _, wanted, ending, flags = TURNS[name]
     episode = played_turns[0][name]
     assert scores(episode) == wanted
@@ -90,7 +88,6 @@ def test_turns_score_what_was_worked_out_by_hand(name: str, played_turns: Any) -
 
 
 def test_other_readings_stand_beside_the_scores(played_turns: Any) -> None:
-    """Any order, a repeat that counts once, and calls that do something."""
     found = {name: episode.outcome.details["scores"] for name, episode in played_turns[0].items()}
     assert found["swapped"]["any_order"] and not found["swapped"]["strict"]
     assert round(found["repeated"]["f1_multiset"], 6) == 0.857143
@@ -98,8 +95,7 @@ def test_other_readings_stand_beside_the_scores(played_turns: Any) -> None:
     assert found["swapped"]["stale"] is None
 
 
-def test_words_are_answered_by_a_fixed_line_and_errors_by_what_would_be_right(played_turns: Any) -> None:
-    """Calls of one turn are answered in one message."""
+def test_words_get_a_fixed_answer_and_errors_a_correction(played_turns: Any) -> None:
     sent = played_turns[1]
     between, broken, together = sent["words between"], sent["broken"], sent["at once"]
     assert [each["role"] for each in between] == ["system", *["user", "assistant"] * 4, "user"]
@@ -110,8 +106,7 @@ def test_words_are_answered_by_a_fixed_line_and_errors_by_what_would_be_right(pl
     assert "there is no tool" in sent["unknown"][3]["content"]
 
 
-def test_a_limit_of_turns_can_be_set(tmp_path: Path) -> None:
-    """The calls of the last turn are made and count."""
+def test_turn_limit_can_be_set(tmp_path: Path) -> None:
     agent = Agent({PAIR.query: GOLD})
     (episode,) = played(tmp_path, agent, MADE, turn_limit=3, limit=1).episodes()
     assert scores(episode) == (True, 1.0)
@@ -143,8 +138,7 @@ ONE, TWO = AgentTurn("", (CALL,)), AgentTurn("", (CALL, CALL))
         ([*[ONE] * 11, TALK], "turn_limit"),
     ],
 )
-def test_a_loop_ends_by_its_word_by_silence_or_at_its_limit(turns: list[AgentTurn], wanted: str | None) -> None:
-    """And by nothing else."""
+def test_loop_ends_by_its_word_silence_or_limit(turns: list[AgentTurn], wanted: str | None) -> None:
     assert ending(turns, 12) == wanted
 
 
@@ -166,13 +160,11 @@ def test_a_loop_ends_by_its_word_by_silence_or_at_its_limit(turns: list[AgentTur
         ),
     ],
 )
-def test_what_is_odd_is_flagged(turns: list[AgentTurn], outputs: list[object], wanted: list[str]) -> None:
-    """Each by its own rule."""
+def test_odd_turns_are_flagged(turns: list[AgentTurn], outputs: list[object], wanted: list[str]) -> None:
     assert flags_of(turns, outputs) == wanted
 
 
 def test_all_calls_of_all_turns_count_in_order() -> None:
-    """Several in a turn, too."""
     other = {"name": "b", "arguments": "no", "id": "x"}
     assert calls_of([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [
         CALL,

@@ -53,8 +53,7 @@ TURNS: Mapping[str, tuple[list[Any], tuple[bool, float], list[str]]] = {
 
 
 @pytest.mark.parametrize("protocol", ["native", "text"])
-def test_half_a_character_that_a_call_spells_fails_no_sample(tmp_path: Path, protocol: str) -> None:
-    """In the name of a tool or of an argument, or in a value; what tools say to it can be kept."""
+def test_lone_surrogates_in_a_call_fail_no_sample(tmp_path: Path, protocol: str) -> None:
     half = "\\ud800"
     calls = [
         {"name": "get_weather", "arguments": json.loads(f'{{"{half}": "{half}"}}')},
@@ -73,8 +72,7 @@ def test_half_a_character_that_a_call_spells_fails_no_sample(tmp_path: Path, pro
     assert (scores(episode), episode.outcome.details["flags"]) == ((False, 0.0), ["failed_call"])
 
 
-def test_calls_beside_the_words_score_as_those_among_them(tmp_path: Path) -> None:
-    """Arguments that are no JSON, a tool that there is not, two calls at once, words beside one, and nothing at all."""
+def test_native_calls_score_as_calls_in_text(tmp_path: Path) -> None:
     pairs = [PAIR.model_copy(update={"id": name, "query": f"{PAIR.query} ({name})"}) for name in TURNS]
     made = type(MADE).of(MADE.users.values(), MADE.sessions.values(), pairs, MADE.meta)
     seen: dict[str, list[Mapping[str, Any]]] = {}
@@ -129,8 +127,7 @@ def own_loop(pair: ApolloPair) -> Any:
     return make
 
 
-def test_a_graph_with_a_loop_of_its_own_is_scored_by_what_it_called(tmp_path: Path) -> None:
-    """It is asked once, and its calls are run by the same tools."""
+def test_graph_with_its_own_loop_is_scored_by_its_calls(tmp_path: Path) -> None:
     run = played(tmp_path, own_loop(PAIR), MADE, protocol="native", limit=1)
     (episode,) = run.episodes()
     assert scores(episode) == (True, 1.0), episode.error

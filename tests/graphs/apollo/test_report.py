@@ -74,7 +74,6 @@ def rows(table: Table) -> list[list[Any]]:
 
 
 def test_each_length_has_its_column_and_the_mean_is_over_all() -> None:
-    """Of a table with one length there is no mean."""
     made = [
         sample(True, 1.0, pair="p1"),
         sample(False, 0.5, pair="p2"),
@@ -89,8 +88,7 @@ def test_each_length_has_its_column_and_the_mean_is_over_all() -> None:
     assert tables(*reversed(made))["form"].title.endswith(", over 2k, 12k"), "shorter ones first, whatever the plan"
 
 
-def test_the_mean_over_lengths_resamples_pairs_and_a_single_length_has_wilsons_interval() -> None:
-    """Six pairs whose lengths agree say no more than six: not as much as twelve samples would."""
+def test_mean_over_lengths_resamples_pairs() -> None:
     made = [
         sample(right, 1.0, pair=f"p{n}", length=length)
         for n, right in enumerate([True] * 3 + [False] * 3)
@@ -103,8 +101,7 @@ def test_the_mean_over_lengths_resamples_pairs_and_a_single_length_has_wilsons_i
     assert (mean.low, mean.high) == (1 / 6, 5 / 6), "no narrower than that of six"
 
 
-def test_forms_kinds_of_query_and_domains_have_their_rows() -> None:
-    """In the order of the forms, the implicit ones also together."""
+def test_forms_query_kinds_and_domains_have_rows() -> None:
     found = tables(
         sample(False, 0.2, form="tone", pair="p1", query="proactive"),
         sample(True, 1.0, form="choice", pair="p2", kind="indirect", domain="travel"),
@@ -121,8 +118,7 @@ def test_forms_kinds_of_query_and_domains_have_their_rows() -> None:
     assert [row[2] for row in found["domain"].rows] == ["food", "travel"]
 
 
-def test_places_are_told_where_the_number_of_sessions_was_given() -> None:
-    """And drawn as a chart."""
+def test_places_are_reported_where_sessions_were_given() -> None:
     made = [sample(place < 3, 0.5, length=0, sessions=10, place=place, pair="p1") for place in (3, 1, 2)]
     found = tables(*made)
     assert rows(found["place"]) == [
@@ -133,8 +129,7 @@ def test_places_are_told_where_the_number_of_sessions_was_given() -> None:
     assert (chart.name, [*chart.series[0].x], [*chart.series[0].y]) == ("place-10", [1, 2, 3], [1.0, 1.0, 0.0])
 
 
-def test_samples_with_changed_preferences_stand_in_a_table_of_their_own() -> None:
-    """Beside those of the same length without; they count in no other."""
+def test_changed_preferences_have_their_own_table() -> None:
     found = tables(
         sample(True, 1.0, pair="p1"),
         sample(False, 0.4, pair="p1", evolving=True, stale=True),
@@ -145,7 +140,6 @@ def test_samples_with_changed_preferences_stand_in_a_table_of_their_own() -> Non
 
 
 def test_endings_flags_and_failures_are_counted() -> None:
-    """A framework of which nothing was finished has a row, too."""
     found = tables(
         sample(True, 1.0, flags=["asked", "mixed"]),
         sample(False, 0.0, pair="p2", ended_by="silent", flags=["asked"]),
@@ -169,21 +163,18 @@ def test_endings_flags_and_failures_are_counted() -> None:
     assert [row[2:] for row in rows(found["readings"])] == [[0.5, 0.5, 0.0, 1.0, 0.5, 1.0]]
 
 
-def test_what_the_rule_says_of_failures_is_shown_as_shares() -> None:
-    """Of the samples that failed; without a judge there is no kappa."""
+def test_error_labels_are_shown_as_shares_of_failures() -> None:
     found = tables(sample(True, 1.0), *(sample(False, 0.0, pair=f"p{n}") for n in (2, 3)))["errors"]
     assert [row[2:] for row in rows(found)] == [["rule", 2, 0.0, 0.0, 1.0, 0.0]]
     assert "errors" not in tables(sample(True, 1.0))
 
 
-def test_recall_of_retrieval_stands_beside_its_accuracy() -> None:
-    """By length."""
+def test_retrieval_recall_stands_beside_accuracy() -> None:
     made = [sample(hit, 1.0, pair=f"p{n}", framework="rag", hit=hit) for n, hit in enumerate((True, False))]
     assert rows(tables(*made)["retrieval"]) == [["m", "rag", "2k", 0.5, 0.5]]
 
 
-def test_several_runs_stand_in_one_table_by_their_models_and_frameworks() -> None:
-    """Models as the runs were named, frameworks as the paper has them; a line of the chart for each."""
+def test_several_runs_stand_in_one_table() -> None:
     runs = [
         ("z", [sample(True, 1.0, framework="rag"), sample(False, 0.0), sample(True, 1.0, length=4000)]),
         ("a", [sample(False, 0.5), sample(False, 0.5, length=4000)]),
@@ -202,8 +193,7 @@ def test_several_runs_stand_in_one_table_by_their_models_and_frameworks() -> Non
     }
 
 
-def test_preferences_and_queries_stand_beside_each_other_as_in_the_paper() -> None:
-    """Over all lengths; what there is none of is left open."""
+def test_preferences_and_queries_are_crossed_as_in_the_paper() -> None:
     made = [
         sample(True, 1.0, pair="p1"),
         sample(False, 0.0, pair="p1", length=8000),
@@ -217,8 +207,7 @@ def test_preferences_and_queries_stand_beside_each_other_as_in_the_paper() -> No
     assert rows(tables(made[0])["preferences"]) == [["m", "function-calling", 1.0, None, 1.0, None]]
 
 
-def test_frameworks_are_compared_with_the_baseline_on_the_same_samples() -> None:
-    """Each pair with itself, by length and over all; what the baseline has not played counts in no difference."""
+def test_frameworks_are_compared_with_the_baseline_on_equal_samples() -> None:
     made = [sample(n < 2, 0.5, pair=f"p{n}", length=length) for n in range(6) for length in (2000, 4000)]
     noted = [sample(n < 5, 0.5, pair=f"p{n}", length=2000, framework="memory") for n in range(6)]
     noted += [sample(n < 3, 0.5, pair=f"p{n}", length=4000, framework="memory") for n in range(6)]
@@ -237,7 +226,6 @@ def test_frameworks_are_compared_with_the_baseline_on_the_same_samples() -> None
 
 
 def test_users_that_were_trained_on_are_set_apart() -> None:
-    """In a table and a chart, where it is said which."""
     made = [
         sample(split == "train", 0.5, pair=split, split=split, length=length)
         for split in ("train", "test")
@@ -251,8 +239,7 @@ def test_users_that_were_trained_on_are_set_apart() -> None:
     assert [series.label for series in chart.series] == ["test", "train"]
 
 
-def test_errors_are_drawn_on_top_of_each_other() -> None:
-    """A bar for each model and framework: shares of what failed, which make one together."""
+def test_errors_are_drawn_as_stacked_shares() -> None:
     made = [sample(False, 0.0, pair=f"p{n}", framework=name) for n in range(2) for name in ("reminder", "rag")]
     (chart,) = [each for each in RECIPE.charts([("m", [*made, sample(True, 1.0)])]) if each.name == "errors"]
     assert (chart.kind, [*chart.names]) == ("stacked", ["reminder", "rag"])
@@ -260,8 +247,7 @@ def test_errors_are_drawn_on_top_of_each_other() -> None:
     assert not RECIPE.charts([("m", [sample(True, 1.0)])])
 
 
-def test_models_are_compared_on_the_same_samples_over_pairs(tmp_path: Path) -> None:
-    """Of one user there are enough pairs for an interval, as lengths of a pair are what hangs together."""
+def test_models_are_compared_on_equal_samples_over_pairs(tmp_path: Path) -> None:
     made = source(["music", "food", "flight"], sets=2)
     right = Agent({pair.query: gold_lines(pair) for pair in made.pairs.values()})
     silent = Agent({pair.query: ["Well.", "Well."] for pair in made.pairs.values()})
@@ -329,8 +315,7 @@ def rounded(value: Decimal) -> str:
 
 
 @pytest.mark.parametrize("model", TABLE_1)
-def test_table_1(model: str) -> None:
-    """Each length has as many samples, so the mean over them is that of the cells, with an interval over pairs."""
+def test_paper_table_1(model: str) -> None:
     counts, cells, mean, f1_cells, mean_f1 = TABLE_1[model]
     by_length = [
         list(samples(right, length, value))
@@ -346,7 +331,7 @@ def test_table_1(model: str) -> None:
     assert estimate.low < estimate.mean < estimate.high
 
 
-def test_a_mean_is_of_samples_and_not_of_rounded_cells() -> None:
+def test_mean_is_of_samples_and_not_of_rounded_cells() -> None:
     """The text has 32.99 % for GPT-OSS: the mean of rounded cells, rounded up. From the counts it is 32.98 %."""
     counts, cells, mean, _, _ = TABLE_1["GPT-OSS-120B"]
     assert rounded(sum(map(Decimal, cells.split()), Decimal()) / 4) == ".3299"
@@ -354,12 +339,12 @@ def test_a_mean_is_of_samples_and_not_of_rounded_cells() -> None:
 
 
 @pytest.mark.parametrize(("right", "cell"), [(395, ".1802"), (581, ".2651"), (302, ".1378")])
-def test_table_3(right: int, cell: str) -> None:
+def test_paper_table_3(right: int, cell: str) -> None:
     """Preferences that have changed, at 8k: Qwen3-8B, with thinking, and Qwen3-30B-A3B."""
     assert printed(accuracy(samples(right, 8000, evolving=True))) == cell
 
 
-def test_what_frameworks_add_over_all_lengths() -> None:
+def test_framework_gains_over_all_lengths() -> None:
     """Qwen3-8B, from the table's own arithmetic: the gains on the mean are those of 8,768 pairs of samples."""
     counts = TABLE_1["Qwen3-8B"][0]
     for name, gain in (("reminder", ".0151"), ("reflexion", ".0755"), ("rag", ".0448")):
@@ -378,7 +363,7 @@ def test_what_frameworks_add_over_all_lengths() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "gain", "cell"), [(966, 1129, ".0744", ".5151"), (679, 971, ".1332", ".4430")]
 )
-def test_what_notes_add_is_a_paired_difference(before: int, after: int, gain: str, cell: str) -> None:
+def test_notes_gain_is_a_paired_difference(before: int, after: int, gain: str, cell: str) -> None:
     """Memory beside the baseline, at 2k and 8k: of the same pairs, so their differences have an interval."""
     pairs = zip(samples(before, 2000), samples(after, 2000), strict=True)
     found = paired_difference((one["pair"], float(two["accuracy"]) - float(one["accuracy"])) for one, two in pairs)
@@ -388,12 +373,11 @@ def test_what_notes_add_is_a_paired_difference(before: int, after: int, gain: st
 
 
 def test_errors_are_shares_of_fifty() -> None:
-    """Fifty failed samples of each model were labelled."""
     shares = [share_of(count, 50) for count in (19, 24)]
     assert [round(100 * share.mean, 1) for share in shares if share] == [38.0, 48.0]
 
 
-def test_training_was_tested_on_five_hundred_and_sixteen_pairs() -> None:
+def test_training_was_tested_on_516_pairs() -> None:
     """No smaller number has all three accuracies: 4k before and after, 12k after."""
     cells = (".4438", ".7422", ".7074")
     assert least_n(cells) == 516
@@ -405,13 +389,13 @@ def least_n(cells: Sequence[str]) -> int:
     return next(n for n in count(1) if _can_have(n, cells))
 
 
-def test_the_paper_has_two_thousand_one_hundred_and_ninety_two_samples_of_each_length() -> None:
+def test_paper_has_2192_samples_of_each_length() -> None:
     """No other number up to 2,599 has all accuracies of a length of its table 1, of any length."""
     for cells in ALL_ACCURACIES:
         assert [n for n in range(20, 2600) if _can_have(n, cells)] == [N]
 
 
-def test_longer_is_not_always_worse_and_f1_is_never_below_accuracy() -> None:
+def test_paper_statements_on_length_and_f1() -> None:
     """What the paper says of lengths fails in two places of its table; a right sample has an F1 of 1."""
     worse: list[tuple[str, int]] = []
     for model, (counts, cells, _, f1_cells, _) in TABLE_1.items():
@@ -420,14 +404,14 @@ def test_longer_is_not_always_worse_and_f1_is_never_below_accuracy() -> None:
     assert worse == [("Qwen3-8B (think)", 0), ("GPT-OSS-120B", 2)]
 
 
-def test_table_3_stands_beside_the_samples_without_earlier_preferences() -> None:
+def test_paper_table_3_beside_samples_without_earlier_preferences() -> None:
     """Qwen3-8B at 8k: accuracy and F1 of both, from one table of a run that has both."""
     made = _episodes(679, N, mean_f1=0.5248, length=8000) + _episodes(395, N, 0.3962, length=8000, evolving=True)
     found = [row[3:] for row in rows(tables(*made)["evolving"])]
     assert found == [["no", 0.3098, 0.5248, None], ["yes", 0.1802, 0.3962, None]]
 
 
-def test_figure_4() -> None:
+def test_paper_figure_4() -> None:
     """GPT-4o where the session is the third, sixth and ninth of ten, with the least samples that have such shares."""
     fewest = {3: (13, 24), 6: (106, 205), 9: (1, 5)}
     made = [each for place, (right, n) in fewest.items() for each in _episodes(right, n, length=0, place=place)]
@@ -438,7 +422,7 @@ def test_figure_4() -> None:
     assert (x, y) == ([3, 6, 9], [0.5417, 0.5171, 0.2])
 
 
-def test_figure_6() -> None:
+def test_paper_figure_6() -> None:
     """Users that were not trained on, at 4k and 12k; trained at 4k alone."""
     before = _episodes(229, 516, length=4000, split="test")
     after = _episodes(383, 516, length=4000, split="test") + _episodes(365, 516, length=12000, split="test")

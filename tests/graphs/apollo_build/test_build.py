@@ -37,8 +37,7 @@ def exported(dialoom: Command, made: Path, name: str) -> ApolloSource:
     return read_source(made / name)
 
 
-def test_a_run_makes_the_source_that_is_shipped(made_once: MadeOnce, dialoom: Command) -> None:
-    """Row for row, for the users that both have; and exported twice it is the same, byte for byte."""
+def test_shipped_source_is_rebuilt_row_for_row(made_once: MadeOnce, dialoom: Command) -> None:
     made = made_once(build)
     source = exported(dialoom, made, "source")
     exported(dialoom, made, "again")
@@ -50,8 +49,7 @@ def test_a_run_makes_the_source_that_is_shipped(made_once: MadeOnce, dialoom: Co
         assert lines == [line for line in (FOLDER / name).read_text().splitlines() if _user_of(line) == "u01"]
 
 
-def test_the_source_has_a_card_and_can_be_handed_on(made_once: MadeOnce, dialoom: Command) -> None:
-    """Each file is a set of its own on it, as their rows are of different shapes; all of them would be sent."""
+def test_source_has_a_card_with_a_set_per_file(made_once: MadeOnce, dialoom: Command) -> None:
     made = made_once(build)
     exported(dialoom, made, "source")
     front = yaml.safe_load((made / "source" / "README.md").read_text().split("---")[1])
@@ -65,7 +63,7 @@ def _user_of(line: str) -> str:
     return str(row.get("user", row["id"]))
 
 
-def test_the_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -> None:
+def test_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -> None:
     """Pairs by form and kind, and the figures of the paper's appendix A.2."""
     made_once(build)
     said = dialoom("report", "build.db", code=0).stdout
@@ -75,16 +73,14 @@ def test_the_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -
     assert ["unrelated", "93", "31", "1.000", "31"] in rows
 
 
-def test_users_that_there_are_not_are_refused(tmp_path: Path) -> None:
-    """By the name of the option."""
+def test_unknown_users_are_refused(tmp_path: Path) -> None:
     with pytest.raises(door.DialoomError, match="users"):
         door.play("apollo-build", path=tmp_path / "run.db", options={"users": 21})
 
 
-def test_killed_while_its_outcome_is_written_it_gives_the_same_bytes(
+def test_killed_while_writing_its_outcome_gives_the_same_bytes(
     made_once: MadeOnce, dialoom: Command, tmp_path: Path
 ) -> None:
-    """What the user's sessions and pairs are is not made again: it stands in the checkpoint."""
     made = made_once(build)
     exported(dialoom, made, "source")
     killed = tmp_path / "killed"
@@ -97,10 +93,9 @@ def test_killed_while_its_outcome_is_written_it_gives_the_same_bytes(
     assert all((killed / "source" / name).read_bytes() == (made / "source" / name).read_bytes() for name in FILES)
 
 
-def test_gold_that_the_agents_loop_does_not_give_a_full_score_is_refused(
+def test_gold_that_the_agents_loop_scores_below_full_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the pair, the flow and the check; a pair of the sample is not."""
     pair = next(iter(SOURCE.pairs.values()))
     assert gold_refusal(SOURCE.world, pair) is None
     first, *others = pair.gold
@@ -116,10 +111,7 @@ def test_gold_that_the_agents_loop_does_not_give_a_full_score_is_refused(
     assert failed.state == "failed" and f"flow {pair.flow}, pair {pair.id}: not played" in str(failed.error)
 
 
-def test_a_flow_that_nothing_can_be_asked_about_is_left_out_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The user's other flows are made as ever, and the report says which is missing, and why."""
+def test_flow_without_requests_is_left_out_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = flows.find_sets
 
     def without_hotels(world: World, flow: Flow, *others: Any) -> Any:

@@ -60,8 +60,7 @@ def out(rows: Rows) -> dict[str, Any]:
     return next(row for row in rows if row["problem"])
 
 
-def test_what_nobody_has_changed_asks_nothing_and_comes_to_the_same(drafts: Path, tmp_path: Path) -> None:
-    """Drafts in, drafts out, byte for byte; only the card tells of another run."""
+def test_unchanged_drafts_ask_nothing_and_give_the_same_source(drafts: Path, tmp_path: Path) -> None:
     run, players = gone_on(drafts, tmp_path)
     assert not players.asked
     run.export("drafts", tmp_path / "again")
@@ -70,8 +69,7 @@ def test_what_nobody_has_changed_asks_nothing_and_comes_to_the_same(drafts: Path
     }
 
 
-def test_a_mended_query_is_checked_again_and_is_in(drafts: Path, tmp_path: Path) -> None:
-    """One check, and no writing."""
+def test_edited_query_is_checked_again(drafts: Path, tmp_path: Path) -> None:
     run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: sound(rows).update(_more(rows))), tmp_path)
     assert players.asked == {"check": 1}
     assert any("As soon as may be." in pair.query for pair in source(run, tmp_path / "source").pairs.values())
@@ -81,8 +79,7 @@ def _more(rows: Rows) -> dict[str, str]:
     return {"query": f"{sound(rows)['query']} As soon as may be."}
 
 
-def test_a_query_that_was_mended_badly_is_out_and_stays_as_it_is(drafts: Path, tmp_path: Path) -> None:
-    """Nobody writes over what people have written."""
+def test_badly_edited_query_is_rejected_and_kept(drafts: Path, tmp_path: Path) -> None:
     changed = mended(
         drafts, tmp_path, "queries", lambda rows: sound(rows).update(query=f"{sound(rows)['query']} Korean!")
     )
@@ -93,16 +90,14 @@ def test_a_query_that_was_mended_badly_is_out_and_stays_as_it_is(drafts: Path, t
     assert not details(run)["pairs"]
 
 
-def test_what_a_checker_has_refused_may_be_accepted(drafts: Path, tmp_path: Path) -> None:
-    """No model is asked; rules still are."""
+def test_query_refused_by_a_checker_can_be_accepted(drafts: Path, tmp_path: Path) -> None:
     run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: out(rows).update(accepted=True)), tmp_path)
     assert not players.asked
     before = sum(not row["problem"] for row in map(json.loads, (drafts / "queries.jsonl").read_text().splitlines()))
     assert len(source(run, tmp_path / "source").pairs) == before + 1
 
 
-def test_an_accepted_query_that_leaks_is_out(drafts: Path, tmp_path: Path) -> None:
-    """What a rule refuses nobody can accept: APOLLO would refuse the source."""
+def test_accepted_query_that_leaks_is_rejected(drafts: Path, tmp_path: Path) -> None:
     change = {"accepted": True, "query": "Korean food, please."}
     run, players = gone_on(mended(drafts, tmp_path, "queries", lambda rows: sound(rows).update(change)), tmp_path)
     assert not players.asked
@@ -113,8 +108,7 @@ def test_an_accepted_query_that_leaks_is_out(drafts: Path, tmp_path: Path) -> No
     )
 
 
-def test_a_row_that_is_deleted_is_written_anew(drafts: Path, tmp_path: Path) -> None:
-    """A session alone: its query does not hang on its words."""
+def test_deleted_row_is_written_anew(drafts: Path, tmp_path: Path) -> None:
     name = "s-u01-food-1-1"
     changed = mended(
         drafts, tmp_path, "sessions", lambda rows: rows.remove(next(row for row in rows if row["id"] == name))
@@ -124,9 +118,7 @@ def test_a_row_that_is_deleted_is_written_anew(drafts: Path, tmp_path: Path) -> 
     assert details(run)["drafts"]["sessions"][name]["turns"]
 
 
-def test_other_preferences_have_everything_about_them_written_anew(drafts: Path, tmp_path: Path) -> None:
-    """New requests are found for them, then sessions and queries are written; all other sessions stay."""
-
+def test_changed_preference_has_its_texts_written_anew(drafts: Path, tmp_path: Path) -> None:
     def change(rows: Rows) -> None:
         for each, spice in zip(rows[0]["sets"], ("none", "mild", "hot"), strict=True):
             each["values"]["spice_level"] = spice
@@ -137,8 +129,7 @@ def test_other_preferences_have_everything_about_them_written_anew(drafts: Path,
     assert [pair.values["spice_level"] for pair in pairs] == ["none", "mild", "hot"]
 
 
-def test_preferences_that_cannot_be_are_out_with_the_reason(drafts: Path, tmp_path: Path) -> None:
-    """A value that there is not, and two that are the same."""
+def test_impossible_preferences_are_rejected_with_the_reason(drafts: Path, tmp_path: Path) -> None:
     changes = {"values: spice_level 'salty'": ("salty", "mild", "hot"), "apart: ": ("mild", "mild", "hot")}
     for number, (why, values) in enumerate(changes.items()):
 
@@ -154,16 +145,14 @@ def test_preferences_that_cannot_be_are_out_with_the_reason(drafts: Path, tmp_pa
         assert not details(run)["pairs"]
 
 
-def test_a_home_that_is_nowhere_is_told(drafts: Path, tmp_path: Path) -> None:
-    """And nothing is made for somebody who lives there."""
+def test_unknown_home_is_reported(drafts: Path, tmp_path: Path) -> None:
     run, players = gone_on(mended(drafts, tmp_path, "users", lambda rows: rows[0].update(home="1 Nowhere")), tmp_path)
     assert details(run)["drafts"]["users"]["u01"]["problem"].startswith('place: home "1 Nowhere"')
     assert not details(run)["pairs"]
     assert not players.asked
 
 
-def test_a_run_stops_after_a_stage_and_goes_on_from_it(tmp_path: Path) -> None:
-    """Stage by stage it asks what it asks at once, and comes to the same source."""
+def test_run_stops_after_a_stage_and_continues_from_it(tmp_path: Path) -> None:
     at_once = Players()
     whole = source(played(tmp_path, at_once, **FOOD), tmp_path / "whole")
     players, before = Players(), None
@@ -180,7 +169,6 @@ def test_a_run_stops_after_a_stage_and_goes_on_from_it(tmp_path: Path) -> None:
 
 
 def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path) -> None:
-    """Another number of pairs, a user that is not there, and a line of another form."""
     with pytest.raises(door.DialoomError, match="pairs 2: the drafts were made with 1; leave it out"):
         door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": drafts, "pairs": 2})
     (folder := tmp_path / "a").mkdir()

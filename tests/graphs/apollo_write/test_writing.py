@@ -37,7 +37,7 @@ def outs(run: door.Run) -> dict[str, str]:
     return {note["id"]: note["check"] for note in notes if note["result"] == "dropped"}
 
 
-def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dialoom: Command) -> None:
+def test_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dialoom: Command) -> None:
     """Six pairs among 31 other sessions; the agent follows what they tell."""
     folder = made_once(write)
     run = door.open_run(folder / "write.db")
@@ -63,8 +63,7 @@ def test_a_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, d
     assert "u01: 6 pairs, 37 sessions" in shown
 
 
-def test_who_mends_faults_loses_nothing_and_who_does_not_loses_what_is_faulty(tmp_path: Path) -> None:
-    """The understudies' faults are the same; as `generic` they are never mended. Lengths are no fault of theirs."""
+def test_corrected_faults_lose_nothing_and_uncorrected_ones_are_dropped(tmp_path: Path) -> None:
     options = {"users": 1, "pairs": 1, "errands": 0, "offers": 1, "flows": "movie,music,beverage,food"}
     notes = {}
     for model in ("attentive", "generic"):
@@ -96,10 +95,9 @@ def test_who_mends_faults_loses_nothing_and_who_does_not_loses_what_is_faulty(tm
         ("query", {"query": "Order me a meal."}, ("missing", "kind")),
     ],
 )
-def test_a_reply_of_no_use_is_shown_with_what_is_wrong_and_written_again(
+def test_unusable_reply_is_shown_with_its_error_and_rewritten(
     tmp_path: Path, kind: str, said: Any, why: str | tuple[str, ...]
 ) -> None:
-    """And then everything passes."""
     players = Players(**{kind: at_first(said)})
     run = played(tmp_path, players, **FOOD)
     told = [each for each in players.told(kind) if each != "nothing"]
@@ -109,9 +107,7 @@ def test_a_reply_of_no_use_is_shown_with_what_is_wrong_and_written_again(
     assert not outs(run)
 
 
-def test_a_call_that_the_preference_does_not_ask_for_is_refused_before_it_is_run(tmp_path: Path) -> None:
-    """By what would be right; the executor's outputs are in no session that is out."""
-
+def test_call_not_asked_for_is_refused_before_it_is_run(tmp_path: Path) -> None:
     def spicy(text: str) -> Any:
         so_far = part(text, "so_far")
         values = dict(re.findall(r"<part name=\"(\w+)\" wanted='([^']*)'", text))
@@ -140,8 +136,7 @@ def test_a_call_that_the_preference_does_not_ask_for_is_refused_before_it_is_run
         assert ("output" in json.dumps(row)) == (id_ not in out)
 
 
-def test_what_is_refused_to_the_end_is_out_and_its_draft_says_why(tmp_path: Path) -> None:
-    """A query that leaks three times; the pairs beside it stay."""
+def test_text_refused_to_the_end_is_dropped_and_its_draft_says_why(tmp_path: Path) -> None:
     players = Players(query=lambda text: leaking(text) if _is_first(text, players) else None)
     run = played(tmp_path, players, **FOOD)
     out = outs(run)
@@ -168,8 +163,7 @@ def _is_first(text: str, players: Players) -> bool:
     return part(first, "occasion") == part(text, "occasion")
 
 
-def test_a_checker_who_reads_another_value_has_the_session_written_again(tmp_path: Path) -> None:
-    """Who hears nothing at all is told which value should be heard."""
+def test_session_read_with_another_value_is_rewritten(tmp_path: Path) -> None:
     deaf = [True] * 3
     players = Players(
         read=lambda _: {"facets": [], "form": "tone", "verdict": "right"} if deaf and deaf.pop() else None
@@ -181,8 +175,7 @@ def test_a_checker_who_reads_another_value_has_the_session_written_again(tmp_pat
     assert not outs(run)
 
 
-def test_what_the_checker_says_nothing_of_is_out_at_once(tmp_path: Path) -> None:
-    """Another text would mend nothing; people may accept it."""
+def test_text_without_a_checkers_verdict_is_dropped_at_once(tmp_path: Path) -> None:
     players = Players(check=lambda text: "Hm." if "<query>" in text else None)
     run = played(tmp_path, players, **FOOD)
     assert set(outs(run).values()) == {"unchecked"}
@@ -190,9 +183,7 @@ def test_what_the_checker_says_nothing_of_is_out_at_once(tmp_path: Path) -> None
     assert not details(run)["pairs"]
 
 
-def test_what_was_written_passes_the_gate_text_by_text_and_session_by_session(tmp_path: Path) -> None:
-    """A tag and a label are the writer's faults; drafts that were given are somebody's own."""
-
+def test_written_texts_and_sessions_pass_the_gate(tmp_path: Path) -> None:
     def tagged(_text: str) -> dict[str, Any]:
         return {
             "choice": 1,
@@ -216,8 +207,7 @@ def test_what_was_written_passes_the_gate_text_by_text_and_session_by_session(tm
     assert not any(episode.outcome.faults for episode in again.episodes())
 
 
-def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> None:
-    """One right answer of two is enough; a wrong one does no harm."""
+def test_query_answered_without_the_history_is_dropped(tmp_path: Path) -> None:
     wanted: dict[str, list[dict[str, Any]]] = {}
 
     def noted(text: str) -> None:
@@ -238,8 +228,7 @@ def test_a_query_that_is_answered_without_the_history_is_out(tmp_path: Path) -> 
     assert len(source(run, tmp_path / "source").pairs) == 2
 
 
-def test_options_that_cannot_be_are_refused_by_name(tmp_path: Path) -> None:
-    """A flow that there is not, more users than personas, and the source of a run that ends before."""
+def test_impossible_options_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(door.DialoomError, match="flows: there is no 'tea'; there are commute-rule"):
         played(tmp_path, flows="tea")
     with pytest.raises(door.DialoomError, match="users 101: there are 100 personas"):
@@ -259,8 +248,7 @@ def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jsonl")}
 
 
-def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Between the calls of a session."""
+def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     whole = dialoom.play("apollo-write", path=tmp_path / "whole.db", options=SMALL)
     expected = exported(whole, tmp_path / "whole")
     assert len(expected) == 4 + 5

@@ -51,7 +51,7 @@ def _figures() -> dict[str, tuple[int, float, float]]:
     }
 
 
-def test_the_corpus_is_large_enough() -> None:
+def test_corpus_is_large_enough() -> None:
     """At least 400 sound dialogues and 400 faulty ones, hardly two alike, cut in the middle."""
     kinds = Counter((bool(case.planted), case.is_kept_apart) for case in cases())
     sound, faulty = (kinds[which, False] + kinds[which, True] for which in (False, True))
@@ -60,13 +60,11 @@ def test_the_corpus_is_large_enough() -> None:
     assert 0.35 < (kinds[True, True] + kinds[False, True]) / (sound + faulty) < 0.65
 
 
-def test_every_rule_is_as_good_as_promised_on_the_half_kept_apart() -> None:
-    """Precision and recall of each; what a fault brings with it counts neither way."""
+def test_every_rule_reaches_its_precision_and_recall_on_the_test_half() -> None:
     assert {kind: figure for kind, figure in _figures().items() if figure[1] < PRECISION or figure[2] < RECALL} == {}
 
 
-def test_the_documentation_has_the_figures_as_they_are() -> None:
-    """The table of docs/gate.md, measured anew."""
+def test_documentation_has_the_measured_figures() -> None:
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     for kind, (planted, precision, recall) in _figures().items():
         assert f"| `{kind}` | {KINDS[kind]} | {planted} | {precision:.2f} | {recall:.2f} |" in text
@@ -102,8 +100,7 @@ TAIL = " After that the day belongs to everybody else, which suits me well enoug
         (["Subject: my bill\nIs it paid?", "Yes.\nNote: you pay twelve euros next month."], []),
     ],
 )
-def test_what_real_models_do(lines: list[str], found: list[tuple[int, str]]) -> None:
-    """User and assistant in turn; each fault at its line."""
+def test_typical_faults_of_real_models_are_found_at_their_line(lines: list[str], found: list[tuple[int, str]]) -> None:
     said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
     talk = Talk.of(said, Facts(languages=("en",)))
     assert [(fault.message, fault.kind) for rule in RULES for fault in rule(talk) if fault.kind != "loop"] == found
@@ -127,22 +124,19 @@ def test_what_real_models_do(lines: list[str], found: list[tuple[int, str]]) -> 
         ["I have moved to the coast.", "How nice! I want to share a poem about the sea with you."],
     ],
 )
-def test_what_people_say_who_are_sound(lines: list[str]) -> None:
-    """Who insists and says so, asks the same of another thing, asks what to pay with or shares something."""
+def test_sound_dialogues_of_people_have_no_fault(lines: list[str]) -> None:
     said = [Line(role=("user", "assistant")[place % 2], content=line) for place, line in enumerate(lines)]
     assert [fault for rule in RULES for fault in rule(Talk.of(said, Facts(languages=("en",))))] == []
 
 
-def test_a_judge_that_gives_back_the_form_of_its_reply_is_found() -> None:
-    """Its explanation is the blank of the prompt, more or less; one that only uses its words is sound."""
+def test_judge_that_returns_the_blank_of_its_form_is_found() -> None:
     words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])
     rows = explanations()
     found = [len(list(copied_forms([judgement], words))) == 1 for judgement, _ in rows]
     assert found == [is_copied for _, is_copied in rows]
 
 
-def test_a_text_that_is_only_the_blank_of_its_form_is_a_leak() -> None:
-    """In the place where it was to be filled in; and the very words of another text are said again."""
+def test_text_that_is_only_the_blank_of_its_form_is_a_leak() -> None:
     words = PromptWords.of([Prompt.parse(WITH_BLANKS, "of a user's own")])
     texts = {"a": "What decided it, in one sentence.", "b": WISH, "c": WISH, "d": WISH + TAIL}
     talk = replace(Talk.of_texts("writer", texts, Facts(languages=("en",))), prompts=words)
@@ -155,7 +149,6 @@ _LINE_ENDS = pytest.param("\n" * 2**19 + "x", id="line ends")
 
 @pytest.mark.parametrize("piece", ["Yes, and then? ", "<", "“", "'a", "User: ", "```", "[your ", "{{", _LINE_ENDS])
 def test_huge_lines_are_read_in_time(piece: str) -> None:
-    """A megabyte of anything; what grows with its square would not come back."""
     huge = (piece * (2**20 // len(piece)))[: 2**20]
     lines = [Line(role=role, content=huge) for role in ("user", "assistant") * 2]
     facts = Facts(
@@ -180,15 +173,13 @@ def _found(line: str, languages: tuple[str, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize("language", SWAPPED)
-def test_what_is_not_covered_is_not_found(language: str) -> None:
-    """A role swap is found where there are words for it, whether the language is declared or recognised."""
+def test_role_swap_is_found_only_in_covered_languages(language: str) -> None:
     is_covered = coverage(language)["swapped_role"] != "none"
     assert ("swapped_role" in _found(SWAPPED[language], (language,))) == is_covered
     assert ("swapped_role" in _found(SWAPPED[language], ())) == is_covered
 
 
-def test_words_that_blanks_do_not_separate_are_not_compared() -> None:
-    """The same line again is a repetition in Korean, and is not noticed in Japanese and Chinese."""
+def test_languages_without_spaces_are_not_compared() -> None:
     lines = {
         "ko": "저는 오늘 저녁에 시내에서 좋은 식당을 예약하고 싶어요",
         "ja": "今晩、町の中心で良いレストランを予約したいのですが、お願いします",
@@ -201,8 +192,7 @@ def test_words_that_blanks_do_not_separate_are_not_compared() -> None:
         assert ("repetition" in found) == (coverage(language)["repetition"] != "none"), language
 
 
-def test_only_english_is_covered_in_full_and_the_docs_show_it() -> None:
-    """The table in docs/gate.md is the one that the word lists come to."""
+def test_documented_coverage_of_languages_follows_from_the_word_lists() -> None:
     assert not is_reduced("en")
     assert is_reduced("de") and is_reduced("fi")
     assert coverage("de")["swapped_role"] == "some"

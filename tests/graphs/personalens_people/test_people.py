@@ -50,8 +50,7 @@ def told(players: Players, kind: str) -> list[str]:
     return [part(text, "wrong") for asked, text in players.heard if asked == kind and "<wrong>" in text]
 
 
-def test_made_people_are_read_without_any_mending_and_play_at_once(tmp_path: Path) -> None:
-    """Offline, by the shipped demographics and two shipped domains beside one of one's own."""
+def test_made_people_are_read_and_played(tmp_path: Path) -> None:
     shipped = json.loads((Path(door.__file__).parent / "personas/samples/res/schema.json").read_text())
     schema = write_schema(tmp_path, [*shipped[:2], *SCHEMA])
     options = {"people": 3, "affinity_schema": schema, "single_tasks": 2, "multi_tasks": 3}
@@ -73,7 +72,6 @@ def test_made_people_are_read_without_any_mending_and_play_at_once(tmp_path: Pat
 
 
 def test_everything_is_asked_once_and_tasks_once_for_all_people(tmp_path: Path) -> None:
-    """Two people: interests, preferences and summaries by domain, a judge for each summary, one for each person."""
     players = Players()
     run = made(tmp_path, players, people=2, threshold=1.0)
     assert players.asked == {
@@ -108,18 +106,16 @@ FORMS: list[tuple[list[dict[str, Any]], str]] = [
 
 
 @pytest.mark.parametrize(("written", "problem"), FORMS)
-def test_preferences_that_are_not_as_the_schema_wants_them_are_shown_once_more(
+def test_preferences_that_break_the_schema_are_corrected_once(
     tmp_path: Path, written: list[dict[str, Any]], problem: str
 ) -> None:
-    """With what is wrong, and mended then."""
     players = Players(preferences=at_first({"preferences": written}, preferences, "hotels"))
     run = made(tmp_path, players)
     assert [problem in each for each in told(players, "preferences")] == [True]
     assert checks(run) == {"form": (1, 0, 0)}
 
 
-def test_what_stays_wrong_is_left_out_and_nothing_half_made_is_written(tmp_path: Path) -> None:
-    """The domain is masked, and no task of it is given."""
+def test_domain_that_stays_wrong_is_left_out_with_its_tasks(tmp_path: Path) -> None:
     players = Players(preferences=lambda text: preferences("") if "Hive" in text else preferences(text))
     run = made(tmp_path, players)
     assert checks(run) == {"form": (1, 1, 0)}
@@ -133,8 +129,7 @@ def test_what_stays_wrong_is_left_out_and_nothing_half_made_is_written(tmp_path:
     assert players.asked["preferences"] == 3 and players.asked["across"] == 0
 
 
-def test_values_beyond_the_lists_are_taken_where_that_is_wanted(tmp_path: Path) -> None:
-    """As the paper does."""
+def test_values_beyond_the_lists_can_be_allowed(tmp_path: Path) -> None:
     written = [{"name": "Stars", "values": ["five"]}, {"name": "Needs", "values": []}]
     players = Players(preferences=lambda text: preferences(text) if "Hive" in text else {"preferences": written})
     run = made(tmp_path, players, open_values=True)
@@ -142,8 +137,7 @@ def test_values_beyond_the_lists_are_taken_where_that_is_wanted(tmp_path: Path) 
     assert release_of(run, tmp_path).profile("user1").domains["hotels"].affinities == {"Stars": "five"}
 
 
-def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom: Command) -> None:
-    """The writer is shown what it wrote and the judge's reason; the share who fail is told, and `show` says of whom."""
+def test_planted_contradiction_is_found_and_rewritten(tmp_path: Path, dialoom: Command) -> None:
     contradiction = {"domain": "HOTELS", "preference": "stars", "reason": "They never travel."}
     twice = preferences("")["preferences"][1:]
     changed = {"preferences": [{"name": "Stars", "values": ["three"]}, *twice]}
@@ -163,8 +157,7 @@ def test_a_planted_contradiction_is_found_and_made_again(tmp_path: Path, dialoom
     assert "Stars: three" in shown and "rejected (consistency) hotels: stars: They never travel." in shown
 
 
-def test_a_contradiction_that_stays_takes_its_domain_with_it(tmp_path: Path) -> None:
-    """And a judge who speaks of what there is not has said nothing."""
+def test_lasting_contradiction_removes_its_domain(tmp_path: Path) -> None:
     lasting = {"contradictions": [{"domain": "hotels", "preference": "Needs", "reason": "No."}]}
     run = made(tmp_path, Players(contradictions=lambda text: lasting if "Needs" in text else {"contradictions": []}))
     assert checks(run) == {"consistency": (1, 1, 0)}
@@ -174,8 +167,7 @@ def test_a_contradiction_that_stays_takes_its_domain_with_it(tmp_path: Path) -> 
     assert checks(made(tmp_path / "other", Players(contradictions=stray))) == {"consistency": (0, 0, 2)}
 
 
-def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_path: Path) -> None:
-    """Of hotels it is mended, of bees it never is."""
+def test_summary_of_foreign_preferences_is_rewritten_or_left_out(tmp_path: Path) -> None:
     foreign = "They insist on a llama."
 
     def summary(text: str) -> str:
@@ -190,23 +182,20 @@ def test_a_summary_that_tells_of_what_is_nobodys_is_made_again_or_left_out(tmp_p
     assert {name: domain.summary for name, domain in domains.items()} == {"hotels": "A room.", "Beekeeping": ""}
 
 
-def test_a_summary_that_breaks_off_is_not_whole(tmp_path: Path) -> None:
-    """As one that was too long for its model."""
+def test_truncated_summary_is_incomplete(tmp_path: Path) -> None:
     players = Players(summary=at_first("They asked for a room with a", "A room."))
     run = made(tmp_path, players)
     assert checks(run) == {"summary": (2, 0, 0)}
     assert set(told(players, "summary")) == {"this breaks off in the middle of a sentence"}
 
 
-def test_a_passage_that_does_not_stand_in_the_summary_is_no_finding(tmp_path: Path) -> None:
-    """The judge's reply counts as unread, and the summary stays."""
+def test_quote_that_is_not_in_the_summary_is_no_finding(tmp_path: Path) -> None:
     run = made(tmp_path, Players(passages={"passages": ["They own a llama."]}))
     assert checks(run) == {"summary": (0, 0, 2)}
     assert run.episode(1).outcome.counts == {"domains": 2, "tasks": 3}
 
 
-def test_tasks_with_what_is_not_their_own_are_written_again_or_left_out(tmp_path: Path) -> None:
-    """A foreign preference, a domain that there is not, too few domains, a twin; the good ones stay, numbered anew."""
+def test_foreign_tasks_are_rewritten_or_left_out(tmp_path: Path) -> None:
     across = [
         task(1, ["Stars"], ["hotels", "Boats"]),
         task(2, ["Stars"], ["hotels", "HOTELS"]),
@@ -237,8 +226,7 @@ def test_tasks_with_what_is_not_their_own_are_written_again_or_left_out(tmp_path
     ]
 
 
-def test_a_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
-    """Who likes the same as somebody before; the first stays."""
+def test_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
     same = {"preferences": [{"name": "Hive", "values": ["a skep of straw"]}]}
     players = Players(preferences=lambda text: same if "Hive" in text else preferences(text))
     run = made(tmp_path, players, people=3)
@@ -246,9 +234,7 @@ def test_a_planted_twin_is_left_out_of_the_folder(tmp_path: Path) -> None:
     assert release_of(run, tmp_path).user_ids() == ["user1"]
 
 
-def test_a_model_may_say_who_is_a_twin(tmp_path: Path) -> None:
-    """It is asked once for each person, while the person is made."""
-
+def test_model_may_decide_who_is_a_twin(tmp_path: Path) -> None:
     async def embedder(messages: list[Any]) -> str:
         (text,) = (message["content"] for message in messages)
         seen.append(text)
@@ -273,8 +259,7 @@ HOSTILE: dict[str, dict[str, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_replies_that_cannot_be_read_are_counted_and_fail_nobody(tmp_path: Path, kind: str) -> None:
-    """What lacks a piece is left out; what a judge was to look at stays."""
+def test_unreadable_replies_are_counted_and_fail_nobody(tmp_path: Path, kind: str) -> None:
     players = Players(**{kind: '{"preferences": 1, "domains": {}, "tasks": [{}]' if kind != "summary" else ""})
     run = made(tmp_path, players)
     assert run.status().done == 1 and checks(run) == HOSTILE[kind]
@@ -284,8 +269,7 @@ def test_replies_that_cannot_be_read_are_counted_and_fail_nobody(tmp_path: Path,
     assert (tmp_path / "folder" / "data").exists() == is_whole
 
 
-def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    """In a sentence that names the option."""
+def test_impossible_options_are_refused(tmp_path: Path) -> None:
     hotels: dict[str, Any] = SCHEMA[0]
     bare = {**hotels, "affinities": [{**hotels["affinities"][0], "possible_values": []}]}
     refused: list[tuple[dict[str, Any], str]] = [
@@ -304,8 +288,7 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "run.db").exists()
 
 
-def test_a_folder_whose_domains_are_spelt_otherwise_than_the_releases_own_is_read_as_it_is(tmp_path: Path) -> None:
-    """`hotels` is a domain of its own where the folder's schema says so, and no stray spelling of `Hotels`."""
+def test_domain_spelt_otherwise_in_the_schema_is_its_own(tmp_path: Path) -> None:
     release = release_of(made(tmp_path, Players()), tmp_path)
     assert set(release.profile("user1").domains) == {"hotels", "Beekeeping"}
     (tmp_path / "made" / "res" / "schema.json").unlink()
@@ -314,8 +297,7 @@ def test_a_folder_whose_domains_are_spelt_otherwise_than_the_releases_own_is_rea
         list(bare.tasks(bare.profile("user1")))
 
 
-def test_planning_does_not_say_what_similarity_means_for_other_texts() -> None:
-    """People's values come from one list: unrelated ones share more words than unrelated descriptions do."""
+def test_planning_prints_no_similarity_of_other_texts() -> None:
     told: list[str] = []
     assert len(list(RECIPE.scenarios(PeopleOptions(people=2), random.Random(1), told.append))) == 2
     assert told == []
@@ -330,8 +312,7 @@ def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
-    """In the middle of a stage, and while the last outcome is written."""
+def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     schema = write_schema(tmp_path)
     options = {**SMALL, "affinity_schema": schema}
     whole = dialoom.play("personalens-people", path=tmp_path / "whole.db", options=options)
@@ -393,8 +374,7 @@ def gathered(folder: Path, number: int, assistant: str, judge: str, kind: str) -
     return found
 
 
-def test_the_releases_programs_find_all_they_ask_for(tmp_path: Path) -> None:
-    """People and tasks to make dialogues of; dialogues to judge; judgements to gather."""
+def test_programs_of_the_release_find_their_files(tmp_path: Path) -> None:
     folder = tmp_path / "made"
     players = Players(summary="Déjà vu: a room or a hive.")
     made(tmp_path, players, people=1).export("profiles", folder)

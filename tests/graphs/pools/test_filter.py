@@ -66,8 +66,7 @@ class Mumbler(Writer):
         return role
 
 
-def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
-    """It is counted; only a writer of whom nothing is to be had as long as there is patience is a failure."""
+def test_unreadable_reply_costs_one_round() -> None:
     writer = Mumbler([["a red boat"], ["two green kites"]], {2, 3, 5, 6})
     state, told = built(["one seed"], writer, target=9, patience=3)
     assert [entry["text"] for entry in state["entries"]] == ["one seed", "a red boat", "two green kites"]
@@ -81,10 +80,9 @@ def test_a_reply_that_cannot_be_read_costs_a_round_and_no_more() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(texts.filter(bool), min_size=1, max_size=6), batches, st.floats(0, 1), st.integers(1, 12))
-def test_no_new_text_of_a_pool_is_nearer_to_what_was_there_than_the_threshold(
+def test_kept_texts_are_apart_by_the_threshold_and_others_are_not(
     seeds: list[str], written: list[list[str]], threshold: float, target: int
 ) -> None:
-    """Nor was anything left out that is not nearer to something kept, as long as there was room; seeds never were."""
     state, _ = built(seeds, Writer(written), threshold=threshold, target=target)
     kept = [entry["text"] for entry in state["entries"]]
     assert kept[: len(set(seeds))] == [*dict.fromkeys(seeds)]
@@ -105,8 +103,7 @@ def test_no_new_text_of_a_pool_is_nearer_to_what_was_there_than_the_threshold(
         assert figures["kept"] + figures["too_near"] + figures["unseen"] == len(batch)
 
 
-def test_a_pool_grows_to_its_target_and_no_further() -> None:
-    """The rest of the round's texts is not needed, and said to be so."""
+def test_pool_grows_to_its_target_and_no_further() -> None:
     writer = Writer([["heron otter", "lemon piano"], ["canal ferry", "violin thistle", "lantern glacier"]])
     state, told = built(["red sky"], writer, target=4)
     assert [entry["text"] for entry in state["entries"]] == ["red sky", "heron otter", "lemon piano", "canal ferry"]
@@ -119,7 +116,6 @@ def test_a_pool_grows_to_its_target_and_no_further() -> None:
 
 
 def test_rounds_that_keep_too_little_end_it() -> None:
-    """Only those in a row count, and only if they kept fewer than the least."""
     same = ["heron otter"]
     writer = Writer([same, same, ["lemon piano"], same, same, ["canal ferry"]])
     state, _ = built(["red sky"], writer, target=50, patience=2)
@@ -130,8 +126,7 @@ def test_rounds_that_keep_too_little_end_it() -> None:
     assert [figures["kept"] for figures in state["rounds"]] == [1, 1, 1]
 
 
-def test_the_writer_is_shown_texts_of_the_pool() -> None:
-    """As many as wanted, drawn anew in each round, the same for the same seed."""
+def test_writer_is_shown_texts_of_the_pool() -> None:
     seeds = ["heron", "otter", "lemon", "glacier", "piano", "canal", "violin"]
     writers = [Writer([]), Writer([])]
     for writer in writers:
@@ -148,8 +143,7 @@ def planned(**options: Any) -> list[str]:
     return notes
 
 
-def test_planning_says_what_the_threshold_means_and_what_was_mended(tmp_path: Path) -> None:
-    """And refuses what cannot be read."""
+def test_planning_tells_the_thresholds_meaning_and_corrections(tmp_path: Path) -> None:
     seeds = tmp_path / "seeds.jsonl"
     seeds.write_text('"She rows."\n\n"He fences."  \n')
     notes = planned(seeds=seeds)
@@ -160,8 +154,7 @@ def test_planning_says_what_the_threshold_means_and_what_was_mended(tmp_path: Pa
         planned(seeds=seeds)
 
 
-def test_an_embedder_that_is_not_installed_is_refused_when_planning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command that installs it."""
+def test_embedder_that_is_not_installed_is_refused_when_planning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     with pytest.raises(RecipeError, match=r"embedder: .* pip install 'dialoom\[st\]'"):
         planned(embedder="st:another-model")

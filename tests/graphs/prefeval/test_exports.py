@@ -58,8 +58,7 @@ REPLIED = {"replies": {scenario().pair.preference: "Noted."}}
 
 
 @pytest.mark.parametrize("words", list(product((True, False), repeat=4)))
-def test_the_official_arithmetic_agrees_on_every_combination_of_verdicts(words: tuple[bool, ...]) -> None:
-    """With the files' words, at most one error is counted, and it is ours."""
+def test_official_arithmetic_agrees_on_every_combination_of_verdicts(words: tuple[bool, ...]) -> None:
     episode = item(words, details=REPLIED)
     rows = dict(release_rows(episode, scenario(), PromptLibrary([]), {"assistant": "vendor/model"}))
     (judged,) = [row for names, row in rows.items() if names[-1].startswith("error_")]
@@ -67,8 +66,7 @@ def test_the_official_arithmetic_agrees_on_every_combination_of_verdicts(words: 
     assert official_errors(judged) == ([ours] if ours else [])
 
 
-def test_a_verdict_that_could_not_be_had_is_left_out_and_named() -> None:
-    """The answer is in the file of answers; the file of verdicts holds judged rows alone."""
+def test_missing_verdict_is_left_out_and_named() -> None:
     episode = item((True, True, None, True), details=REPLIED)
     rows = dict(release_rows(episode, scenario(), PromptLibrary([]), {"assistant": "vendor/model"}))
     name = f"vendor_model_{TOPIC}_0interturn.json"
@@ -78,8 +76,7 @@ def test_a_verdict_that_could_not_be_had_is_left_out_and_named() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_row_begins_as_the_pairs_own_row(form: Form) -> None:
-    """Whatever the source's row of that form has is there again."""
+def test_row_begins_as_the_pairs_own_row(form: Form) -> None:
     folders = {"explicit": "explicit_preference", "choice": "implicit_preference/choice-based"}
     folder = folders.get(form, "implicit_preference/persona-driven")
     source = json.loads((DEFAULT_POOL.parent / folder / f"{TOPIC}.json").read_text())[0]
@@ -107,8 +104,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
     return dialoom.play(RECIPE, path=tmp_path_factory.mktemp("played") / "run.db", options=options, seed=1)
 
 
-def test_the_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_path: Path) -> None:
-    """Of answers and of choices, by method; whole lists, though the rows of a file come from many items."""
+def test_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_path: Path) -> None:
     played.export("prefeval", tmp_path / "out")
     root = tmp_path / "out" / "benchmark_results" / "explicit"
     (accuracy,) = [table for table in played.report().tables if table.name == "accuracy"]
@@ -132,7 +128,6 @@ def test_the_official_scripts_would_print_our_figures(played: dialoom.Run, tmp_p
 
 
 def test_rows_say_what_the_report_counts(played: dialoom.Run, tmp_path: Path) -> None:
-    """As JSON lines and as Parquet; each verdict in a column of its own."""
     played.export("rows", tmp_path / "rows.jsonl")
     played.export("rows", tmp_path / "rows.parquet", encoding="parquet")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -148,8 +143,7 @@ def test_rows_say_what_the_report_counts(played: dialoom.Run, tmp_path: Path) ->
     assert all(bool(row["quote"]) == row["acknowledges"] for row in free)
 
 
-def test_training_rows_are_answers_with_a_reminder_and_do_not_show_it(played: dialoom.Run, tmp_path: Path) -> None:
-    """Nor the limit of words; the unrelated turns are of the pool's last chats."""
+def test_training_rows_are_answers_without_the_reminder(played: dialoom.Run, tmp_path: Path) -> None:
     played.export("sft", tmp_path / "sft.jsonl", options={"between": [0, 5]})
     rows = [json.loads(line) for line in (tmp_path / "sft.jsonl").read_text().splitlines()]
     pairs = list(sample_pairs().pairs(TOPIC, "explicit"))[:3]
@@ -166,8 +160,7 @@ def test_training_rows_are_answers_with_a_reminder_and_do_not_show_it(played: di
         assert answer["role"] == "assistant" and answer["content"]
 
 
-def test_a_training_set_may_hold_right_answers_alone(played: dialoom.Run, tmp_path: Path) -> None:
-    """As many as the report calls right."""
+def test_training_set_can_hold_right_answers_alone(played: dialoom.Run, tmp_path: Path) -> None:
     options = {"between": [0], "right_only": True}
     played.export("sft", tmp_path / "sft.jsonl", options=options)
     (errors,) = [table for table in played.report().tables if table.name == "errors"]
@@ -183,10 +176,7 @@ def test_a_training_set_may_hold_right_answers_alone(played: dialoom.Run, tmp_pa
         ({"last_chats": 0}, "last"),
     ],
 )
-def test_turns_that_the_chats_do_not_have_are_refused(
-    played: dialoom.Run, tmp_path: Path, options: Row, said: str
-) -> None:
-    """With the option's name, and nothing is written."""
+def test_too_many_turns_are_refused(played: dialoom.Run, tmp_path: Path, options: Row, said: str) -> None:
     with pytest.raises(DialoomError, match=said):
         played.export("sft", tmp_path / "sft.jsonl", options=options)
     assert not list(tmp_path.iterdir())

@@ -34,7 +34,6 @@ def texts(item: PrefEvalScenario, replies: dict[str, str] | None = None, positio
 
 
 def test_every_combination_of_the_axes_is_planned_once(tmp_path: Path) -> None:
-    """Six pairs, in three forms, for two tasks, at two lengths, by three methods, one of which with two k."""
     found = list(
         planned(
             tmp_path,
@@ -51,7 +50,7 @@ def test_every_combination_of_the_axes_is_planned_once(tmp_path: Path) -> None:
     assert {item.retrieved for item in found if item.method != "rag"} == {0}
 
 
-def test_items_of_a_length_share_one_copy_of_the_turns_and_are_planned_one_at_a_time(tmp_path: Path) -> None:
+def test_items_of_a_length_share_their_turns(tmp_path: Path) -> None:
     """A pool's chats in its order, cut inside a chat: 7 of 5 + 5 + 2 turns."""
     found = planned(tmp_path, turns=(7,), position=tuple(share / 10_000 for share in range(10_000)))
     first = list(islice(found, 30))
@@ -60,8 +59,7 @@ def test_items_of_a_length_share_one_copy_of_the_turns_and_are_planned_one_at_a_
     assert isinstance(found, Iterator)
 
 
-def test_length_in_tokens_is_the_largest_that_fits_with_the_preference(tmp_path: Path) -> None:
-    """One token more fits no further turn; what was asked for is kept beside what it came to."""
+def test_length_in_tokens_is_the_largest_that_fits(tmp_path: Path) -> None:
     a_turn, own = tokens("Ask t1") + tokens("Say t1"), tokens(row("boats", 0)["preference"])
     most = own + 3 * a_turn + 1
     item = next(planned(tmp_path, tokens=(most,)))
@@ -71,8 +69,7 @@ def test_length_in_tokens_is_the_largest_that_fits_with_the_preference(tmp_path:
     assert next(planned(tmp_path, turns=(3,))).tokens == item.tokens
 
 
-def test_where_the_preference_stands(tmp_path: Path) -> None:
-    """At the start, after half of the turns, or just before the question."""
+def test_preference_stands_at_start_middle_or_end(tmp_path: Path) -> None:
     item = next(planned(tmp_path, turns=(4,)))
     said, reply = item.pair.preference, {item.pair.preference: "Noted."}
     for position, at in ((0.0, 0), (0.5, 4), (1.0, 8)):
@@ -96,8 +93,7 @@ def test_further_preferences_are_of_other_topics_and_spread_evenly(tmp_path: Pat
     assert places == [0, 1 + 2 * 3, 2 + 2 * 6, 3 + 2 * 9]
 
 
-def test_the_three_arms_of_a_conflict_differ_in_what_comes_before(tmp_path: Path) -> None:
-    """Nothing, a preference of another topic, or the one that the item's contradicts, which is the later one."""
+def test_three_arms_of_a_conflict_differ_in_what_comes_before(tmp_path: Path) -> None:
     found = list(islice(planned(tmp_path, turns=(4,), conflict=True), 3))
     assert [item.arm for item in found] == ["alone", "agreeing", "conflicting"]
     alone, agreeing, conflicting = (texts(item) for item in found)
@@ -108,7 +104,6 @@ def test_the_three_arms_of_a_conflict_differ_in_what_comes_before(tmp_path: Path
 
 
 def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
-    """The same in every form and at every length, and not that of the file in all."""
     found = list(planned(tmp_path, task=("classification",), form=("explicit", "persona"), turns=(0, 5)))
     by_pair: dict[str, set[tuple[int, ...]]] = {}
     for item in found:
@@ -128,15 +123,13 @@ def test_options_are_shown_in_an_order_of_the_pairs_own(tmp_path: Path) -> None:
         ({"extra": (5,)}, "4 preferences of other topics than boats; 5 are needed"),
     ],
 )
-def test_what_cannot_be_planned_is_said_with_what_there_is(tmp_path: Path, options: dict[str, Any], told: str) -> None:
-    """Nothing is planned then."""
+def test_impossible_plans_are_refused_with_what_there_is(tmp_path: Path, options: dict[str, Any], told: str) -> None:
     with pytest.raises(RecipeError) as caught:
         list(planned(tmp_path, **options))
     assert told in str(caught.value)
 
 
-def test_a_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path) -> None:
-    """The release has none."""
+def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path) -> None:
     pairs = write_pairs(tmp_path / "pairs")
     path = pairs / "explicit_preference" / "boats.json"
     path.write_text(path.read_text().replace("conflicting_preference", "other"))
@@ -158,7 +151,6 @@ def test_a_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Pat
         ({"form": ()}, "give at least one"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], told: str) -> None:
-    """Each in one line."""
+def test_conflicting_options_are_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         PrefEvalOptions.model_validate(options)

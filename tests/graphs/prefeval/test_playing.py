@@ -96,8 +96,7 @@ def only(run: dialoom.Run, judging: str | None = None) -> Episode:
     return episode
 
 
-def test_a_zero_shot_request_is_the_conversation_and_the_question_with_its_limit(tmp_path: Path) -> None:
-    """A system prompt, the preference with the model's own reply, the turns, the question last."""
+def test_zero_shot_request_is_the_conversation_and_the_question(tmp_path: Path) -> None:
     assistant = Assistant()
     episode = only(played(tmp_path, assistant, Judge()))
     reply, answer = assistant.sent
@@ -113,15 +112,13 @@ def test_a_zero_shot_request_is_the_conversation_and_the_question_with_its_limit
     ]
 
 
-def test_an_answer_that_says_an_own_reply_again_is_a_fault(tmp_path: Path) -> None:
-    """What the model said of the preference is its own line, too; the talk that it had no part in is not."""
+def test_answer_that_repeats_an_own_reply_is_a_fault(tmp_path: Path) -> None:
     said = "I am glad to hear that you know so well what you want of boats."
     run = played(tmp_path, Assistant(reply=said, answer=said), Judge())
     assert [(fault.kind, fault.message) for _, fault in run.faults()] == [("repetition", 4)]
 
 
-def test_reminder_and_chain_of_thought_add_to_the_last_message_alone(tmp_path: Path) -> None:
-    """The reminder after the question, the examples before it."""
+def test_reminder_and_chain_of_thought_change_the_last_message_alone(tmp_path: Path) -> None:
     ends = {}
     for method in ("zero-shot", "reminder", "cot"):
         folder = tmp_path / method
@@ -136,8 +133,7 @@ def test_reminder_and_chain_of_thought_add_to_the_last_message_alone(tmp_path: P
     assert cot.count("<example>") == 5 and cot.endswith(f"{ASKED}\n\nUse no more than 300 words.")
 
 
-def test_retrieved_messages_are_the_nearest_and_named_by_their_speakers(tmp_path: Path) -> None:
-    """The preference shares words with the question; of equals the first in the conversation; fewer than k are all."""
+def test_retrieved_messages_are_the_nearest_with_their_speakers(tmp_path: Path) -> None:
     assistant = Assistant()
     episode = only(played(tmp_path, assistant, Judge(), method=("rag",), retrieved=(2,)))
     assert f"1. user: {OWN}\n2. assistant: Noted.\n</retrieved>" in assistant.last()
@@ -148,8 +144,7 @@ def test_retrieved_messages_are_the_nearest_and_named_by_their_speakers(tmp_path
     assert episode.outcome.details["retrieved"] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_self_critic_makes_three_calls_and_the_label_of_its_revision_is_dropped(tmp_path: Path) -> None:
-    """The answer, a critique of it, a new answer; each sees what came before, and the question without its limit."""
+def test_self_critic_makes_three_calls_and_drops_its_label(tmp_path: Path) -> None:
     assistant = Assistant()
     episode = only(played(tmp_path, assistant, Judge(), method=("self-critic",)))
     _, first, critique, revision = assistant.sent
@@ -162,8 +157,7 @@ def test_a_self_critic_makes_three_calls_and_the_label_of_its_revision_is_droppe
     assert [line.role for line in episode.outcome.messages][-3:] == ["first answer", "critique", "assistant"]
 
 
-def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path: Path) -> None:
-    """No conversation for any; the preference as the explicit sentence, whatever the form; the quote alone."""
+def test_each_checker_sees_its_part(tmp_path: Path) -> None:
     judge = Judge(violates="no")
     run = played(tmp_path, Assistant(), judge, form=("persona",))
     parts = {checked(text): text for text in judge.sent}
@@ -184,16 +178,14 @@ def test_each_checker_sees_its_part_and_hallucinates_waits_for_a_quote(tmp_path:
     }
 
 
-def test_an_answer_that_names_no_preference_cannot_name_a_wrong_one(tmp_path: Path) -> None:
-    """Three checkers are asked then."""
+def test_answer_without_a_preference_cannot_name_a_wrong_one(tmp_path: Path) -> None:
     judge = Judge(acknowledges="no")
     episode = only(played(tmp_path, Assistant(), judge))
     assert judge.asked()["hallucinates"] == 0
     assert error_of(episode.outcome.judgements) == "unaware"
 
 
-def test_a_word_that_is_neither_yes_nor_no_is_asked_for_again_and_then_unparsed(tmp_path: Path) -> None:
-    """Asked anew later, only it and what hangs on it are asked."""
+def test_unreadable_verdict_is_repeated_and_then_unparsed(tmp_path: Path) -> None:
     judge = Judge(acknowledges="maybe", violates="no")
     run = played(tmp_path, Assistant(), judge)
     assert judge.asked() == {"violates": 1, "acknowledges": 2, "helpful": 1}
@@ -205,7 +197,6 @@ def test_a_word_that_is_neither_yes_nor_no_is_asked_for_again_and_then_unparsed(
 
 
 def test_another_judge_makes_a_set_of_its_own(tmp_path: Path) -> None:
-    """The answer is judged as it stands; the first set stays."""
     run = played(tmp_path, Assistant(), Judge(violates="no"))
     other = Judge(helpful="no")
     dialoom.judge(run.path, models={"judge": other}, recipe=RECIPE, name="strict")
@@ -214,8 +205,7 @@ def test_another_judge_makes_a_set_of_its_own(tmp_path: Path) -> None:
     assert other.asked() == {"violates": 1, "acknowledges": 1, "helpful": 1, "hallucinates": 1}
 
 
-def test_an_empty_answer_is_judged_by_nobody_and_no_success(tmp_path: Path) -> None:
-    """It is what the model said, so the item is done."""
+def test_empty_answer_is_not_judged_and_no_success(tmp_path: Path) -> None:
     judge = Judge()
     episode = only(played(tmp_path, Assistant(answer=" "), judge, method=("self-critic",)))
     assert not judge.sent
@@ -223,8 +213,7 @@ def test_an_empty_answer_is_judged_by_nobody_and_no_success(tmp_path: Path) -> N
     assert error_of(episode.outcome.judgements) == "unparsed"
 
 
-def test_the_gate_looks_at_what_the_model_says_alone(tmp_path: Path) -> None:
-    """Its replies to preferences and its answer; all else is data and the method's words."""
+def test_gate_checks_only_what_the_model_says(tmp_path: Path) -> None:
     run = played(tmp_path, Assistant(answer="As your"), Judge(), method=("reminder",), extra=(3,))
     episode = only(run)
     messages = episode.outcome.messages
@@ -235,8 +224,7 @@ def test_the_gate_looks_at_what_the_model_says_alone(tmp_path: Path) -> None:
     assert [(line.text, line.message) for line in looked_at] == [*own, ("As your", len(messages) - 1)]
 
 
-def test_a_choice_is_a_lone_letter_among_options_in_the_pairs_order(tmp_path: Path) -> None:
-    """No checker is asked; a self-critic's second choice counts."""
+def test_choice_is_a_letter_among_options_in_the_pairs_order(tmp_path: Path) -> None:
     assistant = Assistant(answer="<choice>A</choice>", revision="<choice> (b) B </choice>")
     judge = Judge()
     run = played(tmp_path, assistant, judge, task=("classification",), method=("self-critic",))
@@ -254,7 +242,6 @@ def test_a_choice_is_a_lone_letter_among_options_in_the_pairs_order(tmp_path: Pa
 
 
 def test_letters_that_are_read_and_that_are_not() -> None:
-    """The release takes the first capital A to D in the tag: of `Based on` that is B."""
     read = {"<choice>B</choice>": "B", "I take <choice> (C). </choice>": "C", "D": "D", "**A**": "A", "<choice>C": "C"}
     assert {text: chosen(text) for text in read} == read
     for text in (
@@ -269,22 +256,19 @@ def test_letters_that_are_read_and_that_are_not() -> None:
         assert chosen(text) is None
 
 
-def test_the_models_reply_to_a_preference_is_asked_for_once(tmp_path: Path) -> None:
-    """By two methods at three lengths: one common call, six answers."""
+def test_reply_to_a_preference_is_requested_once(tmp_path: Path) -> None:
     assistant = Assistant()
     played(tmp_path, assistant, Judge(), method=("zero-shot", "reminder"), turns=(0, 1, 2), limit=6)
     assert Counter(sent[-1]["content"] == OWN for sent in assistant.sent) == {True: 1, False: 6}
 
 
-def test_judgements_of_people_know_no_judges_word(tmp_path: Path) -> None:
-    """What people read of a hallucination is the quote of the set that is judged."""
+def test_judgements_of_people_do_not_see_the_judge(tmp_path: Path) -> None:
     outcome = only(played(tmp_path, Assistant(), Judge())).outcome
     lines = RECIPE.judged_lines(outcome, Judgement(metric="hallucinates", target="assistant", score=True))
     assert [line.content for line in lines] == [OWN, "You like hats."]
 
 
-def test_the_order_in_which_things_happen_changes_no_byte(tmp_path: Path) -> None:
-    """One at a time or many, on the offline model: the same export."""
+def test_order_of_completion_changes_no_byte(tmp_path: Path) -> None:
     options = {"topics": "travel_hotel", "method": ("rag", "self-critic"), "turns": (3,), "limit": 6}
     exports = []
     for concurrency in (1, 8):
@@ -295,8 +279,7 @@ def test_the_order_in_which_things_happen_changes_no_byte(tmp_path: Path) -> Non
     assert exports[0] == exports[1] and exports[0].count(b"\n") == 6
 
 
-def test_a_model_embeds_what_items_share_once(tmp_path: Path) -> None:
-    """The turns of a length in one common call; each pair's question and preference in one of their own."""
+def test_shared_texts_are_embedded_once(tmp_path: Path) -> None:
     asked: list[tuple[str, ...]] = []
 
     async def embedder(messages: list[Any]) -> str:

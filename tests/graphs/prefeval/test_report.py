@@ -59,7 +59,7 @@ def mean(cell: Cell) -> float:
         (HAIKU_RAG, [OLDER.get(number, n) for number, n in enumerate(SIZES)], 52.83, 85.10, 84.24),
     ],
 )
-def test_averages_are_the_papers_means_over_topics_and_not_over_pairs(
+def test_averages_are_means_over_topics_and_not_over_pairs(
     right: list[int], sizes: list[int], first: float, unweighted: float, pooled: float
 ) -> None:
     """Two rows of table 5, 17 topics of it."""
@@ -123,8 +123,7 @@ def test_every_combination_of_verdicts_has_its_error() -> None:
     assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
 
 
-def test_what_is_missing_is_a_dash_and_no_zero() -> None:
-    """Too long for the model, failed, not judged; an average that lacks a topic is none."""
+def test_missing_value_is_a_dash_and_no_zero() -> None:
     tables = report(
         item(RIGHT, topic="a"),
         item(UNAWARE, topic="b"),
@@ -146,8 +145,7 @@ def test_what_is_missing_is_a_dash_and_no_zero() -> None:
     assert (items["items"], items["failed"], items["too long"]) == (3, 2, 1)
 
 
-def test_an_unparsed_verdict_counts_and_is_no_success() -> None:
-    """Also where the rest would be right; it has a column of its own."""
+def test_unparsed_verdict_counts_and_is_no_success() -> None:
     tables = report(item(RIGHT), item((False, True, None, True)), item((None, False, None, True)))
     accuracy = row(tables["accuracy"], "model", "zero-shot")["10 turns %"]
     assert isinstance(accuracy, Estimate)
@@ -155,24 +153,21 @@ def test_an_unparsed_verdict_counts_and_is_no_success() -> None:
     assert row(tables["errors"], "model", "zero-shot")["unparsed"] == 2
 
 
-def test_choices_without_a_letter_are_wrong_and_told() -> None:
-    """Of four choices one is right and one names no option."""
+def test_choices_without_a_letter_are_wrong_and_counted() -> None:
     tables = report(choice(True), choice(False), choice(False), choice(False, None))
     found = row(tables["choices"], "model", "zero-shot")
     assert [found[column] for column in ("choices", "right", "wrong", "of these, no letter")] == [4, 1, 3, 1]
     assert mean(row(tables["accuracy"], "model", "zero-shot")["10 turns %"]) == 0.25
 
 
-def test_only_what_there_is_something_for_is_shown() -> None:
-    """A plain run of one topic has neither positions nor retrieval, and no table by topic; an empty one has nothing."""
+def test_only_tables_with_content_are_shown() -> None:
     assert set(report(item())) == {"accuracy", "errors", "dialogues"}
     assert set(report(item(), choice(True))) == {"accuracy", "errors", "choices", "dialogues"}
     assert report() == {} and figures() == {}
     assert set(figures(item())) == {"errors"}
 
 
-def test_positions_company_and_conflict_have_tables_and_charts_of_their_own() -> None:
-    """And are in no table by length: that is about one preference at the start."""
+def test_positions_company_and_conflict_have_own_tables_and_charts() -> None:
     items = [
         *right_of(6, 10, turns=98),
         *(each for at, count in ((0.5, 2), (1.0, 8)) for each in right_of(count, 10, turns=98, position=at)),
@@ -210,8 +205,7 @@ def test_retrieval_shows_how_often_the_preference_was_found() -> None:
     assert (list(accuracy.x), list(accuracy.y), list(found.y)) == ([1, 5], [0.2, 0.6], [0.4, 0.8])
 
 
-def test_both_tasks_are_correlated_over_cells_and_not_over_items() -> None:
-    """Each cell is the mean over topics: here the topics' sizes differ, so that pooling would give something else."""
+def test_tasks_are_correlated_over_cells_and_not_over_items() -> None:
     cells = {8: (4, 2, 9), 18: (2, 1, 7), 28: (1, 0, 6), 48: (0, 2, 4)}
     items: list[Episode] = []
     expected = []
@@ -252,13 +246,11 @@ def test_lines_go_over_turns_by_model_method_and_form() -> None:
 
 
 def test_lengths_in_tokens_are_a_column_each() -> None:
-    """Whatever number of turns fits in them."""
     tables = report(item(RIGHT, turns=8, token_limit=3000), item(UNAWARE, turns=9, token_limit=3000))
     assert mean(row(tables["accuracy"], "model", "zero-shot")["3,000 tokens %"]) == 0.5
 
 
-def test_people_say_whether_an_answer_is_right_and_the_checkers_word_on_that_is_scored(tmp_path: Path) -> None:
-    """From what the checkers saw, blind to them; an item without all of their words has none."""
+def test_people_rate_whole_answers_blind_to_the_checkers(tmp_path: Path) -> None:
     played(tmp_path, Assistant(), Judge(), limit=4, turns=(0, 1, 2, 3))
     with RunFile(tmp_path / "run.db", recipe=RECIPE) as run:
         sample = write_sample(run, tmp_path / "labels.csv", 8, ["anna"], metrics=["right", "helpful"])
@@ -278,8 +270,7 @@ def test_people_say_whether_an_answer_is_right_and_the_checkers_word_on_that_is_
     assert (group.cohen["anna"].n, group.cohen["anna"].agreement) == (4, 0.75)
 
 
-def test_an_answer_without_a_checkers_word_is_neither_right_nor_wrong(tmp_path: Path) -> None:
-    """It is told as one that has no score."""
+def test_answer_without_a_checkers_verdict_has_no_score(tmp_path: Path) -> None:
     played(tmp_path, Assistant(), Judge(helpful="maybe"))
     with RunFile(tmp_path / "run.db", recipe=RECIPE) as run:
         sample = write_sample(run, tmp_path / "labels.csv", 9, ["anna"])
@@ -287,8 +278,7 @@ def test_an_answer_without_a_checkers_word_is_neither_right_nor_wrong(tmp_path: 
     assert {group.metric for group in sample.counts} == {"violates", "acknowledges", "hallucinates"}
 
 
-def test_the_sixteen_combinations() -> None:
-    """Eight do not help, two ignore the preference, one invents another, one acts against it, four are right."""
+def test_sixteen_combinations() -> None:
     found = Counter(error_type(*words) for words in product([True, False], repeat=4))
     assert found == {"unhelpful": 8, "unaware": 2, "hallucination": 1, "inconsistency": 1, None: 4}
 
@@ -310,16 +300,13 @@ def test_the_sixteen_combinations() -> None:
         (None, False, None, False, "unparsed"),
     ],
 )
-def test_each_error_and_what_could_not_be_had(
+def test_each_error_and_missing_verdict(
     violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None, error: str | None
 ) -> None:
-    """Hallucinates is needed only where a preference was named; a missing word is never a success."""
     assert error_type(violates, acknowledges, hallucinates, helpful) == error
 
 
-def test_judgements_as_a_set_holds_them() -> None:
-    """An unparsed one is no word; a choice is right or wrong; without any, nobody was asked."""
-
+def test_judgements_of_a_set() -> None:
     def said(**scores: bool | None) -> list[Judgement]:
         return [
             Judgement(metric=metric, target="assistant", score=score, status="unparsed" if score is None else "ok")

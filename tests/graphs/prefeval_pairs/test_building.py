@@ -52,8 +52,7 @@ def by_word(**said: Any) -> Callable[[str], Any]:
     return say
 
 
-def test_a_topic_becomes_a_folder_that_prefeval_reads_and_plays(tmp_path: Path) -> None:
-    """Offline, by two answerers: every form, four options, a conflicting preference; both tasks are played."""
+def test_topic_becomes_a_folder_that_prefeval_plays(tmp_path: Path) -> None:
     options = {
         "topics": "pet_ownership",
         "per_call": 8,
@@ -94,8 +93,7 @@ def test_a_topic_becomes_a_folder_that_prefeval_reads_and_plays(tmp_path: Path) 
     assert played.status().done == 6
 
 
-def test_everything_is_asked_once_and_of_whom_it_concerns(tmp_path: Path) -> None:
-    """Two calls, three answerers, one verdict on each answer, and the forms of what is chosen alone."""
+def test_everything_is_asked_once_of_whom_it_concerns(tmp_path: Path) -> None:
     writer, players = Players(), Players()
     models = {"writer": writer, "answerer-2": players, "answerer-3": players}
     run = built(tmp_path, players, models=models, calls=2, keep=3, answerers=("a", "b", "c"))
@@ -106,8 +104,7 @@ def test_everything_is_asked_once_and_of_whom_it_concerns(tmp_path: Path) -> Non
     assert reasons(run) == {"twin": 4, "surplus": 1}
 
 
-def test_the_violation_rate_is_the_share_of_answers_against_the_preference(tmp_path: Path) -> None:
-    """Of those on which there is a verdict; too low a rate is out, and the highest rates are chosen first."""
+def test_violation_rate_is_the_share_of_judged_answers(tmp_path: Path) -> None:
     bad, good = Players(), Players(answer="BAD")
     verdicts = by_word(heron={"answer": "maybe"}, otter={"answer": "no"}, others={"answer": "yes"})
 
@@ -127,7 +124,6 @@ def test_the_violation_rate_is_the_share_of_answers_against_the_preference(tmp_p
 
 
 def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
-    """By its reason; a reply that cannot be read drops its pair and fails nothing."""
     rating = {"discard": False, "violation_probability": "high", "reasoning_difficulty": "high"}
     players = Players(
         validity=by_word(
@@ -158,8 +154,7 @@ def test_each_filter_drops_what_it_should_and_counts_it(tmp_path: Path) -> None:
     assert list(table.rows[0])[1:] == [12, 12, 8, 5, 1, 1.0, 0]
 
 
-def test_forms_that_are_none_drop_their_pairs(tmp_path: Path) -> None:
-    """What gives the preference away, or breaks the rules of its form; the others are complete."""
+def test_malformed_forms_drop_their_pairs(tmp_path: Path) -> None:
     turn, told = {"user": "a", "assistant": "b"}, {"user": "I row.", "assistant": "b"}
     players = Players(
         query=by_word(
@@ -201,8 +196,7 @@ def test_forms_that_are_none_drop_their_pairs(tmp_path: Path) -> None:
     assert [draft.preference for draft in drafts_of(run) if draft.is_complete] == ["I never touch a saddle."]
 
 
-def test_of_two_pairs_that_are_too_near_the_one_more_often_violated_is_chosen(tmp_path: Path) -> None:
-    """By the similarity of preference and question."""
+def test_of_two_near_pairs_the_more_often_violated_is_chosen(tmp_path: Path) -> None:
     good = Players(answer="BAD")
     players = Players(violates=lambda text: {"answer": "no" if "BAD" in text and "a lemon." not in text else "yes"})
     models = {"answerer-2": good}
@@ -211,8 +205,7 @@ def test_of_two_pairs_that_are_too_near_the_one_more_often_violated_is_chosen(tm
     assert reasons(run) == {"near-duplicate": 3}
 
 
-def test_calls_for_pairs_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    """Each is asked again once; without any pair, there is nothing to do, and nothing fails."""
+def test_unreadable_replies_are_counted_and_repeated_once(tmp_path: Path) -> None:
     players = Players(pairs='{"items": [{"preference": "I never row."}]}')
     run = built(tmp_path, players, calls=2)
     (episode,) = run.episodes()
@@ -223,7 +216,6 @@ def test_calls_for_pairs_that_cannot_be_read_are_counted(tmp_path: Path) -> None
 
 
 def test_drafts_are_edited_between_stages(tmp_path: Path) -> None:
-    """What was changed or added is looked at again, what was chosen by hand stays, what is gone is gone."""
     run = built(
         tmp_path, Players(validity=by_word(lemon={"verdict": "fits"}, others={"verdict": "valid"})), until="chosen"
     )
@@ -257,8 +249,7 @@ def test_drafts_are_edited_between_stages(tmp_path: Path) -> None:
     assert again.scenario(1).described()["drafts"] == 4
 
 
-def test_stages_are_gone_through_one_by_one_as_in_one_go(tmp_path: Path) -> None:
-    """Unchanged drafts, taken from stage to stage, ask nothing twice and end with the same pairs."""
+def test_stages_one_by_one_give_the_same_pairs(tmp_path: Path) -> None:
     whole, parts = Players(), Players()
     built(tmp_path, whole, "whole").export("pairs", tmp_path / "whole")
     source: dict[str, Any] = {}
@@ -284,8 +275,7 @@ def test_stages_are_gone_through_one_by_one_as_in_one_go(tmp_path: Path) -> None
         ({"violation_rate": 2}, "row 0: 'violation_rate' is 2: Input should be less than or equal to 1"),
     ],
 )
-def test_a_draft_that_was_edited_wrongly_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
-    """With its file and row, and what would be right."""
+def test_wrongly_edited_draft_is_named(tmp_path: Path, change: dict[str, Any], told: str) -> None:
     path = tmp_path / "boats.json"
     path.write_text(json.dumps([{"topic": "boats", **pair(0), **change}]))
     with pytest.raises(DataError) as caught:
@@ -293,8 +283,7 @@ def test_a_draft_that_was_edited_wrongly_is_named(tmp_path: Path, change: dict[s
     assert told in str(caught.value) and str(path) in str(caught.value)
 
 
-def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    """In a sentence that names the option."""
+def test_impossible_options_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "topics.json").write_text('[{"topic": "boats"}, {"topic": "boats"}]')
     refused: list[tuple[dict[str, Any], str]] = [
@@ -312,8 +301,7 @@ def test_options_that_cannot_be_are_refused(tmp_path: Path) -> None:
         assert not (tmp_path / "run.db").exists()
 
 
-def test_what_is_shipped_to_build_pairs_from() -> None:
-    """Topics with parts, a hundred people, fifty rated pairs of every kind; none stands there twice."""
+def test_shipped_material_for_pairs() -> None:
     topics, people, rated = read_topics(), read_tellers(), read_rated()
     assert len(topics) == 8 and all(topic.description and len(topic.subtopics) == 6 for topic in topics)
     assert len(set(people)) == 100 and len({each.preference for each in rated}) == 50
@@ -322,8 +310,7 @@ def test_what_is_shipped_to_build_pairs_from() -> None:
     assert {each.discard for each in rated} == {True, False}
 
 
-def test_what_was_written_of_pairs_passes_the_gate(tmp_path: Path) -> None:
-    """Pairs, answers and made-up talks, each fault by its place; what stands in given drafts is somebody's own."""
+def test_written_texts_of_pairs_pass_the_gate(tmp_path: Path) -> None:
     swapped = {
         "assistant_options": "There are four kinds of kettle.",
         "user_selection": "How can I help you today with your kettle?",
@@ -353,8 +340,7 @@ def exported(run: dialoom.Run, folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.json")}
 
 
-def test_killed_and_resumed_it_gives_the_same_bytes(tmp_path: Path) -> None:
-    """In the middle of a filter, between two stages, and while the last outcome is written."""
+def test_killed_and_resumed_gives_the_same_bytes(tmp_path: Path) -> None:
     options = {**SMALL, "topic_file": write_topics(tmp_path, "boats", "hats")}
     whole = dialoom.play("prefeval-pairs", path=tmp_path / "whole.db", options=options)
     expected = exported(whole, tmp_path / "whole")

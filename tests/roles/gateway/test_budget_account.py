@@ -41,8 +41,7 @@ bounds = st.builds(
 
 
 @given(budget=bounds, steps=st.lists(st.tuples(st.booleans(), takings), max_size=60))
-def test_no_reservation_goes_beyond_a_bound(budget: Budget, steps: list[tuple[bool, Taken]]) -> None:
-    """Whatever the order of calls and replies: what is spent and set aside stays within bounds."""
+def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, Taken]]) -> None:
     account, in_flight = Account(budget), list[Taken]()
     for begins, figures in steps:
         if begins:
@@ -72,8 +71,7 @@ def test_tenths_of_a_dollar_add_up() -> None:
         account.reserve(Taken(1, 0, 0.1))
 
 
-def test_a_failed_call_gives_back_what_was_set_aside() -> None:
-    """It took nothing."""
+def test_failed_call_returns_its_reservation() -> None:
     account = Account(Budget(max_calls=1))
     account.reserve(Taken(1))
     account.settle(Taken(1), Taken())
@@ -81,15 +79,13 @@ def test_a_failed_call_gives_back_what_was_set_aside() -> None:
 
 
 def test_earlier_sittings_count() -> None:
-    """The bound is the run's; the message names the figures in full."""
     account = Account(Budget(max_tokens=1_234_567), spent=Taken(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
         account.reserve(Taken(1, 568, 0.0))
     account.reserve(Taken(1, 567, 0.0))
 
 
-async def test_who_has_no_room_yet_waits_for_what_is_in_flight() -> None:
-    """A call took less than was set aside for it: the next one has room after all, and the one after that has not."""
+async def test_call_without_room_waits_for_those_in_flight() -> None:
     account = Account(Budget(max_tokens=100))
     await account.claim(Taken(1, 80, 0.0))
     waiting = asyncio.create_task(account.claim(Taken(1, 50, 0.0)))
@@ -102,19 +98,16 @@ async def test_who_has_no_room_yet_waits_for_what_is_in_flight() -> None:
         await account.claim(Taken(1, 50, 0.0))
 
 
-def test_cached_input_has_a_price_of_its_own() -> None:
-    """Out of a million tokens each; without one it costs what other input costs."""
+def test_cached_input_has_its_own_price() -> None:
     assert Price(2, 8, 0.5).of(1_000_000, 500_000, 400_000) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 0.5 * 8)
     assert Price(2, 8).of(1_000_000, 0, 400_000) == pytest.approx(2)
 
 
-def test_more_cached_tokens_than_tokens_are_not_believed() -> None:
-    """Providers do say that; a negative price would be worse than a wrong one."""
+def test_more_cached_tokens_than_tokens_are_ignored() -> None:
     assert Price(2, 8, 0.5).of(100, 0, 900) == pytest.approx(100 * 0.5 / 1_000_000)
 
 
-def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
-    """Tokens that are not known have no price either."""
+def test_stated_price_wins_and_unknown_stays_unknown() -> None:
     prices = Prices({"house/small": Price(1, 2), "openai/gpt-4o-mini": Price(10, 20, 5)})
     reply = Completion("Yes.", 1_000_000, 1_000_000, 500_000, cost=0.75)
     assert prices.applied(reply, "openai/gpt-4o-mini").cost == pytest.approx(5 + 2.5 + 20)
@@ -128,8 +121,7 @@ def test_a_stated_price_wins_and_an_unknown_one_stays_unknown() -> None:
 
 
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
-def test_a_price_of_another_form_is_refused(option: str) -> None:
-    """With the form that is right."""
+def test_malformed_price_is_refused(option: str) -> None:
     with pytest.raises(RunError, match="MODEL=IN,OUT"):
         call_settings({"price": [option]})
 
@@ -145,8 +137,7 @@ FAULTS: dict[str, Answer | Response] = {
 
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.sampled_from(sorted(FAULTS)), max_size=7), min_size=1, max_size=4))
-def test_the_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
-    """Several calls at once, each with a sequence of faults of its own before the provider would answer it."""
+def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     met = [0] * len(faults)
     billed = 0
 
@@ -189,8 +180,7 @@ def test_the_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     assert not any(isinstance(end, BaseException) and not isinstance(end, ProviderError) for end in ends)
 
 
-def test_the_next_passes_when_one_is_on_its_way() -> None:
-    """In the order of their coming; who has left the gate may take as long as it likes."""
+def test_next_request_passes_when_one_is_sent() -> None:
     passed = list[int]()
 
     async def play() -> float:
@@ -224,9 +214,7 @@ def test_the_next_passes_when_one_is_on_its_way() -> None:
     assert passed == [0, 1, 2]
 
 
-def test_nobody_waits_for_a_provider_that_does_not_say_when_it_sends() -> None:
-    """After a moment the next may pass all the same."""
-
+def test_provider_that_does_not_report_sending_blocks_nobody() -> None:
     async def play() -> list[float]:
         gate, inside, all_are = AdmissionGate(width=1), list[float](), asyncio.Event()
 
@@ -243,9 +231,7 @@ def test_nobody_waits_for_a_provider_that_does_not_say_when_it_sends() -> None:
     assert passing(play()) == [number * PATIENCE for number in range(4)]
 
 
-def test_one_that_fails_gives_its_place_away_once() -> None:
-    """Whether it said that it was on its way or not."""
-
+def test_failed_request_frees_its_place_once() -> None:
     async def play() -> None:
         gate = AdmissionGate(width=1)
         for says_so in (True, False, True):
@@ -270,8 +256,7 @@ async def _enter(gate: AdmissionGate) -> None:
         pass
 
 
-def test_litellm_still_knows_what_the_gateway_turns() -> None:
-    """Two switches of LiteLLM's that no document promises: a release without them should be noticed."""
+def test_litellm_has_the_switches_that_the_gateway_sets() -> None:
     litellm = load_litellm()
     from litellm._internal_context import is_internal_call
 

@@ -49,8 +49,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield server
 
 
-async def test_a_reply_is_found_again_whole_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
-    """Also by another process, and after the file was closed; who asks and with which prompt's id is of no matter."""
+async def test_reply_is_found_by_any_run(cache: ResponseCache, tmp_path: Path) -> None:
     await cache.keep(a_request(), a_place(), REPLY)
     assert await cache.find(a_request(role="judge"), a_place()) == REPLY
     with ResponseCache(tmp_path / "replies.db") as other:
@@ -74,30 +73,26 @@ CHANGES: dict[str, Callable[[Request, CallPlace], tuple[Request, CallPlace]]] = 
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_what_shapes_a_reply_tells_replies_apart(cache: ResponseCache, change: str) -> None:
-    """Each by itself; and two shapes of replies are not one."""
+async def test_everything_that_shapes_a_reply_is_in_its_key(cache: ResponseCache, change: str) -> None:
     request, place = a_request(), a_place()
     await cache.keep(request, place, REPLY)
     assert await cache.find(*CHANGES[change](request, place)) is None
     assert await cache.find(replace(request, reply_type=score_type(1, 5)), place) is None
 
 
-async def test_the_first_reply_stays(cache: ResponseCache) -> None:
-    """Two runs may ask at the same moment: what one of them has kept is not changed by the other."""
+async def test_first_reply_stays(cache: ResponseCache) -> None:
     await cache.keep(a_request(), a_place(), REPLY)
     await cache.keep(a_request(), a_place(), replace(REPLY, text="Good evening."))
     assert await cache.find(a_request(), a_place()) == REPLY
 
 
 @pytest.mark.parametrize("model", ["python:players:user", "graph:players.py:user"])
-async def test_what_a_users_own_code_says_is_not_kept(cache: ResponseCache, model: str) -> None:
-    """It follows from code that may have changed since."""
+async def test_replies_of_user_code_are_not_cached(cache: ResponseCache, model: str) -> None:
     await cache.keep(a_request(model), a_place(), REPLY)
     assert await cache.find(a_request(model), a_place()) is None
 
 
 def test_several_processes_use_one_file(tmp_path: Path) -> None:
-    """Four processes make it, fill it and read it at once: each reply is kept once, and none is lost."""
     script = """
 import asyncio, pathlib, sys
 from dialoom.roles.gateway import Completion
@@ -148,10 +143,7 @@ def _newer(path: Path) -> None:
         (Path.mkdir, "is a folder"),
     ],
 )
-def test_a_file_that_is_no_cache_is_refused_and_left_alone(
-    tmp_path: Path, make: Callable[[Path], Any], said: str
-) -> None:
-    """With its name."""
+def test_file_that_is_no_cache_is_refused_unchanged(tmp_path: Path, make: Callable[[Path], Any], said: str) -> None:
     path = tmp_path / "replies.db"
     make(path)
     before = path.read_bytes() if path.is_file() else None
@@ -161,17 +153,13 @@ def test_a_file_that_is_no_cache_is_refused_and_left_alone(
     assert before == (path.read_bytes() if path.is_file() else None)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """SQLite's own message names nothing."""
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"no folder .*nowhere"):
         ResponseCache(tmp_path / "nowhere" / "replies.db")
 
 
 @pytest.mark.usefixtures("server")
-async def test_a_cache_that_breaks_is_an_error_and_the_reply_is_in_the_ledger(
-    cache: ResponseCache, tmp_path: Path
-) -> None:
-    """What was paid for is kept by the run; that it cannot be shared is said."""
+async def test_failing_cache_is_an_error_and_the_reply_is_in_the_ledger(cache: ResponseCache, tmp_path: Path) -> None:
     ledger = MemoryLedger()
     with sqlite3.connect(tmp_path / "replies.db") as connection:
         connection.execute(
@@ -184,10 +172,7 @@ async def test_a_cache_that_breaks_is_an_error_and_the_reply_is_in_the_ledger(
     assert kept.text == "Reply 1."
 
 
-async def test_a_second_run_sends_nothing_and_books_calls_that_took_nothing(
-    cache: ResponseCache, server: ChatServer
-) -> None:
-    """No attempt, no tokens, no money: it needs no budget, and it may only replay."""
+async def test_second_run_sends_nothing_and_books_free_calls(cache: ResponseCache, server: ChatServer) -> None:
     first, second = MemoryLedger(), MemoryLedger()
     said = await Gateway(first, cache=cache).complete(a_request(), a_place())
     no_money = Limits(budget=Budget(max_calls=0), replay_only=True)
@@ -202,11 +187,9 @@ async def test_a_second_run_sends_nothing_and_books_calls_that_took_nothing(
         await Gateway(second, no_money, cache=cache).complete(a_request(text="Something new."), a_place())
 
 
-async def test_equal_requests_at_different_places_stay_different_samples(
+async def test_equal_requests_at_different_places_are_different_samples(
     cache: ResponseCache, server: ChatServer
 ) -> None:
-    """Five draws of one request are five replies, and a second run of the same seeds finds each in its place."""
-
     async def draw() -> list[str]:
         gateway = Gateway(MemoryLedger(), cache=cache)
         places = [(a_request(seed=seed), a_place(seed=seed, step=seed)) for seed in range(5)]
@@ -219,8 +202,7 @@ async def test_equal_requests_at_different_places_stay_different_samples(
 
 
 @pytest.mark.usefixtures("server")
-async def test_the_ledgers_own_reply_wins(cache: ResponseCache) -> None:
-    """A run says what it has said, whatever the cache holds by now."""
+async def test_own_ledger_wins_over_the_cache(cache: ResponseCache) -> None:
     ledger = MemoryLedger()
     await Gateway(ledger).complete(a_request(), a_place())
     await cache.keep(a_request(), a_place(), REPLY)
@@ -277,8 +259,7 @@ async def all_wait(model: Asked, count: int = 1) -> None:
         await asyncio.sleep(0)
 
 
-async def test_it_is_made_once() -> None:
-    """For those that want it together, and for those that come later; what is asked otherwise is another call."""
+async def test_common_call_is_made_once() -> None:
     model, ledger = Asked(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
     tasks = [*wanted(gateway, "a", "b", "c"), *wanted(gateway, "d", text="Something else.")]
@@ -292,8 +273,7 @@ async def test_it_is_made_once() -> None:
     assert len(ledger.begun) == 2
 
 
-async def test_its_failure_is_everybody_s_and_a_resume_tries_again() -> None:
-    """One call for all that waited and all that come later, then another one when the run is gone on with."""
+async def test_failed_common_call_fails_all_and_is_retried_on_resume() -> None:
     model, ledger = Asked(), MemoryLedger()
     gateway = Gateway(ledger, objects={MODEL: model})
     model.error = ValueError("not today")
@@ -310,8 +290,7 @@ async def test_its_failure_is_everybody_s_and_a_resume_tries_again() -> None:
     assert {each.text for each in again} == {"reply 2"}
 
 
-async def test_who_asks_may_be_stopped_without_stopping_the_others() -> None:
-    """Then one of them asks."""
+async def test_cancelled_caller_does_not_cancel_the_others() -> None:
     model = Asked()
     gateway = Gateway(MemoryLedger(), objects={MODEL: model})
     first, *others = wanted(gateway, "a", "b", "c")

@@ -30,8 +30,7 @@ MIB = 2**20
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 400])
-async def test_a_small_body_that_unpacks_to_a_large_one_is_not_unpacked(model: str, status: int) -> None:
-    """Compression is not asked for; of a compressed answer nothing is read, and a status is told as it is."""
+async def test_small_body_that_unpacks_to_a_large_one_is_refused(model: str, status: int) -> None:
     bomb = gzip.compress(bytes(32 * MIB))
     answer = Response(status, raw=bomb, headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: answer if number > 1 else completion("heron")) as server:
@@ -48,8 +47,7 @@ async def test_a_small_body_that_unpacks_to_a_large_one_is_not_unpacked(model: s
     assert (f"({status})" in str(caught.value)) is (status == 400)
 
 
-async def test_a_compressed_answer_of_a_busy_server_is_tried_again() -> None:
-    """Its status says that it may pass."""
+async def test_compressed_answer_of_a_busy_server_is_tried_again() -> None:
     busy = Response(503, raw=gzip.compress(b"later"), headers={"Content-Encoding": "gzip"})
     with serving(lambda _body, number: busy if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url))).text == "heron"
@@ -57,8 +55,7 @@ async def test_a_compressed_answer_of_a_busy_server_is_tried_again() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("status", [200, 500])
-async def test_an_endless_answer_is_given_up(model: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, at so many bytes, whatever its status."""
+async def test_endless_answer_is_refused(model: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", MIB)
     endless = Response(status, raw=bytes(MIB // 4), is_endless=True)
     with serving(lambda _body, _number: endless) as server:
@@ -68,8 +65,7 @@ async def test_an_endless_answer_is_given_up(model: str, status: int, monkeypatc
 
 
 @pytest.mark.parametrize("status", [200, 500])
-async def test_an_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
-    """However slowly it comes."""
+async def test_endless_answer_does_not_outlast_the_time_out(status: int) -> None:
     drip = Response(status, raw=b" ", is_endless=True)
     with serving(lambda _body, number: completion("heron") if number == 1 else drip) as server:
         await ask(request(server.url))  # the first call in a process takes its time
@@ -78,8 +74,7 @@ async def test_an_endless_answer_does_not_outlast_the_time_out(status: int) -> N
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_path: Path) -> None:
-    """By what Ctrl-C does: first it waits for the answer, then it stops; nothing has failed."""
+def test_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_path: Path) -> None:
     control = dialoom.Control()
 
     def answer(_body: dict[str, Any], _number: int) -> Response:
@@ -102,8 +97,7 @@ def test_a_run_that_reads_an_endless_answer_can_be_interrupted(status: int, tmp_
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m", "embed:openai/m"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_to_another_server_is_refused(model: str, status: int) -> None:
-    """With its target, but for what may be secret in it; nothing is sent there, and there is one attempt."""
+async def test_redirect_to_another_server_is_refused(model: str, status: int) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, _number: completion("heron")) as other:
         there = other.url.replace("http://", "http://me:hidden@") + "/x?token=hidden"
@@ -118,8 +112,7 @@ async def test_a_redirect_to_another_server_is_refused(model: str, status: int) 
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_redirect_within_the_server_is_followed(model: str) -> None:
-    """With the whole request."""
+async def test_redirect_within_the_server_is_followed(model: str) -> None:
     moved = Response(308, headers={"Location": "/v2/chat"})
     with serving(lambda _body, number: moved if number == 1 else completion("heron")) as server:
         assert (await ask(request(server.url, model))).text == "heron"
@@ -129,8 +122,7 @@ async def test_a_redirect_within_the_server_is_followed(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("location", ["/v1/chat/completions", "/{}", "http://x:y/"])
-async def test_a_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
-    """In a circle, on and on, or to no address."""
+async def test_redirect_that_leads_nowhere_costs_one_attempt(model: str, location: str) -> None:
     ledger = MemoryLedger()
 
     def answer(_body: dict[str, Any], number: int) -> Response:
@@ -143,8 +135,7 @@ async def test_a_redirect_that_leads_nowhere_costs_one_attempt(model: str, locat
 
 @pytest.mark.parametrize("model", [*MODELS, "ollama_chat/m", "anthropic/m"])
 @pytest.mark.parametrize("text", ["null", "[1,2,3]", '"hello"', "3", "", '{"choices": [{"message": null}]}'])
-async def test_an_answer_that_is_no_reply_is_told_in_one_sentence(model: str, text: str) -> None:
-    """With what it was, and nothing of the code that could not read it."""
+async def test_malformed_answer_is_one_sentence(model: str, text: str) -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: Response(raw=text.encode())) as server,
@@ -155,8 +146,7 @@ async def test_an_answer_that_is_no_reply_is_told_in_one_sentence(model: str, te
     assert {attempt.error for _, attempt in ledger.attempts} == {str(caught.value)}
 
 
-async def test_a_time_out_is_kept_with_words() -> None:
-    """Python's exception has none."""
+async def test_time_out_has_a_message() -> None:
     ledger = MemoryLedger()
     with (
         serving(lambda _body, _number: silence()) as server,
@@ -166,8 +156,7 @@ async def test_a_time_out_is_kept_with_words() -> None:
     assert {attempt.error.split(": ")[-1] for _, attempt in ledger.attempts} == {"no answer in time"}
 
 
-def test_a_cost_that_cannot_be_is_unknown_and_prints_no_warning(tmp_path: Path) -> None:
-    """The reply is used."""
+def test_impossible_cost_is_unknown_without_a_warning(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2, "cost": "1e400"}
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         asked = ("doctor", "--model", "openai/m", "--api-base", server.url)
@@ -177,8 +166,7 @@ def test_a_cost_that_cannot_be_is_unknown_and_prints_no_warning(tmp_path: Path) 
     assert errors == ""
 
 
-async def test_what_a_provider_says_of_an_error_is_not_taken_for_an_answer() -> None:
-    """A status of success does not make it one."""
+async def test_error_object_with_status_200_is_an_error() -> None:
     refusal = Response(200, error(400, "no such parameter")[1])
     with serving(lambda _body, _number: refusal) as server, pytest.raises(PermanentProviderError, match="no such para"):
         await ask(request(server.url, "hosted_vllm/m"))
@@ -188,28 +176,24 @@ async def test_what_a_provider_says_of_an_error_is_not_taken_for_an_answer() -> 
 RIGHT = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
 
 
-async def test_a_reply_that_was_cut_off_is_kept_with_its_reason() -> None:
-    """Its text is used."""
+async def test_truncated_reply_is_kept_with_its_reason() -> None:
     with serving(lambda _body, _number: ended("half a", "length", RIGHT)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("half a", "length")
 
 
-async def test_a_refusal_is_what_the_model_said() -> None:
-    """A model that refuses leaves the content empty and puts its words elsewhere."""
+async def test_refusal_field_is_the_reply() -> None:
     with serving(lambda _body, _number: ended(None, "stop", RIGHT, refusal="I cannot.")) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("I cannot.", "refusal")
 
 
 async def test_empty_content_is_left_to_the_role() -> None:
-    """No fault of the provider's."""
     with serving(lambda _body, _number: completion("")) as server:
         assert (await ask(request(server.url))).text == ""
 
 
-async def test_content_that_a_filter_has_shortened_is_kept() -> None:
-    """With its reason."""
+async def test_filtered_content_is_kept_with_its_reason() -> None:
     with serving(lambda _body, _number: ended("Well,", "content_filter", RIGHT)) as server:
         reply = await ask(request(server.url))
     assert (reply.text, reply.finish_reason) == ("Well,", "content_filter")
@@ -229,8 +213,7 @@ async def test_content_that_a_filter_has_shortened_is_kept() -> None:
     ],
 )
 @pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "openrouter/openai/gpt-4o-mini", "hosted_vllm/x"])
-async def test_a_usage_that_cannot_be_is_unknown(usage: Any, model: str) -> None:
-    """The reply was paid for, so it is kept, after one request; what it took is no number, and neither is its cost."""
+async def test_impossible_usage_is_unknown(usage: Any, model: str) -> None:
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url, model))
         assert len(server.requests) == 1
@@ -238,16 +221,14 @@ async def test_a_usage_that_cannot_be_is_unknown(usage: Any, model: str) -> None
     assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens, reply.cost) == (None, None, None, None)
 
 
-async def test_a_usage_that_is_wrong_in_part_is_known_in_part() -> None:
-    """The other figure stands; the cost needs both."""
+async def test_partly_wrong_usage_is_partly_known() -> None:
     usage = {**RIGHT, "completion_tokens": -1}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.output_tokens, reply.cost) == (100, None, None)
 
 
-async def test_tokens_read_from_a_cache_are_booked_and_priced_apart() -> None:
-    """They are among the input tokens, and cheaper."""
+async def test_cached_tokens_are_booked_and_priced_apart() -> None:
     costs: list[float] = []
     for cached in (0, 80):
         usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": cached}}
@@ -260,14 +241,13 @@ async def test_tokens_read_from_a_cache_are_booked_and_priced_apart() -> None:
 
 
 async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
-    """And so is a cost that was reckoned with them."""
     usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": 800}}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:
         reply = await ask(request(server.url))
     assert (reply.input_tokens, reply.cached_tokens, reply.cost) == (100, None, None)
 
 
-async def test_what_anthropic_writes_to_its_cache_is_paid_and_what_it_reads_is_booked() -> None:
+async def test_anthropic_cache_writes_are_paid_and_reads_booked() -> None:
     """10 fresh, 100 written, 200 read: all are input, 200 of it cached; writing is dearer than nothing."""
     costs: list[float] = []
     for written in (0, 100):
@@ -323,8 +303,7 @@ WORDED: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("server", WORDED)
-async def test_a_request_that_is_too_long_fails_at_once(server: str) -> None:
-    """One request, one attempt, and both lengths as far as the server tells them."""
+async def test_request_that_is_too_long_fails_at_once(server: str) -> None:
     ledger = MemoryLedger()
     refusal, lengths = WORDED[server]
     with serving(lambda _body, _number: refusal) as reached:
@@ -335,15 +314,14 @@ async def test_a_request_that_is_too_long_fails_at_once(server: str) -> None:
     assert ledger.records[0].attempts == 1
 
 
-async def test_trouble_that_only_speaks_of_a_context_is_tried_again() -> None:
+async def test_status_500_about_a_context_is_tried_again() -> None:
     """A status 500 that names no length that was exceeded may pass."""
     trouble = error(500, "could not build the context for this request")
     with serving(lambda _body, number: trouble if number == 1 else completion("heron")) as reached:
         assert (await ask(request(reached.url))).text == "heron"
 
 
-def test_the_scenario_fails_by_a_fault_of_its_own_kind(tmp_path: Path) -> None:
-    """`context`: a longer window mends it, and no attempt is made without. The other scenarios are played."""
+def test_too_long_request_fails_its_scenario_as_context(tmp_path: Path) -> None:
     failed: list[dialoom.ScenarioFailed] = []
 
     def hear(event: dialoom.Event) -> None:
@@ -382,8 +360,7 @@ def states(run: Run) -> list[tuple[int, str, str | None]]:
     return [(each.facets["turns"], each.state, each.at_fault) for each in run.episodes()]
 
 
-async def test_nothing_is_sent_that_cannot_fit() -> None:
-    """A window that the user states holds the reply, too; one token more, and the request goes out."""
+async def test_request_that_cannot_fit_is_not_sent() -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, _number: completion("heron")) as reached:
         asked = request(reached.url)
@@ -394,8 +371,7 @@ async def test_nothing_is_sent_that_cannot_fit() -> None:
         assert (await ask(asked, limits=Limits(context={asked.model: 16}))).text == "heron"
 
 
-def test_the_items_that_fit_are_played(tmp_path: Path) -> None:
-    """The others fail by `context`, with the lengths; the report has a dash for them and says how many they are."""
+def test_items_that_fit_are_played(tmp_path: Path) -> None:
     run = played(tmp_path / "run.db", SHORT)
     assert states(run) == [(0, "done", None), (8, "failed", "context")] * 2
     failed = [each for each in run.episodes() if each.state == "failed"]
@@ -407,8 +383,7 @@ def test_the_items_that_fit_are_played(tmp_path: Path) -> None:
     assert [row[lengths.columns.index("too long")] for row in lengths.rows] == [0, 2]
 
 
-def test_they_are_tried_again_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
-    """Which the run's file keeps."""
+def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, tmp_path: Path) -> None:
     played(tmp_path / "run.db", SHORT)
     assert "2 stay failed" in dialoom("retry", "run.db", code=1).stdout
     told = dialoom("retry", "run.db", "--context", f"{MODEL}={LONG}").stdout
@@ -419,7 +394,6 @@ def test_they_are_tried_again_only_with_another_window(dialoom: Command, tmp_pat
 
 
 @pytest.mark.parametrize("wrong", ["8000", "offline/attentive=few", "offline/attentive=0"])
-def test_a_window_that_is_none_is_refused(dialoom: Command, wrong: str) -> None:
-    """With what would be right."""
+def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
     done = dialoom("run", "prefeval", "--context", wrong, "-o", "run.db", code=2)
     assert "--context" in done.stderr and "MODEL=N" in done.stderr

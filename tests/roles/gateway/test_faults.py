@@ -57,8 +57,7 @@ PASSING: dict[str, Answer | Response] = {
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fault", PASSING)
-async def test_a_passing_fault_is_tried_again_and_each_attempt_is_one_request(fault: str, model: str) -> None:
-    """Twice the fault, then an answer: three requests at the server, two failed attempts in the ledger."""
+async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str, model: str) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, number: PASSING[fault] if number < 3 else completion("heron")) as server:
         reply = await ask(request(server.url, model), ledger)
@@ -92,8 +91,7 @@ async def test_a_passing_fault_is_tried_again_and_each_attempt_is_one_request(fa
         (ended(None, "content_filter"), "content filter"),
     ],
 )
-async def test_a_fault_that_will_stay_fails_at_once_with_advice(fault: Answer, advice: str, model: str) -> None:
-    """One request, one attempt in the ledger, and the call's error says what to do."""
+async def test_permanent_fault_fails_at_once_with_advice(fault: Answer, advice: str, model: str) -> None:
     ledger = MemoryLedger()
     with serving(lambda _body, _number: fault) as server:
         with pytest.raises(PermanentProviderError, match="(?s)" + model) as caught:
@@ -104,8 +102,7 @@ async def test_a_fault_that_will_stay_fails_at_once_with_advice(fault: Answer, a
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_policys_refusal_says_so(model: str) -> None:
-    """It is not the request's form that is wrong."""
+async def test_policy_refusal_says_so(model: str) -> None:
     refusal = error(400, "Your request was rejected as a result of our safety system", "content_policy_violation")
     with serving(lambda _body, _number: refusal) as server:
         with pytest.raises(PermanentProviderError, match="content policy stands against"):
@@ -114,8 +111,7 @@ async def test_a_policys_refusal_says_so(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-async def test_a_provider_that_is_silent_is_given_up_after_the_time_out(model: str) -> None:
-    """A hung connection is a passing fault."""
+async def test_silent_provider_times_out(model: str) -> None:
     with serving(lambda _body, number: completion("heron") if number == 1 else silence()) as server:
         await ask(request(server.url, model))  # the first call in a process takes its time
         with pytest.raises(TransientProviderError, match="no answer in time"):
@@ -123,8 +119,7 @@ async def test_a_provider_that_is_silent_is_given_up_after_the_time_out(model: s
         assert len(server.requests) <= 2, "on a slow machine, its time is over before it is sent"
 
 
-async def test_a_slow_answer_is_an_answer() -> None:
-    """Slower than most, and within the time-out."""
+async def test_slow_answer_is_an_answer() -> None:
     with serving(lambda _body, _number: Response(*completion("heron"), delay=0.3)) as server:
         assert (await ask(request(server.url))).text == "heron"
 
@@ -134,11 +129,9 @@ async def test_a_slow_answer_is_an_answer() -> None:
 @pytest.mark.parametrize(
     ("headers", "least", "most"), [({"retry_after": "7"}, 7, 7), ({}, None, None), ("date", 200, 301)]
 )
-async def test_what_the_provider_asks_to_wait_is_read_from_its_answer(
+async def test_requested_wait_is_read_from_the_answer(
     headers: dict[str, str] | str, least: float | None, most: float | None, status: int, model: str
 ) -> None:
-    """In seconds or as a date; none is none. An overload is told as one."""
-
     def answer(_body: dict[str, Any], _number: int) -> Response:
         refusal = busy(status, **({"retry_after": http_date(300)} if isinstance(headers, str) else headers))
         if status == 529:
@@ -157,8 +150,7 @@ async def test_what_the_provider_asks_to_wait_is_read_from_its_answer(
         assert caught.value.retry_after is not None and least <= caught.value.retry_after <= most
 
 
-async def test_a_fault_that_is_no_overload_is_not_told_as_one() -> None:
-    """A server's own trouble says nothing of how much it bears."""
+async def test_fault_that_is_no_overload_is_not_reported_as_one() -> None:
     with (
         serving(lambda _body, _number: error(500, "trouble")) as server,
         pytest.raises(TransientProviderError) as caught,
@@ -168,8 +160,7 @@ async def test_a_fault_that_is_no_overload_is_not_told_as_one() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 500])
-async def test_an_error_neither_shows_a_key_nor_leads_to_one(status: int) -> None:
-    """Not even where the message is cut short, and no cause is shown beside it."""
+async def test_error_neither_shows_a_key_nor_links_to_one(status: int) -> None:
     said = f"{'x' * 560} Incorrect API key provided: {KEY}"
     with (
         serving(lambda _body, _number: error(status, said)) as server,
@@ -180,8 +171,7 @@ async def test_an_error_neither_shows_a_key_nor_leads_to_one(status: int) -> Non
     assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
-async def test_a_server_that_is_not_there_is_tried_again_in_vain() -> None:
-    """It fails as a lost connection, after all attempts."""
+async def test_missing_server_is_tried_again_in_vain() -> None:
     with serving(lambda _body, _number: completion("x")) as server:
         url = server.url
     ledger = MemoryLedger()
@@ -200,10 +190,9 @@ async def test_a_server_that_is_not_there_is_tried_again_in_vain() -> None:
         ("502", Absence.POSSIBLE, "502"),
     ],
 )
-async def test_a_request_without_an_answer_is_told_in_plain_words(
+async def test_request_without_an_answer_is_described_in_plain_words(
     model: str, kind: str, absence: Absence, said: str
 ) -> None:
-    """What happened and where, and nothing of the libraries that it went through; these words are kept apart."""
     answer = broken_off() if kind == "broken off" else Response(*error(502, "Bad gateway"))
     with serving(lambda _body, _number: answer) as server:
         url = server.url.replace("http:", "https:") if kind == "no TLS" else server.url
@@ -227,7 +216,7 @@ LONG = 240
 """Seconds after which a test gives up; by what was thought, each of these would take several minutes."""
 
 
-def test_a_reply_puts_right_what_its_call_was_said_to_take() -> None:
+def test_reply_corrects_the_estimated_tokens() -> None:
     """Some 260 tokens are set aside for each of 200 calls, and they take two, of 6,000 a minute."""
 
     async def play(url: str) -> None:
@@ -241,9 +230,7 @@ def test_a_reply_puts_right_what_its_call_was_said_to_take() -> None:
         assert len(server.requests) == 200
 
 
-def test_an_attempt_after_the_first_is_put_right_too() -> None:
-    """Each call is turned away once: that counts as a request, and its reply tells the tokens."""
-
+def test_repeated_attempt_is_corrected_too() -> None:
     async def play(url: str) -> None:
         gateway = Gateway(MemoryLedger(), Limits(rpm={"": 60_000}, tpm={"": 60_000}, longest_wait=0.01))
         async with asyncio.timeout(LONG):
@@ -255,8 +242,7 @@ def test_an_attempt_after_the_first_is_put_right_too() -> None:
         assert len(server.requests) == 60
 
 
-def test_replies_that_the_ledger_holds_take_nothing_of_the_rates() -> None:
-    """A sitting at one request and ten tokens a minute gets thirty replies of the sitting before."""
+def test_replies_from_the_ledger_use_no_rate() -> None:
     ledger = MemoryLedger()
 
     async def play(url: str, limits: Limits) -> None:
@@ -288,8 +274,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-async def test_a_model_without_a_price_is_looked_up_once(priced: list[str]) -> None:
-    """And each reply says that its cost is unknown."""
+async def test_model_without_a_price_is_looked_up_once(priced: list[str]) -> None:
     backend = LiteLLMBackend()
     with serving(lambda _body, _number: ended("heron", "stop", USAGE)) as server:
         replies = [await backend.complete(request(server.url, "openai/of-ones-own"), "") for _ in range(3)]
@@ -298,8 +283,7 @@ async def test_a_model_without_a_price_is_looked_up_once(priced: list[str]) -> N
     assert len(priced) == 1
 
 
-async def test_a_model_that_is_free_is_looked_up_once(priced: list[str]) -> None:
-    """And each reply says so."""
+async def test_free_model_is_looked_up_once(priced: list[str]) -> None:
     backend = LiteLLMBackend()
     asked = replace(request(None, "offline/generic"), prompt_id="personalens/judge-coherence")
     replies = [await backend.complete(asked, "") for _ in range(3)]
@@ -307,8 +291,7 @@ async def test_a_model_that_is_free_is_looked_up_once(priced: list[str]) -> None
     assert len(priced) == 1
 
 
-async def test_a_model_with_a_price_is_priced_each_time(priced: list[str]) -> None:
-    """By what each reply took, an empty first one included; the answer names another model than was asked for."""
+async def test_model_with_a_price_is_priced_each_time(priced: list[str]) -> None:
     nothing = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     usages = [nothing, USAGE, {**USAGE, "prompt_tokens": 2000, "total_tokens": 2100}]
     backend = LiteLLMBackend()
@@ -318,8 +301,7 @@ async def test_a_model_with_a_price_is_priced_each_time(priced: list[str]) -> No
     assert len(priced) == 3
 
 
-async def test_a_price_that_litellm_is_given_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was found out is a run's, not the process's."""
+async def test_price_registered_later_counts_in_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     litellm, model = load_litellm(), "openai/priced-between-runs"
     monkeypatch.setattr(litellm, "model_cost", dict(litellm.model_cost))
     with serving(lambda _body, _number: completion("heron")) as server:
@@ -345,15 +327,13 @@ def marks(messages: list[dict[str, Any]]) -> list[str]:
     return [part["text"].strip() for message in messages for part in message["content"] if "cache_control" in part]
 
 
-def test_the_instructions_and_all_but_the_last_message_are_marked() -> None:
-    """Joined neighbours keep their parts, so that the moment's instruction stays outside."""
+def test_instructions_and_all_but_the_last_message_are_marked() -> None:
     messages = marked(DIALOGUE)
     assert marks(messages) == ["You are Ann.", "Hi."]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
 
 
 def test_marking_changes_no_word() -> None:
-    """The parts of a message together are the message that others get."""
     joined = [
         {"role": each["role"], "content": "".join(part["text"] for part in each["content"])}
         for each in marked(DIALOGUE)
@@ -371,8 +351,7 @@ def test_marking_changes_no_word() -> None:
         (({"role": "system", "content": " "}, *DIALOGUE[1:2]), []),
     ],
 )
-def test_short_requests_have_what_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
-    """A single message has no prefix but itself, and an empty one may not be marked."""
+def test_short_requests_have_the_marks_they_can(messages: tuple[ChatMessage, ...], expected: list[str]) -> None:
     assert marks(marked(messages)) == expected
 
 
@@ -389,13 +368,11 @@ def test_short_requests_have_what_marks_they_can(messages: tuple[ChatMessage, ..
         ("hosted_vllm/claude-like", False),
     ],
 )
-def test_only_those_who_want_marks_get_them(model: str, is_wanted: bool) -> None:
-    """Anthropic's models, wherever they are served."""
+def test_only_anthropic_models_get_marks(model: str, is_wanted: bool) -> None:
     assert wants_markers(load_litellm(), model) is is_wanted
 
 
 async def test_anthropic_is_sent_the_marks() -> None:
-    """In its own form, at its own address."""
     content = [{"type": "text", "text": "Hm."}]
     usage = {"input_tokens": 10, "output_tokens": 5}
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
@@ -410,7 +387,6 @@ async def test_anthropic_is_sent_the_marks() -> None:
 
 
 async def test_others_are_sent_plain_text() -> None:
-    """Their caches find the prefix by themselves."""
     with serving(lambda _body, _number: completion("Hm.")) as server:
         await ask(request(server.url, messages=DIALOGUE))
     assert all(isinstance(message["content"], str) for message in server.requests[0]["messages"])

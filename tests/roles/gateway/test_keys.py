@@ -34,8 +34,7 @@ main()
 """
 
 
-def test_a_files_lines_become_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments, quotes and `export` as usual; what the environment has already wins."""
+def test_lines_of_an_env_file_become_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DIALOOM_TEST_A", "DIALOOM_TEST_C", "DIALOOM_TEST_D"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -59,8 +58,7 @@ def test_a_files_lines_become_the_environments(tmp_path: Path, monkeypatch: pyte
         (f"OPENAI_API_KEY {KEY}\n", 1),
     ],
 )
-def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: int) -> None:
-    """Nor is anything loaded from that file."""
+def test_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "keys.env"
     path.write_text(text)
     before = dict(os.environ)
@@ -70,8 +68,7 @@ def test_a_wrong_line_is_named_and_never_shown(tmp_path: Path, text: str, line: 
     assert dict(os.environ) == before
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """There is none; or it is no text."""
+def test_unreadable_env_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no such file"):
         load_env_file(tmp_path / "keys.env")
     (tmp_path / "keys.env").write_bytes(b"A=\xff\xfe")
@@ -92,8 +89,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         "quo%22ted-abcdefgh",
     ],
 )
-def test_what_looks_like_a_key_is_taken_out(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its shape, or because the environment holds it, however it is quoted."""
+def test_key_like_text_is_removed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALOOM_TEST_KEY", 'quo"ted-abcdefgh')
     assert "abc" not in redacted(text)
 
@@ -121,10 +117,9 @@ def leaking(key: str, folder: Path, meanwhile: dict[str, bytes]) -> Any:
 
 @pytest.mark.parametrize("key", [KEY, PLAIN])
 @pytest.mark.parametrize("source", ["environment", "file"])
-def test_a_planted_key_reaches_the_provider_and_nothing_else(
+def test_planted_key_reaches_the_provider_and_nothing_else(
     dialoom: Command, players: list[str], tmp_path: Path, source: str, key: str
 ) -> None:
-    """Every file that a run leaves, its log, its error and its exports are searched."""
     write_release(tmp_path / "release")
     bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
     meanwhile: dict[str, bytes] = {}
@@ -160,8 +155,7 @@ REQUEST = Request(
 
 
 @pytest.mark.parametrize("registry", ["callbacks", "_async_success_callback"])
-async def test_a_callback_that_is_registered_with_litellm_is_called(registry: str) -> None:
-    """However it was registered."""
+async def test_callback_registered_with_litellm_is_called(registry: str) -> None:
     litellm, told = load_litellm(), asyncio.Event()
     from litellm.integrations.custom_logger import CustomLogger
 

@@ -73,7 +73,7 @@ async def serve(provider: Provider, limit: AdaptiveLimit, calls: int, at_once: i
 
 
 @pytest.mark.parametrize("bears", [20, 60])
-def test_it_settles_at_what_the_provider_bears(bears: int) -> None:
+def test_limit_settles_at_the_providers_capacity(bears: int) -> None:
     """128 are allowed: the limit stays within a fifth of the hidden one, and few are turned away on the way."""
 
     async def play() -> tuple[Provider, float]:
@@ -87,9 +87,7 @@ def test_it_settles_at_what_the_provider_bears(bears: int) -> None:
     assert seconds <= 1.35 * 100, "as fast as the provider allows would be 100 seconds"
 
 
-def test_it_comes_back_after_an_outage() -> None:
-    """Half a minute of nothing but refusals: soon afterwards the limit is as high as it was."""
-
+def test_limit_recovers_after_an_outage() -> None:
     def bears(moment: float) -> int:
         return 0 if 30 < moment < 60 else 100
 
@@ -102,7 +100,7 @@ def test_it_comes_back_after_an_outage() -> None:
     assert seconds <= 120 + 30 + 2 * 30, "the calls, the outage, and the longest pauses between attempts"
 
 
-def test_it_follows_a_provider_that_bears_less_and_then_more() -> None:
+def test_limit_follows_a_changing_capacity() -> None:
     """Nothing is remembered for good: 10 for a while, then all that is allowed."""
 
     async def play() -> tuple[Provider, LimitState]:
@@ -116,8 +114,6 @@ def test_it_follows_a_provider_that_bears_less_and_then_more() -> None:
 
 
 def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
-    """Sixteen at once are turned away: that is one overload, and all sixteen are counted."""
-
     async def play() -> LimitState:
         limit = AdaptiveLimit(16, clock=now)
 
@@ -133,9 +129,7 @@ def test_calls_sent_before_a_cut_do_not_cut_again() -> None:
     assert (state.limit, state.throttled) == (8, 16)
 
 
-def test_nothing_is_sent_during_a_retry_after_and_everything_afterwards() -> None:
-    """An hour is waited out, by those that wait for a place and by those that wait for the rate; then it goes on."""
-
+def test_nothing_is_sent_during_a_retry_after() -> None:
     async def play(rpm: int | None) -> list[float]:
         limit, sent = AdaptiveLimit(8, rpm=rpm, clock=now), []
 
@@ -160,9 +154,7 @@ def test_nothing_is_sent_during_a_retry_after_and_everything_afterwards() -> Non
         assert sent[-1] < 3600.5 + 60
 
 
-def test_it_keeps_to_requests_and_tokens_per_minute() -> None:
-    """Sixty requests a minute, or six hundred tokens in tens: a call a second, however many there are."""
-
+def test_requests_and_tokens_per_minute_are_kept() -> None:
     async def play(rpm: int | None, tpm: int | None) -> list[float]:
         limit, sent = AdaptiveLimit(50, rpm, tpm, now), []
 
@@ -221,8 +213,7 @@ class Talk:
 
 
 @pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (30, 100)])
-def test_calls_that_take_more_than_was_thought_keep_to_the_limit(seconds: float, at_once: int) -> None:
-    """Four times as much: once the first replies have told so, no minute takes more than is allowed."""
+def test_underestimated_calls_keep_to_the_rate(seconds: float, at_once: int) -> None:
     talk = Talk(60_000, guess=300, takes=1_256, seconds=seconds, at_once=at_once)
     passing(talk.play())
     assert talk.took(0, 30) <= 1.05
@@ -231,8 +222,7 @@ def test_calls_that_take_more_than_was_thought_keep_to_the_limit(seconds: float,
 
 
 @pytest.mark.parametrize(("seconds", "at_once"), [(1, 1), (1, 40), (20, 8)])
-def test_calls_that_take_less_than_was_thought_use_the_whole_limit(seconds: float, at_once: int) -> None:
-    """A quarter: all that is allowed is taken all the same, and no more."""
+def test_overestimated_calls_use_the_whole_rate(seconds: float, at_once: int) -> None:
     talk = Talk(6_000, guess=1_256, takes=300, seconds=seconds, at_once=at_once)
     passing(talk.play())
     assert 0.97 <= talk.took(0, 30) <= 1.03
@@ -243,11 +233,7 @@ def test_calls_that_take_less_than_was_thought_use_the_whole_limit(seconds: floa
     tpm=st.integers(1, 600_000),
     calls=st.lists(st.tuples(st.integers(0, 5_000), st.none() | st.integers(0, 5_000)), min_size=1, max_size=30),
 )
-def test_one_after_the_other_waits_for_what_was_taken_and_for_nothing_else(
-    tpm: int, calls: list[tuple[int, int | None]]
-) -> None:
-    """Whatever they were said to take: each is sent when those before it are paid for, within a second's worth."""
-
+def test_sequential_calls_wait_for_exactly_the_tokens_taken(tpm: int, calls: list[tuple[int, int | None]]) -> None:
     async def play() -> None:
         limit, spent = AdaptiveLimit(1, tpm=tpm, clock=now), 0
         for guess, took in calls:
@@ -260,9 +246,7 @@ def test_one_after_the_other_waits_for_what_was_taken_and_for_nothing_else(
     passing(play())
 
 
-def test_a_call_that_was_not_sent_after_all_takes_nothing() -> None:
-    """A hundred replies that the ledger had, at one request and ten tokens a minute: nobody waits for them."""
-
+def test_call_that_was_not_sent_takes_nothing() -> None:
     async def play() -> float:
         limit = AdaptiveLimit(8, rpm=1, tpm=10, clock=now)
 
@@ -276,9 +260,7 @@ def test_a_call_that_was_not_sent_after_all_takes_nothing() -> None:
     assert passing(play()) == 0
 
 
-def test_a_reply_that_took_less_lets_the_next_call_go_at_once() -> None:
-    """It waits for a minute's worth already; what is given back cuts that short."""
-
+def test_reply_that_took_less_releases_the_next_call() -> None:
     async def play() -> list[float]:
         limit, sent = AdaptiveLimit(8, tpm=600, clock=now), []
 
@@ -294,9 +276,7 @@ def test_a_reply_that_took_less_lets_the_next_call_go_at_once() -> None:
     assert passing(play()) == [0, 5]
 
 
-def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
-    """Fifty calls wait for their minute's share and are cancelled; the next one need not wait for theirs."""
-
+def test_cancelled_wait_for_the_rate_uses_nothing() -> None:
     async def play() -> float:
         limit = AdaptiveLimit(64, rpm=60, clock=now)
 
@@ -315,9 +295,7 @@ def test_who_gives_up_waiting_for_the_rate_spends_nothing_of_it() -> None:
     assert passing(play()) <= 1.1
 
 
-def test_who_gives_up_waiting_for_tokens_gives_the_request_back() -> None:
-    """Two requests a minute: the one that was to be the second is cancelled, and the next call goes in its stead."""
-
+def test_cancelled_wait_for_tokens_returns_the_request() -> None:
     async def play() -> float:
         limit = AdaptiveLimit(8, rpm=2, tpm=60, clock=now)
 
@@ -346,11 +324,7 @@ def test_who_gives_up_waiting_for_tokens_gives_the_request_back() -> None:
         max_size=30,
     ),
 )
-def test_whatever_happens_no_place_is_lost_and_none_is_given_twice(
-    most: int, calls: list[tuple[str, int, int, int | None]]
-) -> None:
-    """Calls that come, fail, are cancelled and are told to wait: never more than allowed, and all of them end."""
-
+def test_no_slot_is_lost_or_given_twice(most: int, calls: list[tuple[str, int, int, int | None]]) -> None:
     async def play() -> None:
         limit, in_flight = AdaptiveLimit(most, clock=now), 0
 
@@ -390,9 +364,7 @@ def test_whatever_happens_no_place_is_lost_and_none_is_given_twice(
     passing(play())
 
 
-def test_a_lowered_limit_holds_for_those_that_are_sent_from_then_on() -> None:
-    """Calls in flight are not called back, and no new one is sent until there are fewer than the limit."""
-
+def test_lowered_limit_holds_for_later_calls() -> None:
     async def play() -> int:
         limit, highest = AdaptiveLimit(8, clock=now), 0
 
@@ -430,19 +402,16 @@ def test_a_lowered_limit_holds_for_those_that_are_sent_from_then_on() -> None:
         ({"retry-after": "Wed, 99 Oct 2015 07:28:00 GMT"}, None),
     ],
 )
-def test_headers_are_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
-    """Seconds, milliseconds, a date by the server's clock; what is none of them is none."""
+def test_retry_after_headers_are_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == seconds
 
 
-def test_a_date_without_the_servers_clock_is_measured_by_ours() -> None:
-    """Which is the best there is."""
+def test_retry_after_date_without_a_server_clock_uses_ours() -> None:
     found = retry_after({"retry-after": http_date(100)})
     assert found is not None and 90 < found <= 100
 
 
-def test_a_body_is_read_where_a_provider_says_it_there() -> None:
-    """As Google does; a header wins."""
+def test_retry_delay_in_a_body_is_read_and_a_header_wins() -> None:
     body = '{"details": [{"@type": "RetryInfo", "retryDelay": "34.5s"}]}'
     assert retry_after({}, body) == 34.5
     assert retry_after({"retry-after": "1"}, body) == 1.0

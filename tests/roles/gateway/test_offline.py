@@ -48,7 +48,6 @@ class Site:
 
 
 async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() -> None:
-    """Also in a role of another name that plays the same part."""
     role = Role(
         Prompt.parse(PROMPT, "t"), ModelBinding(model="offline/generic", temperature=0.0), None, Gateway(MemoryLedger())
     )
@@ -57,8 +56,7 @@ async def test_prompt_role_and_inputs_reach_an_understudy_beside_the_messages() 
         assert json.loads(said) == ["mill/count", "miller", 7]
 
 
-async def test_prompts_in_the_same_words_share_no_reply_of_the_cache(tmp_path: Path) -> None:
-    """Nor do roles: an offline model answers them differently."""
+async def test_equal_words_of_other_prompts_or_roles_share_no_reply(tmp_path: Path) -> None:
     asked = Request("miller", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with ResponseCache(tmp_path / "replies.db") as cache:
         said = [
@@ -68,8 +66,7 @@ async def test_prompts_in_the_same_words_share_no_reply_of_the_cache(tmp_path: P
     assert [json.loads(each.text)[0] for each in said] == ["mill/a", "mill/b", "mill/a"]
 
 
-async def test_a_call_that_dialoom_did_not_make_is_refused_in_one_sentence() -> None:
-    """An offline model cannot tell from the messages what it is to play."""
+async def test_call_not_made_by_dialoom_is_refused_by_the_offline_model() -> None:
     litellm, messages = load_litellm(), [{"role": "user", "content": "Hello."}]
     told = r"offline/attentive can only be called by dialoom, which tells it the role and the prompt"
     with pytest.raises(litellm.BadRequestError, match=told):
@@ -78,8 +75,7 @@ async def test_a_call_that_dialoom_did_not_make_is_refused_in_one_sentence() -> 
         await litellm.acompletion(model="offline/attentive", messages=messages)
 
 
-async def test_a_role_without_an_understudy_fails_for_good() -> None:
-    """With the roles that there are."""
+async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     asked = Request("baker", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
         await Gateway(MemoryLedger()).complete(asked, a_place())
@@ -91,8 +87,7 @@ def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
     return functools.partial(contextvars.copy_context().run, functools.partial(function))
 
 
-async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
-    """Whichever context they come from."""
+async def test_litellm_functions_run_inline_and_others_in_a_thread() -> None:
     here, loop = threading.get_ident(), asyncio.get_running_loop()
 
     def ident() -> int:
@@ -106,8 +101,7 @@ async def test_litellms_functions_run_here_and_others_in_a_thread() -> None:
     assert await loop.run_in_executor(None, of_litellm(ident)) != here
 
 
-async def test_a_loop_that_used_a_thread_before_prepares_here_too() -> None:
-    """By then asyncio had given it an executor, which nobody chose."""
+async def test_loop_that_used_a_thread_before_prepares_inline_too() -> None:
     here, loop = threading.get_ident(), asyncio.get_running_loop()
     await asyncio.to_thread(threading.get_ident)
 
@@ -119,8 +113,7 @@ async def test_a_loop_that_used_a_thread_before_prepares_here_too() -> None:
         assert await asyncio.to_thread(threading.get_ident) != here
 
 
-async def test_a_provider_that_needs_a_thread_gets_one() -> None:
-    """Also on a loop on which others do without."""
+async def test_provider_that_needs_a_thread_gets_one() -> None:
     here, loop = threading.get_ident(), asyncio.get_running_loop()
 
     def ident() -> int:
@@ -130,8 +123,7 @@ async def test_a_provider_that_needs_a_thread_gets_one() -> None:
         assert await loop.run_in_executor(None, of_litellm(ident)) != here
 
 
-async def test_an_executor_of_the_users_own_stays() -> None:
-    """Its threads do the work, as they would without dialoom."""
+async def test_executor_of_the_user_is_kept() -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="of-the-user"))
 
@@ -142,9 +134,7 @@ async def test_an_executor_of_the_users_own_stays() -> None:
         assert await loop.run_in_executor(None, of_litellm(name)) == 1
 
 
-async def test_an_error_comes_as_from_a_thread() -> None:
-    """It is raised where the result is awaited."""
-
+async def test_inline_error_is_raised_where_the_result_is_awaited() -> None:
     def broken() -> int:
         raise ZeroDivisionError
 
@@ -171,14 +161,12 @@ async def test_an_error_comes_as_from_a_thread() -> None:
         ("<think>a<think>b</think>c</think>Hello.", "Hello.", "c\n\na<think>b"),
     ],
 )
-def test_reasoning_is_taken_out_of_a_reply(text: str, said: str, thought: str | None) -> None:
-    """Closed, left open, opened by the request; a reply without any stays as it is."""
+def test_reasoning_is_removed_from_a_reply(text: str, said: str, thought: str | None) -> None:
     assert without_thinking(text) == (said, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thinking>", "</thinking>", "a", " ", "\n", "<"])))
-def test_no_block_ever_stays(parts: list[str]) -> None:
-    """However they are put together, no closed block is left."""
+def test_no_closed_reasoning_block_remains(parts: list[str]) -> None:
     said, _ = without_thinking("".join(parts))
     assert "</think>" not in said and "</thinking>" not in said
 
@@ -194,14 +182,12 @@ def test_no_block_ever_stays(parts: list[str]) -> None:
     ],
 )
 async def test_reasoning_reaches_the_ledger_and_not_the_dialogue(content: str, field: str | None) -> None:
-    """Whether it stands in the text or apart from it."""
     with serving(lambda _body, _number: ended(content, "stop", None, reasoning_content=field)) as server:
         reply = await ask(request(server.url, "hosted_vllm/x"))
     assert (reply.text, reply.reasoning) == ("Hello.", "Hm.")
 
 
-async def test_a_users_own_assistant_may_think_aloud_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever calls a model in a function of their own need not take its reasoning out."""
+async def test_reasoning_of_a_function_player_is_removed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "loud_player.py").write_text("async def say(messages):\n    return '<think>Hm.</think>Hello.'\n")
     monkeypatch.syspath_prepend(tmp_path)
     reply = await ask(request(None, "python:loud_player:say"))

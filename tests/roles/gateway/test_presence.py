@@ -88,7 +88,7 @@ def texts(count: int) -> list[str]:
     return [f"Number {number}" for number in range(count)]
 
 
-def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end(
+def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nobody is there for 100 seconds; no call has used up its attempts by that."""
@@ -111,8 +111,7 @@ def test_one_at_a_time_asks_after_growing_pauses_and_all_are_answered_in_the_end
     passing(work())
 
 
-def test_the_others_do_not_come_before_the_one_that_asks_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first answer takes half a second; within it nobody else is sent."""
+def test_other_calls_wait_until_the_asking_one_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, second: refused() if second < 10 else None)
 
     async def work() -> None:
@@ -125,8 +124,7 @@ def test_the_others_do_not_come_before_the_one_that_asks_is_answered(monkeypatch
     passing(work())
 
 
-def test_a_provider_that_answers_some_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every other request is refused by a gateway that answers the rest; the refused ones fail as ever."""
+def test_provider_that_answers_some_calls_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda text, _second: unavailable() if text.endswith(("1", "3")) else None)
 
     async def work() -> None:
@@ -140,8 +138,7 @@ def test_a_provider_that_answers_some_is_not_away(monkeypatch: pytest.MonkeyPatc
     passing(work())
 
 
-def test_a_gateway_with_nobody_behind_it_is_away_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a call has used up its attempts, and nobody was answered in that time; then it waits with the others."""
+def test_gateway_without_a_backend_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, second: unavailable() if second < 120 else None)
 
     async def work() -> None:
@@ -154,7 +151,6 @@ def test_a_gateway_with_nobody_behind_it_is_away_as_well(monkeypatch: pytest.Mon
 
 
 def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own limit, its own presence."""
     line = Line(lambda text, second: refused() if text.startswith("Number") and second < 60 else None)
 
     async def work() -> None:
@@ -169,8 +165,7 @@ def test_calls_to_another_provider_go_on(monkeypatch: pytest.MonkeyPatch) -> Non
     passing(work())
 
 
-def test_patience_has_an_end_and_whoever_listens_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the second that was said; what waited is given up, to be made later, and the books have what it met."""
+def test_patience_ends_and_a_listener_stops_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: refused())
 
     async def work() -> None:
@@ -194,8 +189,7 @@ def test_patience_has_an_end_and_whoever_listens_stops_the_work(monkeypatch: pyt
     passing(work())
 
 
-def test_without_a_listener_that_stops_it_the_calls_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they would have without patience."""
+def test_calls_fail_without_a_listener_that_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: refused())
 
     async def work() -> None:
@@ -206,8 +200,7 @@ def test_without_a_listener_that_stops_it_the_calls_fail(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", ["drained", "cancelled"])
-def test_a_call_that_waits_can_be_given_up(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Drained: all are. Cancelled: the one that was to ask next makes way for another."""
+def test_waiting_call_can_be_drained_or_cancelled(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     line = Line(lambda _text, second: refused() if second < 20 else None)
 
     async def work() -> None:
@@ -227,8 +220,7 @@ def test_a_call_that_waits_can_be_given_up(monkeypatch: pytest.MonkeyPatch, kind
     passing(work())
 
 
-def test_what_is_recorded_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is away, replies that the ledger holds are replayed."""
+def test_recorded_replies_need_no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda text, _second: refused() if text.startswith("Number") else None)
 
     async def work() -> None:
@@ -245,8 +237,7 @@ def test_what_is_recorded_needs_no_provider(monkeypatch: pytest.MonkeyPatch) -> 
     passing(work())
 
 
-def test_a_server_with_trouble_of_its_own_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers, if only with errors: the calls fail after their attempts, and nothing is paused."""
+def test_server_with_errors_is_not_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, _second: TransientProviderError("trouble (500)"))
 
     async def work() -> None:

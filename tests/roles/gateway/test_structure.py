@@ -56,8 +56,7 @@ async def played(server: ChatServer, type_: type[BaseModel] | None, ledger: Memo
     return await Role(Prompt.parse(PROMPT, "t"), binding, type_, Gateway(ledger or MemoryLedger(), QUICK))({}, Once())
 
 
-async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
-    """In the strict form that providers want: everything required, nothing else allowed."""
+async def test_model_that_knows_schemas_gets_strict_types() -> None:
     with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
         assert await played(server, score_type(1, 5)) == score_type(1, 5)(score=4, explanation="so")
     (body,) = server.requests
@@ -70,26 +69,20 @@ async def test_a_model_that_knows_schemas_is_given_the_types() -> None:
     assert "default" not in str(given)
 
 
-async def test_a_role_of_plain_text_is_held_to_no_shape() -> None:
-    """Nothing is asked for."""
+async def test_plain_text_role_is_asked_for_no_shape() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
         assert await played(server, None) == "Words."
     assert "response_format" not in server.requests[0]
 
 
 @pytest.mark.parametrize(("content", "is_asked"), [("Answer in JSON.", True), ("Answer.", False)])
-async def test_a_model_without_schemas_is_asked_for_json_mode_if_the_request_speaks_of_it(
-    content: str, is_asked: bool
-) -> None:
-    """Providers refuse JSON mode in a request that does not."""
+async def test_json_mode_is_used_only_if_the_request_mentions_it(content: str, is_asked: bool) -> None:
     with serving(lambda _body, _number: completion('{"score": 4}')) as server:
         await ask(request(server.url, "hosted_vllm/x", content, reply_type=score_type(1, 5), structured="json"))
     assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
 
 
-async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> None:
-    """The refusal is a failed attempt of the first call; later calls do without at once."""
-
+async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:
     def answer(body: dict[str, Any], _number: int) -> Answer:
         if "response_format" in body:
             return error(400, "Invalid parameter: 'response_format' is not supported with this model.")
@@ -106,8 +99,7 @@ async def test_a_provider_that_refuses_shapes_is_not_asked_for_one_again() -> No
     assert "not asked for a shape as JSON schema" in ledger.attempts[0][1].error
 
 
-async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> None:
-    """As OpenAI does, as llama.cpp does, in JSON mode, by words alone; what was found out holds for later calls."""
+async def test_unknown_server_is_asked_in_one_form_after_the_other() -> None:
     refused = 0
 
     def answer(body: dict[str, Any], _number: int) -> Answer:
@@ -127,8 +119,7 @@ async def test_a_server_in_no_table_is_asked_in_one_form_after_the_other() -> No
             assert [record.attempts for record in ledger.records.values()] == [refused + 1, 1]
 
 
-async def test_a_form_that_was_chosen_is_kept_to() -> None:
-    """`prompt` asks for no shape; `schema` fails where it is refused, and says what would do."""
+async def test_chosen_form_is_kept() -> None:
     refusal = error(400, "response_format: json_schema is not supported")
     with serving(lambda body, _number: refusal if "response_format" in body else completion("{}")) as server:
         assert (await ask(request(server.url, reply_type=score_type(1, 5), structured="prompt"))).text == "{}"
@@ -136,38 +127,33 @@ async def test_a_form_that_was_chosen_is_kept_to() -> None:
             await ask(request(server.url, reply_type=score_type(1, 5), structured="schema"))
 
 
-def test_only_a_form_that_was_chosen_is_part_of_a_calls_identity() -> None:
-    """What was recorded by default is found again."""
+def test_only_a_chosen_form_is_part_of_a_calls_identity() -> None:
     plain = request("http://127.0.0.1:1", reply_type=score_type(1, 5))
     assert replace(plain, reply_type=None).key(a_place()) == plain.key(a_place())
     keys = {replace(plain, structured=each).key(a_place()) for each in ("auto", "schema", "json", "prompt")}
     assert len(keys) == 4 and plain.key(a_place()) in keys
 
 
-async def test_another_bad_request_is_final_although_a_shape_was_asked_for() -> None:
-    """Only a refusal that names the shape is taken for one."""
+async def test_other_bad_requests_are_final() -> None:
     with serving(lambda _body, _number: error(400, "temperature is too high")) as server:
         with pytest.raises(PermanentProviderError):
             await ask(request(server.url, reply_type=score_type(1, 5)))
         assert len(server.requests) == 1
 
 
-async def test_the_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
-    """It is no provider; LiteLLM says that every custom one knows JSON mode."""
+async def test_offline_model_is_asked_for_no_shape_and_needs_no_address() -> None:
     asked = request(None, "offline/generic", "Answer in JSON.", reply_type=Verdict)
     asked = replace(asked, prompt_id="personalens/judge-task-completion")
     assert (await LiteLLMBackend().complete(asked, "key")).text
 
 
-async def test_broken_json_is_mended_without_a_second_ask() -> None:
-    """One request."""
+async def test_broken_json_is_repaired_without_a_second_request() -> None:
     with serving(lambda _body, _number: completion("Sure: {'score': 4, 'explanation': 'it\n's fine',}")) as server:
         assert (await played(server, score_type(1, 5))).score == 4
         assert len(server.requests) == 1
 
 
-async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_up() -> None:
-    """The error is shown to the model, and a reply that was cut off is told so."""
+async def test_invalid_reply_is_requested_once_more_and_then_unparsed() -> None:
     with serving(lambda _body, _number: ended('{"score": 4', "length")) as server:
         with pytest.raises(UnparsedReplyError, match="cut off because it was too long"):
             await played(server, score_type(1, 5))
@@ -176,7 +162,6 @@ async def test_a_reply_that_is_no_answer_is_asked_for_once_more_and_then_given_u
 
 
 async def test_reasoning_is_not_shown_to_the_model_again() -> None:
-    """The second ask quotes what the model said, not what it thought."""
     answer = completion("<think>five?</think>Five.")
     with serving(lambda _body, _number: answer) as server, pytest.raises(UnparsedReplyError):
         await played(server, score_type(1, 5))
@@ -210,8 +195,7 @@ def called(*calls: tuple[str, Any], text: str | None = None) -> Answer:
     return ended(text, "tool_calls", {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}, tool_calls=made)
 
 
-async def test_tools_calls_and_outputs_are_sent_as_the_interface_has_them() -> None:
-    """Whether to call is the model's to say, one at a time; the ids are ours, and calls are joined with nothing."""
+async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
     with serving(lambda _body, _number: called(("get_weather", '{"city": "Vellin"}'))) as server:
         await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     (body,) = server.requests
@@ -227,8 +211,7 @@ async def test_tools_calls_and_outputs_are_sent_as_the_interface_has_them() -> N
     assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
 
 
-def test_a_turn_of_nothing_is_not_sent_and_marks_stand_on_words() -> None:
-    """Whatever comes before and behind it is joined; an agent's next request begins with all of this one."""
+def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
     silence: ChatMessage = {"role": "assistant", "content": " "}
     messages = (*TALK[:2], silence, *TALK[4:], *TALK[2:4])
     assert [each["role"] for each in wire_messages(messages)] == ["system", "user", "assistant", "tool"]
@@ -239,8 +222,7 @@ def test_a_turn_of_nothing_is_not_sent_and_marks_stand_on_words() -> None:
     assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
-async def test_without_tools_nothing_is_said_of_them() -> None:
-    """Many servers refuse what they do not know."""
+async def test_request_without_tools_does_not_mention_them() -> None:
     with serving(lambda _body, _number: ended("heron", "stop")) as server:
         await ask(request(server.url))
     assert server.requests[0].keys() == {"model", "messages", "temperature", "seed"}
@@ -260,7 +242,6 @@ async def test_without_tools_nothing_is_said_of_them() -> None:
     ids=["one", "no JSON", "unknown", "two at once", "call and words", "nothing", "no call"],
 )
 async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls: list[tuple[str, str]]) -> None:
-    """Whatever is wrong with them is for the recipe to see; after one request."""
     with serving(lambda _body, _number: answer) as server:
         reply = await ask(request(server.url, messages=TALK, tools=(WEATHER,)))
     assert len(server.requests) == 1
@@ -282,8 +263,7 @@ async def test_calls_are_read_as_they_were_made(answer: Answer, text: str, calls
     ],
     ids=["no name", "object", "no function", "text", "mapping", "word", "null"],
 )
-async def test_calls_of_no_form_are_what_there_is_of_them_or_a_failure_that_names_the_model(tool_calls: Any) -> None:
-    """No bug of ours, and what is kept is what is read again."""
+async def test_malformed_calls_are_kept_in_part_or_fail_by_the_model(tool_calls: Any) -> None:
     raw = json.dumps(ended("Hm.", "tool_calls", tool_calls=tool_calls)[1]).encode()
     ledger = MemoryLedger()
     with serving(lambda _body, _number: Response(raw=raw)) as server:
@@ -293,8 +273,7 @@ async def test_calls_of_no_form_are_what_there_is_of_them_or_a_failure_that_name
     json.dumps(reply.tool_calls).encode()
 
 
-async def test_ids_follow_from_the_call_and_not_from_the_provider() -> None:
-    """Equal calls of the model have equal ids, those at another place others."""
+async def test_ids_of_calls_are_reproducible() -> None:
     asked = request(None, messages=TALK, tools=(WEATHER,))
     with serving(lambda _body, number: called((f"tool_{number}", "{}"))) as server:
         asked = replace(asked, api_base=server.url)
@@ -305,8 +284,7 @@ async def test_ids_follow_from_the_call_and_not_from_the_provider() -> None:
     assert len({call["id"] for call in (*one.tool_calls, *other.tool_calls)}) == 4
 
 
-def test_identities_of_requests_without_tools_are_those_of_all_time() -> None:
-    """Runs that were begun before go on; tools, calls and what they answer are part of the identity."""
+def test_identities_of_requests_without_tools_are_unchanged() -> None:
     plain = a_request()
     assert plain.key(a_place()) == "734794cc481d509b7e91ac5ed605787d3054b950014cb45070a611620cfc35d1"
     assert cache_key(plain, a_place()).hex() == "b9b2ad8f0625c9c8cc3d0c06e70731fcf37fbb69e3231ce33421e0e380fe453d"
@@ -318,8 +296,7 @@ def test_identities_of_requests_without_tools_are_those_of_all_time() -> None:
         assert len({identity(each) for each in requests}) == len(requests)
 
 
-async def test_a_shared_cache_keeps_calls(tmp_path: Path) -> None:
-    """And words that look like kept ones as words."""
+async def test_shared_cache_keeps_calls(tmp_path: Path) -> None:
     offered = replace(a_request(), tools=(WEATHER,))
     with ResponseCache(tmp_path / "cache.db") as cache:
         replies = (Completion("Hm.", tool_calls=(CALL,)), Completion('{"content":"a","tool_calls":[]}'))
@@ -342,13 +319,11 @@ async def test_a_shared_cache_keeps_calls(tmp_path: Path) -> None:
         Completion("", tool_calls=(CALL, {**CALL, "arguments": '{"broken'})),
     ],
 )
-def test_a_reply_is_read_as_it_was_kept(reply: Completion) -> None:
-    """Words that look like a kept call stay words."""
+def test_kept_reply_is_read_as_it_was(reply: Completion) -> None:
     assert read_reply(Completion(kept_text(reply))) == reply
 
 
-async def test_signed_thoughts_go_back_with_the_calls_to_who_wants_them() -> None:
-    """Claude refuses its own call without them; nobody else is sent any."""
+async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
     thinking = {"type": "thinking", "thinking": "It may rain.", "signature": "c2lnbmVk"}
     content = [thinking, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {"city": "Vellin"}}]
     body = {
@@ -389,8 +364,7 @@ async def test_signed_thoughts_go_back_with_the_calls_to_who_wants_them() -> Non
         (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
     ],
 )
-async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str) -> None:
-    """And what would be right, after one request; what is wrong with a tool is told as it comes."""
+async def test_model_without_tool_support_is_named(status: int, told: str) -> None:
     for said, advice in (
         (told, "takes no tools as it is served"),
         ("tools[0].function.name: too long", "too long"),
@@ -414,6 +388,5 @@ async def test_a_model_that_takes_no_tools_is_told_as_one(status: int, told: str
         ("object:echo", False),
     ],
 )
-def test_who_is_known_to_take_tools(model: str, is_known: bool) -> None:
-    """LiteLLM's table says it; players of one's own read tools as text."""
+def test_tool_support_of_known_models(model: str, is_known: bool) -> None:
     assert knows_tools(model) is is_known

@@ -49,10 +49,9 @@ async def spans_of(
     return list(exporter.get_finished_spans())
 
 
-async def test_a_call_is_a_span_with_the_conventions_names(
+async def test_call_is_a_span_with_conventional_names(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two attempts are one span; a replay sends nothing and is none."""
     (span,) = await spans_of(spans, monkeypatch, error(503, "later"), completion("He knows.", 20, 3), calls=2)
     attributes: dict[str, Any] = dict(span.attributes or {})
     assert span.name == "chat openai/gpt-4o-mini"
@@ -73,19 +72,17 @@ async def test_a_call_is_a_span_with_the_conventions_names(
     assert span.start_time < span.end_time
 
 
-async def test_nothing_that_was_said_is_in_a_span(
+async def test_span_holds_nothing_that_was_said(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the request nor the reply: more people read a trace than a run."""
     (span,) = await spans_of(spans, monkeypatch, completion("He knows."))
     assert "secret" not in span.to_json()
     assert "He knows" not in span.to_json()
 
 
-async def test_a_call_that_failed_says_how(
+async def test_failed_call_has_its_kind_of_error_only(
     spans: tuple[Tracing, InMemorySpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kind of error, and nothing of its text: a provider may quote the request in it."""
     (span,) = await spans_of(spans, monkeypatch, error(401, "who are you? you said: A secret of hers."))
     attributes: dict[str, Any] = dict(span.attributes or {})
     assert attributes["error.type"] == "PermanentProviderError"
@@ -97,20 +94,17 @@ async def test_a_call_that_failed_says_how(
 
 
 def test_opentelemetry_is_imported_only_when_it_is_used() -> None:
-    """It is an extra: the gateway works without it."""
     script = "import sys, dialoom.roles.gateway.tracing; sys.exit('opentelemetry' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-def test_without_the_extra_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the exporter were not installed."""
+def test_missing_extra_is_named_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(BindingError, match=r"pip install 'dialoom\[otel\]'"):
         open_tracing()
 
 
 def test_spans_reach_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the address that the usual variable names, under the name of this program."""
     import http.server
     import threading
 

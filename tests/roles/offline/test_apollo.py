@@ -66,14 +66,13 @@ def is_right(calls: Sequence[Any], pair: ApolloPair) -> bool:
 
 
 def test_every_query_is_understood() -> None:
-    """The flow, and all that the query says."""
     assert {pair.query_kind for pair in source().pairs.values()} == {"reactive", "proactive"}
     for pair in source().pairs.values():
         asked = asked_flow(pair.query, pair.today)
         assert asked is not None and (asked.flow, dict(asked.slots)) == (pair.flow, pair.slots), pair.query
 
 
-def test_what_is_right_follows_from_form_and_place_to_the_sample() -> None:
+def test_understanding_depends_on_form_and_place() -> None:
     """Facts and tones are understood with a reminder and after a failure; nobody reads beyond the 24th session."""
     seen = set()
     for number, pair in enumerate(list(source().pairs.values())[::2]):
@@ -92,7 +91,6 @@ def test_what_is_right_follows_from_form_and_place_to_the_sample() -> None:
 
 
 def test_three_sessions_are_understood_in_any_form() -> None:
-    """If the one that matters is among them; else nothing is known."""
     for pair in list(source().pairs.values())[::3]:
         made = history(source(), pair, length=2000)
         telling = made.sessions[made.place - 1]
@@ -101,8 +99,7 @@ def test_three_sessions_are_understood_in_any_form() -> None:
         assert not is_right(act("attentive", pair, others[:3], made.tools), pair)
 
 
-def test_notes_tell_everything_wherever_the_session_stands() -> None:
-    """The memory notes every form, nothing of unrelated sessions, and the agent goes by the latest notes."""
+def test_notes_hold_every_form_and_nothing_unrelated() -> None:
     for pair in list(source().pairs.values())[::3]:
         made = history(source(), pair, length=4000, evolving=True)
         notes = [
@@ -122,8 +119,7 @@ def noted(model: str, session: ApolloSession) -> list[str]:
     return found
 
 
-def test_the_generic_one_is_never_right_and_never_quite_wrong() -> None:
-    """It makes the same calls whatever the history; its memory notes no facts and no tones."""
+def test_generic_agent_is_never_right_and_makes_the_same_calls() -> None:
     scores = []
     for pair in source().pairs.values():
         made = history(source(), pair, length=2000)
@@ -136,8 +132,7 @@ def test_the_generic_one_is_never_right_and_never_quite_wrong() -> None:
     assert 0 < sum(score.f1 for score in scores) / len(scores) < 0.5
 
 
-def test_what_is_asked_otherwise_is_left_alone() -> None:
-    """Of a session that tells half of it, the calls that can be made; of a query of somebody else's, none."""
+def test_other_sessions_and_queries_are_left_alone() -> None:
     pair = next(pair for pair in source().pairs.values() if pair.flow == "flight" and pair.form == "explicit")
     made = history(source(), pair, length=2000)
     telling = source().sessions[pair.session]
@@ -149,8 +144,7 @@ def test_what_is_asked_otherwise_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["text", "native"])
-def test_a_run_comes_to_what_the_rule_says(tmp_path: Path, protocol: str) -> None:
-    """Through the door, with calls as text and beside the words: by form, and recall decides with retrieval."""
+def test_results_of_a_run_follow_the_stated_rule(tmp_path: Path, protocol: str) -> None:
     pairs = list(source().pairs.values())[::9]
     whole = source()
     write_source(tmp_path / "source", ApolloSource.of(whole.users.values(), whole.sessions.values(), pairs, whole.meta))

@@ -53,22 +53,19 @@ def opening(fact: str) -> str:
         ("He fosters a dog and yodels.", "I foster a dog and yodel."),
     ],
 )
-def test_a_fact_is_told_in_the_first_person(fact: str, told: str) -> None:
-    """A line tells it as its person would, and ends before anything uncertain."""
+def test_fact_is_told_in_the_first_person(fact: str, told: str) -> None:
     assert told in opening(fact)
 
 
 @pytest.mark.parametrize(
     "fact", ["She met her twice.", "Friends call her Bibi.", "His niece likes them.", "Their nieces like them."]
 )
-def test_what_cannot_be_told_with_certainty_is_not_told(fact: str) -> None:
-    """No sentence about somebody uncertain is put into the person's mouth."""
+def test_uncertain_facts_are_not_told(fact: str) -> None:
     assert not re.search(r"twice|niece|my Bibi|Friends call her", opening(fact))
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_lines_are_short_speak_for_themselves_and_are_never_said_twice(who: Chatter) -> None:
-    """In twelve rounds: no list, no trace of a template or of the third person, nothing again."""
+def test_lines_are_short_and_never_repeated(who: Chatter) -> None:
     talk = benchmark(who, seed=3, rounds=12)
     for speaker in ("user", "assistant"):
         lines = talk.lines(speaker)
@@ -81,21 +78,18 @@ def test_lines_are_short_speak_for_themselves_and_are_never_said_twice(who: Chat
     assert not any(re.search(r"(?:^|[.!?] )(?:She|He|They|Her|His|Their)\b", line) for line in talk.lines("user"))
 
 
-def test_profile_and_personality_may_call_the_person_differently() -> None:
-    """They are drawn from two pools: "she" in one and "they" in the other is one person all the same."""
+def test_profile_and_personality_may_use_different_pronouns() -> None:
     mixed = Chatter(SHE.profile, "They are stubborn. They keep their distance. They laugh at their own mishaps.")
     assert not any(re.search(r"\b(?:[Ss]he|[Hh]er)\b", line) for line in benchmark(mixed).lines("user"))
 
 
-def test_another_seed_or_person_makes_another_dialogue_and_the_same_makes_the_same() -> None:
-    """Nothing but the request and the seed decides."""
+def test_dialogue_depends_on_person_and_seed_alone() -> None:
     talks = {str(benchmark(who, seed, rounds=3).history) for who in PEOPLE for seed in range(4)}
     assert len(talks) == len(PEOPLE) * 4
     assert benchmark(SHE, 5).history == benchmark(SHE, 5).history
 
 
-def test_the_manner_shows() -> None:
-    """A formal person is stiff, an enthusiastic one does not go without exclamation marks."""
+def test_manner_of_the_person_shows() -> None:
     formal = " ".join(benchmark(Chatter(SHE.profile, "She is formal and courteous.")).lines("user"))
     lively = " ".join(benchmark(Chatter(SHE.profile, "She is enthusiastic and full of energy.")).lines("user"))
     stiff = r"Good day|Allow me|I must say|I trust that|pleasure|One does|obliged|I should add|Permit me|privilege"
@@ -103,13 +97,11 @@ def test_the_manner_shows() -> None:
     assert lively.count("!") >= 4 > formal.count("!")
 
 
-def test_a_person_without_any_description_still_chats() -> None:
-    """Ten rounds of somebody about whom nothing is known are ten different lines."""
+def test_person_without_a_description_still_chats() -> None:
     assert len(set(benchmark(Chatter("", "")).lines("user"))) == 10
 
 
-def test_the_person_reacts_to_a_form_letter_or_a_question() -> None:
-    """What the other one said changes the next line."""
+def test_person_reacts_to_a_form_letter_or_a_question() -> None:
     line = opening(SHE.profile)
     replies = ("How long have you been at it?", "Thank you for sharing. Let me know if I can help.", "I see.")
     histories = [[said("user", line), said("assistant", reply)] for reply in replies]
@@ -127,7 +119,7 @@ def alignment(model: str) -> list[float]:
     return [mean(scores) for scores in zip(*runs, strict=True)]
 
 
-def test_alignment_rises_with_attention_and_not_without() -> None:
+def test_alignment_rises_with_attention_only() -> None:
     """The attentive assistant climbs from about 3 to above 4, the generic one stays low and flat."""
     attentive, generic = alignment("attentive"), alignment("generic")
     rounds = list(range(1, 11))
@@ -137,23 +129,20 @@ def test_alignment_rises_with_attention_and_not_without() -> None:
     assert all(ours > theirs + 1 for ours, theirs in zip(attentive, generic, strict=True))
 
 
-def test_preferred_ties_the_moment_to_what_is_known() -> None:
-    """Something that was induced comes back, said to the person."""
+def test_preferred_answer_uses_what_is_known() -> None:
     profile = "He bakes bread before work. His sister Ruth keeps bees on a roof."
     replies = [ask("preferred", seed, profile=profile, personality=None, history=BREAD) for seed in range(8)]
     assert all("sister" in reply or "bees" in reply for reply in replies)
     assert not any(re.search(r"\b(?:[Hh]is|he|my|I bake)\b", reply) for reply in replies)
 
 
-def test_preferred_with_nothing_known_takes_up_the_message() -> None:
-    """Before anything is induced the answer is friendly and about the last message."""
+def test_preferred_answer_without_knowledge_is_about_the_message() -> None:
     replies = [ask("preferred", seed, profile=None, personality=None, history=BREAD) for seed in range(8)]
     assert all("bak" in reply.lower() or "bread" in reply for reply in replies)
     assert not any("Nothing yet" in reply for reply in replies)
 
 
-def test_the_manner_follows_the_induced_traits() -> None:
-    """The worrier is reassured, the formal one is spoken to formally."""
+def test_answer_fits_the_induced_traits() -> None:
     calm = r"worry|time|fine|fret|easy|step|sense"
     stiff = r"pleasure|obliged|Permit|should be glad|agreeable|respect"
     for personality, words, others in (("She is anxious.", calm, stiff), ("She is formal.", stiff, calm)):
@@ -162,7 +151,6 @@ def test_the_manner_follows_the_induced_traits() -> None:
 
 
 def test_answers_do_not_depend_on_the_process() -> None:
-    """Another hash seed changes no line, no score, no reason and no pool."""
     code = (
         "from tests.roles.offline.chatters import SHE, ask, benchmark, induce\n"
         "from tests.roles.offline.test_pool_writer import written\n"
@@ -182,7 +170,6 @@ def test_answers_do_not_depend_on_the_process() -> None:
 
 @pytest.mark.parametrize("role", ["preferred", "assistant"])
 def test_generic_answers_ignore_what_is_known(role: str) -> None:
-    """The generic model writes the same kind of letter in every role."""
     history = [*BREAD, said("assistant", "I see."), said("user", "My cat is ill.")]
     inputs = {"profile": "She bakes bread.", "personality": "She is anxious."} if role == "preferred" else {}
     reply = ask(role, 3, "generic", history=history, **inputs)
@@ -199,7 +186,6 @@ _TEXTS = st.lists(_BITS, max_size=14).map(" ".join) | st.text(max_size=25)
 @settings(max_examples=60)
 @given(profile=_TEXTS, personality=_TEXTS, line=_TEXTS, model=st.sampled_from(sorted(offline.SCRIPTED)))
 def test_any_persona_and_any_lines_get_an_answer(profile: str, personality: str, line: str, model: str) -> None:
-    """Descriptions and lines of real people, cut short or odd, are answered by every role of the chat."""
     history = [said("user", line or " "), said("assistant", personality or " "), said("user", profile or " ")]
     persona = {"profile": profile, "personality": personality}
     for role, known in (("user", persona), ("preferred", persona), ("rejected", {}), ("assistant", {})):
@@ -214,7 +200,6 @@ def unnamed(text: str) -> str:
 
 
 def test_nothing_is_known_at_first() -> None:
-    """A greeting gives nothing away."""
     assert induce(SHE, [said("user", "Hello there, how are you?")]) == {"profile": None, "personality": None}
 
 
@@ -231,8 +216,7 @@ def test_nothing_is_known_at_first() -> None:
         ("Dad showed me how one repairs a clock.", "Her father taught her to repair clocks."),
     ],
 )
-def test_a_paraphrase_gives_away_its_fact_and_no_other(line: str, known: str) -> None:
-    """Lines as a real model would write them count for the one fact that they tell."""
+def test_paraphrase_tells_its_fact_and_no_other(line: str, known: str) -> None:
     found = induce(SHE, [said("user", line)])["profile"] or ""
     assert unnamed(found) == unnamed(known)
 
@@ -249,16 +233,12 @@ def test_a_paraphrase_gives_away_its_fact_and_no_other(line: str, known: str) ->
         ("I did the tax by myself.", "He/She does his/her tax himself/herself.", None),
     ],
 )
-def test_the_profile_decides_the_pronoun_once_the_chat_has_told_it(
-    line: str, profile: str, personality: str | None
-) -> None:
-    """A personality is drawn for anybody: its "he" is this "she", and neither as long as nobody can know."""
+def test_pronoun_follows_the_profile_once_told(line: str, profile: str, personality: str | None) -> None:
     who = Chatter("She has a cat named Miso. She does her tax herself.", "He jokes a lot. He keeps his word.")
     assert induce(who, [said("user", line)]) == {"profile": profile, "personality": personality}
 
 
-def test_what_was_told_is_known_under_either_pronoun() -> None:
-    """The responder reads "He/She has ..." as what it says of the person, and ties its answer to it."""
+def test_induced_facts_are_understood_under_either_pronoun() -> None:
     history = [said("user", "My sourdough rose."), said("assistant", "Lovely."), said("user", "I baked for the choir.")]
     replies = [
         ask("preferred", profile=profile, personality=None, history=history)
@@ -269,14 +249,12 @@ def test_what_was_told_is_known_under_either_pronoun() -> None:
 
 
 def test_assistant_lines_are_no_evidence() -> None:
-    """What the other one guesses counts for nothing."""
     history = [said("user", "Hi."), said("assistant", "You play the cello in a small amateur orchestra, don't you?")]
     assert induce(SHE, history)["profile"] is None
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_what_is_known_grows_in_the_words_and_order_of_the_description(who: Chatter) -> None:
-    """Each round's sentences are the description's own, in its order, and none is forgotten."""
+def test_known_facts_grow_in_the_descriptions_words_and_order(who: Chatter) -> None:
     talk = benchmark(who, seed=2)
     whole = {"profile": who.profile, "personality": who.personality}
     before: dict[str, list[str]] = {"profile": [], "personality": []}
@@ -292,8 +270,7 @@ def test_what_is_known_grows_in_the_words_and_order_of_the_description(who: Chat
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_each_line_gives_away_about_one_fact(who: Chatter) -> None:
-    """Over the first rounds what is known grows by one fact a round."""
+def test_each_line_tells_about_one_fact(who: Chatter) -> None:
     talk = benchmark(who, seed=4, rounds=5)
     found = induce(who, talk.history)["profile"] or ""
     assert 4 <= len([part for part in re.split(r"(?<=[.!?])\s+|\n", found) if part]) <= 6
@@ -301,13 +278,11 @@ def test_each_line_gives_away_about_one_fact(who: Chatter) -> None:
 
 @pytest.mark.parametrize("who", [BARE, BULLETS])
 def test_lines_of_a_description_stay_lines(who: Chatter) -> None:
-    """Facts that stood on lines of their own are given back on lines of their own."""
     found = induce(who, benchmark(who).history)["profile"] or ""
     assert set(found.splitlines()) <= set(who.profile.splitlines())
 
 
-def test_a_trait_is_known_once_its_manner_shows() -> None:
-    """Worry in the wording gives away the worrier, and not the stubborn one."""
+def test_trait_is_known_once_it_shows() -> None:
     history = [said("user", "I read it again, fingers crossed. I hope that doesn't sound odd.")]
     assert induce(SHE, history)["personality"] == "He/She worries too much about money."
 
@@ -328,19 +303,16 @@ MESSAGE = "I play the cello in a small amateur orchestra."
         ("You don't play the cello in an orchestra, so you'd not know.", {1}),
     ],
 )
-def test_a_score_follows_from_the_answer(answer: str, scores: set[int]) -> None:
-    """Form letters stay low, echoes in the middle, what is known of the person counts most, and untruth least."""
+def test_score_follows_from_the_answer(answer: str, scores: set[int]) -> None:
     assert score(SHE, MESSAGE, answer) in scores
 
 
-def test_a_fact_that_the_message_holds_is_no_merit() -> None:
-    """Saying the message back is not knowing the person."""
+def test_repeating_the_message_earns_nothing() -> None:
     echo = "So you play the cello in a small amateur orchestra."
     assert score(SHE, MESSAGE, echo) < score(SHE, "I'm just back from rehearsal.", echo)
 
 
-def test_the_explanation_names_what_decided_it() -> None:
-    """The fact that was taken up is quoted."""
+def test_explanation_quotes_what_decided_it() -> None:
     reply = ask(
         "judge-alignment",
         profile=SHE.profile,
@@ -366,8 +338,7 @@ def better(first: str, second: str, model: str = "attentive") -> str:
     return str(json.loads(reply)["better"])
 
 
-def test_the_pair_judge_looks_at_the_answer_and_not_at_its_place() -> None:
-    """The one that knows the person wins from both places; between equals it is the first."""
+def test_pair_judge_ignores_the_position() -> None:
     personal, letter = "Does Miso, your cat, like the cello?", "Thank you for sharing. Music can be relaxing."
     assert (better(personal, letter), better(letter, personal)) == ("first", "second")
     assert better(letter, letter) == "first"
@@ -382,7 +353,6 @@ def test_judges_answer_in_range_whatever_they_read(model: str) -> None:
 
 
 def test_preferred_beats_rejected_once_something_is_known() -> None:
-    """In nine pairs of ten, shown in both orders, the judge names the preferred answer."""
     wins = pairs = 0
     for at, who in enumerate(PEOPLE):
         history: list[Utterance] = []

@@ -29,14 +29,12 @@ from .people import (
 
 
 def test_same_request_same_answer() -> None:
-    """Two equal requests get equal answers, and whole dialogues repeat themselves exactly."""
     assert play(DINNER, "all", seed=3) == play(DINNER, "all", seed=3)
 
 
 @pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
 @pytest.mark.parametrize("seed", range(5))
 def test_opening_names_no_preference_and_does_not_end(case: Case, seed: int) -> None:
-    """The first user line holds no affinity value and never TERMINATE."""
     opening = answer("attentive", user_request(case, []), "personalens/user", seed=seed)
     assert opening.strip() and "TERMINATE" not in opening
     assert not [value for value in case.values if value.lower() in opening.lower()]
@@ -52,7 +50,6 @@ def test_user_ends_the_dialogue(case: Case, model: str) -> None:
 
 
 def test_user_reveals_little_at_a_time() -> None:
-    """No user line states more than two kinds of preference."""
     for role, text in play(DINNER, "base"):
         stated = [
             names
@@ -63,7 +60,6 @@ def test_user_reveals_little_at_a_time() -> None:
 
 
 def test_several_domains_are_taken_one_by_one() -> None:
-    """The user brings up train, hotel and dinner in that order, each in a line of its own."""
     user = [text.lower() for role, text in play(GETAWAY, "I") if role == "user"][:-1]
     firsts = [
         next(
@@ -82,7 +78,6 @@ def test_several_domains_are_taken_one_by_one() -> None:
     [(ALARM, ["6:10 AM", "church bells"]), (DINNER, ["Greek", "nut allergy"]), (BOOKS, ["fantasy", "Elif Ardan"])],
 )
 def test_attentive_brings_up_what_summaries_tell(case: Case, facts: list[str]) -> None:
-    """With summaries the first reply already holds facts that the user has not stated."""
     opening = answer("attentive", user_request(case, []), "personalens/user")
     request = assistant_request(case, [("user", opening)], "I")
     replies = [answer("attentive", request, "personalens/assistant", seed=seed) for seed in range(6)]
@@ -90,7 +85,6 @@ def test_attentive_brings_up_what_summaries_tell(case: Case, facts: list[str]) -
 
 
 def test_attentive_without_summaries_knows_nothing() -> None:
-    """Without summaries and without a word from the user no preference turns up."""
     opening = answer("attentive", user_request(DINNER, []), "personalens/user")
     reply = answer("attentive", assistant_request(DINNER, [("user", opening)], "base"), "personalens/assistant")
     assert "Greek" not in reply and "nut allergy" not in reply
@@ -98,21 +92,18 @@ def test_attentive_without_summaries_knows_nothing() -> None:
 
 @pytest.mark.parametrize("case", SINGLE)
 def test_generic_ignores_what_it_is_shown(case: Case) -> None:
-    """The generic assistant never uses the summaries."""
     opening = answer("attentive", user_request(case, []), "personalens/user")
     reply = answer("generic", assistant_request(case, [("user", opening)], "all"), "personalens/assistant")
     assert reply and not [value for value in case.values if value in reply]
 
 
 def test_attentive_takes_up_what_the_user_says() -> None:
-    """A preference stated by the user is in the next reply."""
     talk = [("user", "I'd like a place to eat."), ("assistant", "Sure. What do you feel like eating?")]
     request = assistant_request(DINNER, [*talk, ("user", "I usually go for Lebanese food.")], "base")
     assert "Lebanese" in answer("attentive", request, "personalens/assistant")
 
 
 def test_closing_is_short_and_warm() -> None:
-    """After the user's thanks there is no new question."""
     reply = play(DINNER, "I")[-1]
     assert reply[0] == "assistant" and "?" not in reply[1] and len(reply[1].split()) < 60
 
@@ -128,7 +119,6 @@ METRICS = [
 
 
 def test_personalization_orders_the_settings() -> None:
-    """On average I beats base, and base beats the generic assistant."""
     cases = [(case, seed) for case in (*SINGLE, GETAWAY) for seed in range(4)]
 
     def average(setting: str, model: str = "attentive") -> float:
@@ -141,7 +131,6 @@ def test_personalization_orders_the_settings() -> None:
 
 
 def test_tasks_are_completed_more_often_by_the_attentive_assistant() -> None:
-    """Task completion: attentive mostly, generic clearly less."""
     cases = [(case, seed) for case in (*SINGLE, GETAWAY) for seed in range(4)]
     attentive = [judged(case, play(case, "I", "attentive", seed), "task_completion") for case, seed in cases]
     generic = [judged(case, play(case, "I", "generic", seed), "task_completion") for case, seed in cases]
@@ -150,7 +139,6 @@ def test_tasks_are_completed_more_often_by_the_attentive_assistant() -> None:
 
 
 def test_proactive_reply_beats_a_told_one_beats_an_ignoring_one() -> None:
-    """Three hand-written dialogues land where their replies put them."""
     opening = ("user", "I'm looking for a restaurant.")
     proactive = [
         opening,
@@ -168,7 +156,6 @@ def test_proactive_reply_beats_a_told_one_beats_an_ignoring_one() -> None:
 
 
 def test_prefixes_can_be_judged() -> None:
-    """The personalization judge works after every assistant reply."""
     talk = play(DINNER, "I")
     for end in range(2, len(talk) + 1, 2):
         assert judged(DINNER, talk[:end], "personalization") in (1, 2, 3, 4)
@@ -177,8 +164,7 @@ def test_prefixes_can_be_judged() -> None:
 @pytest.mark.parametrize("model", sorted(offline.SCRIPTED))
 @pytest.mark.parametrize(("metric", "target"), METRICS)
 @pytest.mark.parametrize("case", [*SINGLE, GETAWAY])
-def test_reply_is_one_valid_object(case: Case, metric: str, target: str, model: str) -> None:
-    """A judge answers one JSON object with a value in range and a specific explanation."""
+def test_judge_replies_one_valid_object(case: Case, metric: str, target: str, model: str) -> None:
     for assistant in ("attentive", "generic"):
         talk = play(case, "base", assistant)
         reply = judge(case, talk, metric, target, model)
@@ -190,16 +176,14 @@ def test_reply_is_one_valid_object(case: Case, metric: str, target: str, model: 
             assert reply[key] in range(1, 5 if metric == "personalization" else 6)
 
 
-def test_asked_again_a_judge_still_answers() -> None:
-    """After its own reply and an error text the same judgement comes again."""
+def test_judge_asked_again_gives_the_same_judgement() -> None:
     request = judge_request(DINNER, play(DINNER), "personalization")
     first = answer("attentive", request, "personalens/judge-personalization", "judge")
     again = [*request, {"role": "assistant", "content": "?"}, {"role": "user", "content": "Not JSON. Once more."}]
     assert answer("attentive", again, "personalens/judge-personalization", "judge") == first
 
 
-def test_the_crude_judge_differs_but_agrees_in_direction() -> None:
-    """The generic judge also prefers the setting with summaries."""
+def test_generic_judge_agrees_in_direction() -> None:
     better = [float(str(judged(case, play(case, "I"), "personalization", model="generic"))) for case in SINGLE]
     worse = [
         float(str(judged(case, play(case, "base", "generic"), "personalization", model="generic"))) for case in SINGLE
@@ -256,13 +240,11 @@ _MESSAGES = st.lists(
 def test_arbitrary_messages_get_an_answer(
     messages: list[dict[str, str]], prompt: str, model: str, seed: int | None
 ) -> None:
-    """Whatever the messages, the answer is a non-empty string."""
     assert answer(model, messages, prompt, seed=seed).strip()
 
 
 @pytest.mark.parametrize("tag", ["demographics", "affinities", "summary", "situation", "task"])
-def test_user_does_without_any_one_block(tag: str) -> None:
-    """A user request lacking one kind of block still opens a conversation."""
+def test_user_opens_without_any_one_block(tag: str) -> None:
     messages = user_request(DINNER, [])
     messages[0]["content"] = messages[0]["content"].replace(f"<{tag}", "<odd")
     opening = answer("attentive", messages, "personalens/user")
@@ -270,7 +252,6 @@ def test_user_does_without_any_one_block(tag: str) -> None:
 
 
 def test_empty_and_redacted_values_are_never_spoken() -> None:
-    """Values that say nothing are not revealed."""
     case = DINNER.__class__(
         DINNER.demographics,
         {
@@ -291,7 +272,6 @@ def test_empty_and_redacted_values_are_never_spoken() -> None:
 
 
 def test_non_ascii_values_survive() -> None:
-    """Names with accents are said and judged as they are written."""
     case = DINNER.__class__(
         DINNER.demographics,
         {"Books": {"Favourite Authors": "Søren Ålund; Zoë Žižka", "Genre": "poésie"}},
@@ -303,8 +283,7 @@ def test_non_ascii_values_survive() -> None:
     assert "Søren Ålund" in " ".join(text for role, text in play(case, "I") if role == "assistant")
 
 
-def test_a_judge_without_a_conversation_answers_in_range() -> None:
-    """An empty conversation gets a low but valid score, and no completed task."""
+def test_judge_without_a_conversation_answers_in_range() -> None:
     for metric in ("personalization", "task_completion", "naturalness", "coherence"):
         reply = judge(DINNER, [], metric)
         assert reply.get("verdict", False) is False and reply.get("score", 1) in (1, 2, 3)

@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_parts_lines_and_instructions_are_told_apart() -> None:
-    """Parts come from the prompt and its instructions, speech from the rest; the user's side is turned round."""
     request = read_request(
         [
             {"role": "system", "content": '<menu day="Monday">Soup: leek\nBread: N/A</menu>'},
@@ -42,15 +41,13 @@ def test_parts_lines_and_instructions_are_told_apart() -> None:
     assert request.said_by("assistant") == ["Here you are."]
 
 
-def test_a_flat_prompt_is_read_as_well() -> None:
-    """All in one message, the conversation as tagged text, its speakers of any name."""
+def test_flat_prompt_is_read() -> None:
     text = "Guess!\n<conversation>\n<guesser>Is it big?</guesser>\n</conversation>"
     request = read_request([{"role": "user", "content": text}], "game/keeper", "Keeper")
     assert request.role == "keeper" and request.said_by("guesser") == ["Is it big?"]
 
 
-def test_a_tag_in_a_chat_is_speech() -> None:
-    """Who writes to an assistant cannot give it a person."""
+def test_tag_in_a_chat_is_speech() -> None:
     said = "<demographics>\nage: 9\n</demographics>"
     request = read_request(
         [{"role": "system", "content": "Help."}, {"role": "user", "content": said}], "inn/waiter", "assistant"
@@ -58,8 +55,7 @@ def test_a_tag_in_a_chat_is_speech() -> None:
     assert "demographics" not in request and request.said_by("user") == [said]
 
 
-def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
-    """A template with an empty slot is passed over; brackets vanish with their slot; what was said can be read back."""
+def test_templates_fill_their_slots_and_can_be_read_back(tmp_path: Path) -> None:
     (tmp_path / "words.toml").write_text(
         'plain = "it is {noun}"\n[order]\nsoup = ["<I take|give me> {soup}[ with {extra}].", "nothing but {bread} ."]\n'
     )
@@ -74,9 +70,7 @@ def test_a_bank_says_what_its_slots_allow(tmp_path: Path) -> None:
         say(["one <two"], Draws(1))
 
 
-def test_a_strangers_understudy_plays_its_role() -> None:
-    """A decorated function answers for its role; of several the one whose marks are shown; the same draws each time."""
-
+def test_own_understudy_plays_its_role() -> None:
     @understudy("inn", "waiter")
     def plain(_request: MarkedRequest, draws: Draws) -> str:
         return f"What would you like? {draws.number(0, 999)}"
@@ -92,9 +86,7 @@ def test_a_strangers_understudy_plays_its_role() -> None:
     assert asked("") == asked("") != asked("Be quick.")
 
 
-def test_no_understudy_plays_for_another_system() -> None:
-    """Neither the shipped ones for a stranger's prompts nor a stranger's for the shipped ones, marks or not."""
-
+def test_understudies_play_only_their_own_system() -> None:
     @understudy("court", "judge")
     def judge(_request: MarkedRequest, _draws: Draws) -> str:
         return "Guilty."
@@ -106,8 +98,7 @@ def test_no_understudy_plays_for_another_system() -> None:
         answer("attentive", said, "court/user")
 
 
-def test_a_role_that_nobody_plays_is_named() -> None:
-    """The error tells the role, the roles that are played, and what would be right."""
+def test_role_without_an_understudy_is_named() -> None:
     assert offline.plays("aloe", "judge") and not offline.plays("inn", "judge")
     with pytest.raises(NoUnderstudyError, match=r"'astronaut'.*@understudy.*writer"):
         answer("attentive", [], "pools/astronaut")
@@ -115,8 +106,7 @@ def test_a_role_that_nobody_plays_is_named() -> None:
         answer("clever", [], "pools/writer")
 
 
-def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
-    """Neither understudies nor their words are loaded before the first request; the hash seed changes nothing."""
+def test_import_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
     request = [
         {"role": "system", "content": '<summary domain="Books">She loves fantasy and mystery.</summary> personal'},
         {"role": "user", "content": "I need a good book."},
@@ -141,8 +131,7 @@ def test_importing_is_cheap_and_answers_do_not_depend_on_the_process() -> None:
     )
 
 
-def test_the_documented_example_plays_its_game(tmp_path: Path) -> None:
-    """The understudies of docs/examples/twenty_questions find every word, and the page shows what they are made of."""
+def test_documented_example_plays_its_game(tmp_path: Path) -> None:
     example = ROOT / "docs" / "examples" / "twenty_questions"
     run = dialoom.play(
         f"{example / 'recipe.py'}:RECIPE",
@@ -176,8 +165,7 @@ def written(kind: PoolKind, count: int, seed: int = 0, examples: int = 5) -> lis
 
 
 @pytest.mark.parametrize(("kind", "count"), [("profile", 300), ("personality", 300)])
-def test_it_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
-    """No two, nor any and a seed, are nearer than the threshold of the lexical filter."""
+def test_writer_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: int) -> None:
     texts = written(kind, count) + [seed.text for seed in shipped_seeds(kind)]
     assert len(set(texts)) == count + 20
     nearest = nearest_neighbours(LexicalEmbedder().embed(texts))
@@ -185,8 +173,7 @@ def test_it_writes_as_many_unlike_texts_as_a_pool_needs(kind: PoolKind, count: i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_request_and_the_seed_decide(kind: PoolKind) -> None:
-    """The same for the same; other texts for another seed or other examples."""
+def test_request_and_seed_decide(kind: PoolKind) -> None:
     assert written(kind, 5) == written(kind, 5)
     assert not set(written(kind, 5)) & set(written(kind, 5, seed=1))
     assert not set(written(kind, 5)) & set(written(kind, 5, examples=4))
@@ -194,7 +181,6 @@ def test_the_request_and_the_seed_decide(kind: PoolKind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind) -> None:
-    """Nothing of the notation is left, and nobody changes the pronoun."""
     for text in written(kind, 300):
         sentences = re.findall(r"[^.!?]+[.!?]", text)
         assert 8 <= len(sentences) <= 10, text
@@ -205,8 +191,7 @@ def test_texts_have_eight_to_ten_whole_sentences_about_one_person(kind: PoolKind
         assert not any(re.match(rf"\s*({'|'.join(others)})\b", sentence) for sentence in sentences), text
 
 
-def test_lives_hold_together() -> None:
-    """Diets, ages, households and cars contradict nothing."""
+def test_profiles_contradict_nothing() -> None:
     for text in written("profile", 500):
         age = int(re.findall(r"(?:is|are) (\d+)", text)[0])
         if "vegetarian" in text:
@@ -223,15 +208,13 @@ def test_lives_hold_together() -> None:
             assert not re.search(r"hatchback|shares? a car|convertible", text), text
 
 
-def test_characters_hold_together() -> None:
-    """Nobody is both one thing and its opposite."""
+def test_personalities_contradict_nothing() -> None:
     opposites = [("in a crowd", "hours of solitude"), ("till tears", "solemn"), ("list", "heaps"), ("swallow", "a nod")]
     for text in written("personality", 300):
         assert not any(one in text and other in text for one, other in opposites), text
         assert not re.search(r"\b(?:[Hh]er|[Hh]is|[Hh]im|[Ss]?[Hh]e)\b", text), "fits people of any gender"
 
 
-def test_a_bare_request_is_answered() -> None:
-    """Lenient: without a count it writes one text."""
+def test_bare_request_is_answered_with_one_text() -> None:
     said = answer("generic", [{"role": "system", "content": "Write!"}], "pools/profiles", "writer")
     assert len(json.loads(said)["items"]) == 1

@@ -37,8 +37,7 @@ def right(folder: Path, model: str = "offline/attentive", **options: Any) -> dic
     return found
 
 
-def test_accuracy_of_a_run_is_what_the_rule_says_to_the_item(tmp_path: Path) -> None:
-    """Start less loss for each doubling of the turns in between: for two turns one doubling."""
+def test_accuracy_of_a_run_follows_the_stated_rule_exactly(tmp_path: Path) -> None:
     found = right(tmp_path, method=("zero-shot", "reminder", "self-critic"), turns=(2,))
     numbers = {pair.id: number_of(pair.preference) for pair in sample_pairs().pairs(TOPIC, "explicit")}
     for method in ("zero-shot", "reminder", "self-critic"):
@@ -59,8 +58,7 @@ def minded(method: str, pair: PreferencePair, turns: int, retrieved: tuple[str, 
 
 @pytest.mark.parametrize("method", ["zero-shot", "reminder", "cot", "rag"])
 @pytest.mark.parametrize(("turns", "doublings"), [(0, 0), (6, 2), (7, 3), (126, 6), (127, 7)])
-def test_what_is_minded_falls_with_the_turns_in_between(method: str, turns: int, doublings: int) -> None:
-    """For every sample: among the unrelated turns nothing is taken for a preference."""
+def test_recall_falls_with_the_turns_in_between(method: str, turns: int, doublings: int) -> None:
     start, loss = REACH[method]
     for pair in (
         each for topic in sample_pairs().topics() for each in list(sample_pairs().pairs(topic, "explicit"))[:3]
@@ -69,14 +67,13 @@ def test_what_is_minded_falls_with_the_turns_in_between(method: str, turns: int,
         assert minded(method, pair, turns) is within
 
 
-def test_what_is_retrieved_is_before_its_eyes() -> None:
+def test_retrieved_preference_is_followed() -> None:
     """Found, it is minded by 95 of 100 at any distance."""
     for pair in sample_pairs().pairs(TOPIC, "explicit"):
         assert minded("rag", pair, 127, (pair.preference,)) is (number_of(pair.preference) < 95)
 
 
 def test_statements_are_found_in_every_form() -> None:
-    """In the pick of a choice and in passing, as in a sentence of its own."""
     for form in FORMS:
         for topic in sample_pairs().topics():
             for pair in sample_pairs().pairs(topic, form):
@@ -88,13 +85,11 @@ def test_statements_are_found_in_every_form() -> None:
                 assert statement_of(lines, pair.question)[0] == told
 
 
-def test_the_generic_one_never_minds(tmp_path: Path) -> None:
-    """Nothing is right, not even with a reminder and nothing in between."""
+def test_generic_never_follows_a_preference(tmp_path: Path) -> None:
     assert right(tmp_path, "offline/generic", method=("reminder",), turns=(0,)) == {("reminder", 0): set()}
 
 
-def test_a_choice_follows_what_is_minded(tmp_path: Path) -> None:
-    """What is minded is chosen rightly; by the question alone, as generic chooses, less is."""
+def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
     (tmp_path / "generic").mkdir()
     options: dict[str, Any] = {"task": ("classification",), "turns": (1,), "method": ("reminder",)}
     found, generic = right(tmp_path, **options), right(tmp_path / "generic", "offline/generic", **options)
@@ -122,7 +117,6 @@ def test_a_choice_follows_what_is_minded(tmp_path: Path) -> None:
     ],
 )
 def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], said: str) -> None:
-    """By words: a telling one of the preference, a phrase that names one, an apology."""
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
     messages = [
         {"role": "system", "content": "You are fair."},
@@ -136,6 +130,5 @@ def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str],
 
 @pytest.mark.parametrize("messages", [[], [{"role": "user", "content": ""}], [{"role": "user", "content": "Hm."}]])
 def test_any_request_gets_an_answer(messages: list[dict[str, str]]) -> None:
-    """Also one that holds next to nothing, as a prompt that somebody has overridden may."""
     assert answer("attentive", messages, "prefeval/zero-shot", "assistant")
     assert "answer" in json.loads(answer("generic", messages, "prefeval/judge-helpful", "judge"))

@@ -157,8 +157,7 @@ def test_everyday_openings_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EVERYDAY))
-def test_the_understudies_understand_each_other(name: str) -> None:
-    """Opening on a domain and going on to it are understood, whatever the wording; no taste is given away."""
+def test_understudies_understand_each_other(name: str) -> None:
     other = "Books" if name != "Books" else "Train"
     one = Case(MIRA, {name: {"Liking": "zebra stripes"}}, {}, EVENING, "Sort it out.", "")
     two = Case(MIRA, {other: {"Liking": "red"}, **one.affinities}, {}, EVENING, "Sort it out.", "")
@@ -170,15 +169,13 @@ def test_the_understudies_understand_each_other(name: str) -> None:
 
 
 def test_later_lines_change_the_domain_only_outright() -> None:
-    """A film in passing brings up nothing new; a correction does, and so does a further request."""
     assert taken_for("Book us a table at a restaurant.", "The last film made me hungry for soup.") == []
     assert taken_for("I'd like to see a film.", "No, I meant the restaurant.") == ["Restaurants"]
     assert taken_for("I'd like to see a film.", "Great. Next, could you help with the train?") == ["Train"]
     assert taken_for("I'd like to see a film.", "And then I also need a hotel.") == ["Hotels"]
 
 
-def test_the_assistant_asks_when_nothing_tells() -> None:
-    """An unclear request is asked about instead of being taken for something."""
+def test_assistant_asks_about_an_unclear_request() -> None:
     talk = [{"role": "system", "content": "Be personal."}, {"role": "user", "content": "Hi there, a favour?"}]
     reply = answer("attentive", talk, "personalens/assistant")
     assert "?" in reply
@@ -187,7 +184,6 @@ def test_the_assistant_asks_when_nothing_tells() -> None:
 
 
 def test_user_corrects_an_answer_to_something_else() -> None:
-    """Asked for a restaurant and answered with a massage, the user says what was meant."""
     massage = "I've booked the massage at Hands & Stone, Friday at 9:00 AM. Your appointment is confirmed."
     line = answer(
         "attentive", user_request(DINNER, [("user", "I'd like dinner."), ("assistant", massage)]), "personalens/user"
@@ -195,8 +191,7 @@ def test_user_corrects_an_answer_to_something_else() -> None:
     assert "restaurant" in line and "TERMINATE" not in line
 
 
-def test_a_booked_massage_is_no_dinner() -> None:
-    """A confirmation about another matter completes nothing, however content the user sounds."""
+def test_booked_massage_is_no_dinner() -> None:
     asked = ("user", "Find us a restaurant and book a table, please.")
     massage = ("assistant", "I've booked the massage: your appointment is at 9:00 AM.")
     table = ("assistant", "I've reserved a table at Meltemi, Friday at 8:00 PM. They know about the nut allergy.")
@@ -237,7 +232,6 @@ def own_words(text: str) -> str:
 
 @pytest.mark.parametrize("user", NAMES)
 def test_no_line_shows_a_seam(user: str) -> None:
-    """No double word or mark, no unfilled slot, no wrong article, no empty line, in any setting."""
     for case, setting in product(list(cases(user))[::2], ["vanilla", "base", "I", "all"]):
         values = " ".join(case.values)
         for role, text in play(case, setting):
@@ -247,7 +241,6 @@ def test_no_line_shows_a_seam(user: str) -> None:
 
 @pytest.mark.parametrize("user", NAMES)
 def test_nobody_says_what_belongs_to_another(user: str) -> None:
-    """A conversation holds no preference of any other person that is not the person's own."""
     tasks = list(cases(user))
     own = " ".join([str(task) for task in tasks]).lower()
     others = {value for name in samples().user_ids() if name != user for case in cases(name) for value in case.values}
@@ -258,7 +251,6 @@ def test_nobody_says_what_belongs_to_another(user: str) -> None:
 
 
 def test_no_fact_is_invented() -> None:
-    """Every number and every name that is said stands in what one of the roles is shown."""
     for case in list(cases("amara"))[::2]:
         shown = f"{case} {' '.join(case.summaries.values())}"
         for _, text in play(case, "all"):

@@ -41,8 +41,7 @@ def other(words: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": words}, {"role": "assistant", "content": f"About {words.split()[0]}: done."}]
 
 
-def test_a_planted_copy_and_a_planted_leak_are_found(tmp_path: Path) -> None:
-    """Within a set, and in what is tested on."""
+def test_planted_copy_and_leak_are_found(tmp_path: Path) -> None:
     near = [
         {**TALK[0], "content": TALK[0]["content"].replace("?", "!")},
         {**TALK[1], "content": TALK[1]["content"] + " Yes."},
@@ -57,8 +56,7 @@ def test_a_planted_copy_and_a_planted_leak_are_found(tmp_path: Path) -> None:
     assert rows["first lines", "itself"] == [3, 1, 0], "marks aside it is the same"
 
 
-def test_what_means_the_same_is_found_by_an_embedder(tmp_path: Path) -> None:
-    """Other words around the same ones, which no sequence of four words shows; only where it is asked for."""
+def test_paraphrases_are_found_by_an_embedder(tmp_path: Path) -> None:
     asked = "Could you find a quiet table for two people near the old harbour on Friday?"
     again = "On Friday, near the harbour that is old: two people, one quiet table. Could you find that?"
     own = written(tmp_path / "own.jsonl", other(asked), other("Trains to Ghent leave when on Sundays in spring"))
@@ -74,8 +72,7 @@ def test_what_means_the_same_is_found_by_an_embedder(tmp_path: Path) -> None:
         dialoom.describe(own, alike=0.8)
 
 
-def test_combinations_that_no_dialogue_has_are_named(tmp_path: Path) -> None:
-    """Of each two facets; what tells every dialogue apart, and what is always the same, is no facet to be covered."""
+def test_missing_combinations_of_facets_are_named(tmp_path: Path) -> None:
     rows = [
         {"messages": other(f"Line {n}"), "kind": kind, "domains": domains, "place": "here", "number": n}
         for n, (kind, domains) in enumerate([("single", ["Music"]), ("single", ["Books"]), ("multi", ["Music"])] * 9)
@@ -85,8 +82,7 @@ def test_combinations_that_no_dialogue_has_are_named(tmp_path: Path) -> None:
     assert table.rows == [["kind", "domains", 4, 1, 0.25, "multi with Books"]]
 
 
-def test_personal_data_is_found_where_it_looks_real_and_is_not_repeated(tmp_path: Path) -> None:
-    """What is kept for examples and fiction is not meant."""
+def test_real_looking_personal_data_is_found_and_not_repeated(tmp_path: Path) -> None:
     real = other(
         "Write to anna.keller@posteo.de, or ring +49 30 901820, card 4111 1111 1111 1111, DE89370400440532013000"
     )
@@ -101,8 +97,7 @@ def test_personal_data_is_found_where_it_looks_real_and_is_not_repeated(tmp_path
     assert "keller" not in str(found.rows)
 
 
-def test_a_run_is_described_and_its_page_stands_alone(tmp_path: Path) -> None:
-    """The figures are those of its episodes."""
+def test_run_is_described_on_a_self_contained_page(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 6, "setting": ["base", "I"]})
     found = run.describe()
     assert found.title.endswith("6 dialogues")
@@ -122,8 +117,7 @@ def test_a_run_is_described_and_its_page_stands_alone(tmp_path: Path) -> None:
     assert "<svg" in page and "src=" not in page and "<link" not in page, "charts within, nothing without"
 
 
-def test_what_was_said_is_text_on_the_page(tmp_path: Path) -> None:
-    """No mark-up of a line takes effect."""
+def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
     hostile = "<script>alert(1)</script>"
     found = dialoom.describe(written(tmp_path / "a.jsonl", other(hostile), other(hostile)))
     assert found["openings"].rows[0][0] == hostile
@@ -140,8 +134,7 @@ def test_what_was_said_is_text_on_the_page(tmp_path: Path) -> None:
         (b"PAR1 and no more PAR1", "no Parquet"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: bytes, said: str) -> None:
-    """One message says where."""
+def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / ("rows.parquet" if content.startswith(b"PAR1") else "rows.jsonl")
     path.write_bytes(content)
     with pytest.raises(DialoomError, match=said):
@@ -161,22 +154,19 @@ def test_a_file_of_another_kind_is_refused_by_its_line(tmp_path: Path, content: 
         (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
 )
-def test_a_folder_whose_card_is_odd_is_refused_by_its_place(tmp_path: Path, front: bytes, said: str) -> None:
-    """Cards are written by people and other programs, too."""
+def test_folder_with_a_malformed_card_is_refused_by_place(tmp_path: Path, front: bytes, said: str) -> None:
     (tmp_path / "README.md").write_bytes(b"---\n" + front + b"\n---\n")
     with pytest.raises(DialoomError, match=said):
         dialoom.describe(tmp_path)
 
 
-def test_a_card_may_name_a_file_without_a_list(tmp_path: Path) -> None:
-    """As the hub's own documentation has it."""
+def test_card_may_name_a_file_without_a_list(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("---\nconfigs:\n- data_files: rows.jsonl\n---\n")
     written(tmp_path / "rows.jsonl", TALK)
     assert dialoom.describe(tmp_path)["sizes"].rows
 
 
 def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
-    """ShareGPT's, TRL's and ALOE's shapes."""
     path = tmp_path / "mixed.jsonl"
     rows = [
         {"conversations": [{"from": "human", "value": "Is it late?"}, {"from": "gpt", "value": "Not yet."}]},
@@ -197,8 +187,7 @@ def test_rows_of_other_programs_are_read(tmp_path: Path) -> None:
     assert sizes == {"lines": [4, 2.5], "words of the user": [4, 2.25], "words of the assistant": [4, 2.5]}
 
 
-def test_a_conversation_begins_with_what_the_user_says(tmp_path: Path) -> None:
-    """Not with the instructions that all of a set have."""
+def test_conversation_begins_with_the_users_line(tmp_path: Path) -> None:
     path = tmp_path / "instructed.jsonl"
     questions = ("Is it late?", "Where is the boat?", "Where is the boat?")
     rows = [
@@ -212,8 +201,7 @@ def test_a_conversation_begins_with_what_the_user_says(tmp_path: Path) -> None:
     assert (first["of"], first["word for word"]) == ("first lines", 1)
 
 
-def test_rows_without_a_conversation_are_described_by_the_names_of_their_texts(tmp_path: Path) -> None:
-    """A tree's; and those of a folder that somebody else has made, in which some rows hold no words."""
+def test_rows_without_a_conversation_are_described_by_their_texts(tmp_path: Path) -> None:
     run = dialoom.play("aloe", path=tmp_path / "run.db", options={"limit": 1, "rounds": 2})
     run.export("tree", tmp_path / "trees.jsonl", card=True)
     lengths = dialoom.describe(tmp_path / "trees.jsonl")["sizes"]
@@ -224,8 +212,7 @@ def test_rows_without_a_conversation_are_described_by_the_names_of_their_texts(t
     assert {"words of the query", "words of the user", "words of the persona"} <= {row[0] for row in source.rows}
 
 
-def test_the_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: Path) -> None:
-    """And refuses a folder that is none."""
+def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: Path) -> None:
     done = dialoom("describe", str(samples().root))
     assert done.returncode == 0, done.stderr
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
@@ -233,8 +220,7 @@ def test_the_command_describes_the_people_of_a_release(dialoom: Command, tmp_pat
     assert "holds neither files of rows" in refused.stderr
 
 
-def test_by_hand() -> None:
-    """Small cases, worked out."""
+def test_lexical_measures_by_hand() -> None:
     assert distinct([["a", "b", "a"]], 1) == pytest.approx(2 / 3)
     assert distinct([["a", "b"], ["a", "b"]], 2) == pytest.approx(1 / 2), "none goes from one text to the next"
     assert entropy([list("abcd"), list("bcde")], 4) == pytest.approx(math.log(2))
@@ -255,14 +241,12 @@ def _bleu(texts: Sequence[str]) -> float:
 
 @settings(max_examples=40)
 @given(st.lists(st.text("abc ", min_size=1, max_size=12), min_size=2, max_size=6))
-def test_the_fast_self_bleu_is_the_slow_one(texts: list[str]) -> None:
-    """Of any texts."""
+def test_fast_self_bleu_equals_nltks(texts: list[str]) -> None:
     assert self_bleu(texts) == pytest.approx(_bleu(texts))
 
 
 @needs_real_data
-def test_the_published_figures_of_the_four_users() -> None:
-    """As the specification has them."""
+def test_published_figures_of_the_four_users() -> None:
     users = [REAL / "data" / "profile" / f"user{number}" for number in (2, 42, 874, 1041)]
     profiles = (json.loads((user / "profile.json").read_text()) for user in users)
     summaries = published([text for profile in profiles for text in profile["interactions"].values()])

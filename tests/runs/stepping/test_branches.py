@@ -12,8 +12,7 @@ from tests.conftest import MadeOnce
 from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
 
 
-def test_numbers_stay_what_they_are(made_once: MadeOnce) -> None:
-    """Whatever is added on whichever branch, in this session or a later one, a number leads where it led."""
+def test_numbers_of_stops_never_change(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     known: dict[int, str] = {}
 
@@ -49,9 +48,7 @@ def test_numbers_stay_what_they_are(made_once: MadeOnce) -> None:
     stepping(path, again)
 
 
-def test_a_branch_that_was_played_to_its_end_keeps_it(made_once: MadeOnce) -> None:
-    """What is changed before it is another branch's; one that is not over goes on as itself."""
-
+def test_finished_branch_keeps_its_end(made_once: MadeOnce) -> None:
     async def act(session: Session) -> None:
         await session.goto(3)
         await session.say("user", "Rather not.")
@@ -69,8 +66,7 @@ def test_a_branch_that_was_played_to_its_end_keeps_it(made_once: MadeOnce) -> No
     stepping(dialogue(made_once), act)
 
 
-def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(made_once: MadeOnce) -> None:
-    """And stepping there goes on with that branch; what main has is gone to where one is."""
+def test_going_to_another_branchs_checkpoint_switches_branches(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -90,8 +86,7 @@ def test_a_checkpoint_of_another_branch_is_gone_to_in_that_branch(made_once: Mad
     stepping(path, act)
 
 
-def test_a_branch_of_a_branch_keeps_what_it_came_with(made_once: MadeOnce, tmp_path: Path) -> None:
-    """Sample, models and line; what is changed on it later is its own."""
+def test_branch_of_a_branch_inherits_its_settings(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -125,8 +120,7 @@ def test_a_branch_of_a_branch_keeps_what_it_came_with(made_once: MadeOnce, tmp_p
 
 
 @pytest.mark.parametrize("name", ["", "a b", "über", "a/b", "x" * 41, "a~b", "a#b"])
-def test_a_bad_name_is_refused(made_once: MadeOnce, name: str) -> None:
-    """With what a name is made of."""
+def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -137,8 +131,7 @@ def test_a_bad_name_is_refused(made_once: MadeOnce, name: str) -> None:
     stepping(path, act)
 
 
-def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(made_once: MadeOnce) -> None:
-    """Also `main`; and there is no branch that nobody has made."""
+def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -156,7 +149,6 @@ def test_a_name_that_is_taken_is_refused_and_made_ones_go_round_it(made_once: Ma
 
 
 def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
-    """Edits are steps; LangGraph's marks of a rewind are none."""
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -180,7 +172,6 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
 
 
 def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
-    """A node, a role, a counter, an expression; what is met nowhere leaves the session where it was."""
     path = play(made_once, "personalens")
     rows = counted(path).rows
 
@@ -203,8 +194,7 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
     assert counted(path).rows == rows
 
 
-def test_what_was_played_on_a_branch_is_gone_through_again(made_once: MadeOnce) -> None:
-    """Forward and by a condition, on main and on a branch: always along what was played last after this."""
+def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -232,8 +222,7 @@ def test_what_was_played_on_a_branch_is_gone_through_again(made_once: MadeOnce) 
     stepping(path, act)
 
 
-def test_a_branch_has_only_what_led_to_it(made_once: MadeOnce) -> None:
-    """What comes after on main is main's: it is gone to there, and the branch goes on without a mark of a rewind."""
+def test_branch_holds_only_what_led_to_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:
@@ -251,7 +240,6 @@ def test_a_branch_has_only_what_led_to_it(made_once: MadeOnce) -> None:
 
 
 def test_two_sessions_on_one_branch_undo_nothing_of_each_other(made_once: MadeOnce, tmp_path: Path) -> None:
-    """What one has exchanged stays when the other one, which was there before, moves."""
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -271,7 +259,6 @@ def test_two_sessions_on_one_branch_undo_nothing_of_each_other(made_once: MadeOn
 
 
 def test_conversations_are_compared_turn_by_turn(made_once: MadeOnce) -> None:
-    """Also where one says early what the other says late."""
     path = dialogue(made_once)
 
     async def act(session: Session) -> None:

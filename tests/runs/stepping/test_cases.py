@@ -46,8 +46,7 @@ def rewritten(case: Path, old: str, new: str) -> ReplayResult:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
-    """Of any recipe; each recorded reply is used, and the run is not needed."""
+def test_replayed_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
     async def count(session: Session) -> int:
@@ -62,8 +61,7 @@ def test_a_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_branch_with_an_edit_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
-    """In the middle and unfinished, with edits at each of its stops, also after nodes that ran side by side."""
+def test_branch_with_edits_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
     async def act(session: Session) -> None:
@@ -80,8 +78,7 @@ def test_a_branch_with_an_edit_is_a_case_too(made_once: MadeOnce, recipe: str) -
     assert done.steps >= 4
 
 
-def test_what_a_person_did_is_in_the_case(made_once: MadeOnce, tmp_path: Path) -> None:
-    """Said words, a written request, another model, an edited state: all of it is played again."""
+def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -109,8 +106,7 @@ def test_what_a_person_did_is_in_the_case(made_once: MadeOnce, tmp_path: Path) -
     assert held["outcome"]["messages"][0]["content"] == "Rather a loud place."
 
 
-def test_another_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> None:
-    """The first request that is another, how many more there are, and what is different at the end."""
+def test_changed_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "Line 1 of mine."', '"reply": "Line one of mine."')
     assert done.departures[0] == "step 4: assistant asked assistant something else than what was recorded"
@@ -120,16 +116,14 @@ def test_another_reply_is_named_where_it_first_shows(made_once: MadeOnce) -> Non
     ]
 
 
-def test_a_reply_that_is_none_any_more_is_named(made_once: MadeOnce) -> None:
-    """A judge's that is no longer of its form: its node would ask again, which was not recorded."""
+def test_reply_that_no_longer_parses_is_named(made_once: MadeOnce) -> None:
     case = saved(dialogue(made_once))
     done = rewritten(case, '"reply": "{\\"verdict\\": true', '"reply": "{\\"verdict\\": \\"perhaps\\"')
     [line] = done.departures
     assert line.endswith("judge_task_completion cannot use the recorded reply of judge, and asked again")
 
 
-def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) -> None:
-    """Its edges lead elsewhere, a node is gone, a node fails, its prompts say something else."""
+def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) -> None:
     source = (ROOT / "docs/examples/twenty_questions/recipe.py").read_text()
     recipe = tmp_path / "game" / "recipe.py"
     recipe.parent.mkdir()
@@ -177,8 +171,7 @@ def test_a_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path
         (b"[1, 2]", "is no saved case: it: Input should be"),
     ],
 )
-def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: str) -> None:
-    """With the file and what is wrong."""
+def test_malformed_case_is_one_line(tmp_path: Path, broken: bytes, said: str) -> None:
     (tmp_path / "case.json").write_bytes(broken)
     with pytest.raises(DialoomError, match=r"case\.json") as raised:
         read_case(tmp_path / "case.json")
@@ -186,8 +179,7 @@ def test_what_is_no_case_is_said_in_a_line(tmp_path: Path, broken: bytes, said: 
     assert "\n" not in str(raised.value)
 
 
-def test_a_case_that_is_not_there_or_cannot_be_written_is_said(made_once: MadeOnce, tmp_path: Path) -> None:
-    """With the file, and why."""
+def test_case_that_cannot_be_read_or_written_is_one_line(made_once: MadeOnce, tmp_path: Path) -> None:
     with pytest.raises(DialoomError, match=r"none\.json: there is no such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(made_once))
@@ -300,9 +292,7 @@ def run(dialoom: Command, tmp_path: Path) -> Path:
     return tmp_path / "run.db"
 
 
-def test_each_tasks_call_is_the_steps(run: Path) -> None:
-    """Found in the ledger of the engine, and noted on a branch; a rewind costs nothing."""
-
+def test_calls_of_parallel_tasks_belong_to_the_step(run: Path) -> None:
     async def act(session: Session) -> None:
         main = await session.stops()
         assert sorted(call.reply or "" for call in main[3].calls) == ["On alpacas", "On cellos", "On ferries"]
@@ -318,9 +308,7 @@ def test_each_tasks_call_is_the_steps(run: Path) -> None:
     assert counted(run) == (4, 4)
 
 
-def test_one_of_them_is_said_or_asked_something_else(run: Path) -> None:
-    """By its number; the others are replayed, and a case knows which was which."""
-
+def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
     async def act(session: Session) -> None:
         await session.goto(2)
         assert [each.name for each in await session.next_requests()] == ["write:0", "write:1", "write:2"]
@@ -341,9 +329,7 @@ def test_one_of_them_is_said_or_asked_something_else(run: Path) -> None:
     assert counted(run) == (4 + 1 + 1 + 1, 2 + 2)
 
 
-def test_what_is_asked_again_is_what_the_person_wrote(run: Path) -> None:
-    """A written request whose answer cannot be used is shown to the model once more, not the prompt."""
-
+def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
     async def act(session: Session) -> None:
         await session.goto(2)
         stop = await session.ask_instead("write:0", [{"role": "user", "content": "Say nothing."}])
@@ -357,7 +343,6 @@ def test_what_is_asked_again_is_what_the_person_wrote(run: Path) -> None:
     stepping(run, act)
 
 
-def test_the_place_before_the_beginning_is_shown(run: Path) -> None:
-    """What stands before the first step has not all that the recipe begins with; it is shown as if it had."""
+def test_place_before_the_beginning_is_shown(run: Path) -> None:
     stop = stepping(run, lambda session: session.goto(0))
     assert (stop.next, stop.transcript) == (("__start__",), ())

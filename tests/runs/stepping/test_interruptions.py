@@ -37,10 +37,7 @@ def exported(dialoom: Command, path: Path) -> bytes:
 
 @pytest.mark.parametrize("calls", [0, 1, 4, 8])
 @pytest.mark.parametrize("way", ["steps", "steps, then resume", "a branch, then resume", "a branch, then steps"])
-def test_what_is_stepped_of_a_pending_scenario_comes_to_the_same_as_a_run(
-    dialoom: Command, made_once: MadeOnce, calls: int, way: str
-) -> None:
-    """From wherever it was stopped; what a branch has asked before main counts as main's when main comes to it."""
+def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeOnce, calls: int, way: str) -> None:
     folder = made_once(stopped, calls)
     path, uninterrupted = folder / "run.db", folder / "whole.db"
 
@@ -86,10 +83,9 @@ def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) ->
     return path_of_run / "run.db"
 
 
-def test_a_step_that_fails_leaves_the_session_where_it_was(
+def test_failed_step_leaves_the_session_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On main and on a branch; tried again, it is played."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     is_ill = True
 
@@ -121,10 +117,9 @@ def test_a_step_that_fails_leaves_the_session_where_it_was(
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
 
-def test_a_step_that_is_cancelled_leaves_the_session_where_it_was(
+def test_cancelled_step_leaves_the_session_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the provider is silent; the same session goes on, and the file is nobody's when it is closed."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     is_silent = True
 
@@ -176,8 +171,7 @@ asyncio.run(main())
 """
 
 
-def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
-    """The branch stands at the last step that was told; the next session needs no unlocking and repeats no call."""
+def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     before = exported(dialoom, path)
     with Started(tmp_path, script=_STEPPER) as process:
@@ -201,8 +195,7 @@ def test_nothing_that_was_stepped_is_lost_by_a_kill(dialoom: Command, made_once:
     assert exported(dialoom, path) == before
 
 
-def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(made_once: MadeOnce) -> None:
-    """Are told as such, and the file stays free."""
+def test_missing_scenario_and_locked_run_are_refused(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
     async def opened(scenario: str, **options: Any) -> None:
@@ -228,7 +221,6 @@ def test_a_scenario_that_is_not_there_and_a_run_that_is_taken(made_once: MadeOnc
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
-    """What only a branch refers to stays."""
     path = play(made_once, recipe)
 
     async def branch_off(session: Session) -> Any:

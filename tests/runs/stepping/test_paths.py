@@ -61,13 +61,11 @@ def a_state() -> dict[str, Any]:
         ("judgements", []),
     ],
 )
-def test_a_path_reads_what_stands_there(path: str, there: Any) -> None:
-    """Names with dots, places in brackets, names in quotes."""
+def test_path_reads_what_stands_there(path: str, there: Any) -> None:
     assert look(a_state(), path) == there
 
 
-def test_the_empty_path_is_everything() -> None:
-    """As JSON has it, messages too; a message without a name has its type for a role."""
+def test_empty_path_is_the_whole_state() -> None:
     state = {**a_state(), "notes": (SystemMessage(content="Be brief.", id="s"),)}
     whole = look(state, "")
     assert json.loads(json.dumps(whole)) == whole
@@ -94,8 +92,7 @@ def test_the_empty_path_is_everything() -> None:
         ("""said["p r]""", "cannot be read from"),
     ],
 )
-def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> None:
-    """The path, the piece that is not there, and what there is instead."""
+def test_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> None:
     with pytest.raises(PathError) as caught:
         look(a_state(), path)
     assert words in str(caught.value)
@@ -106,8 +103,6 @@ def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> 
 
 @given(states)
 def test_every_place_has_a_path(state: dict[str, Any]) -> None:
-    """Whatever the names are: the path that is written for a place is read as this place."""
-
     def check(value: Any, path: str) -> None:
         assert look(state, path) == value
         if isinstance(value, dict):
@@ -136,8 +131,7 @@ def test_every_place_has_a_path(state: dict[str, Any]) -> None:
         ("rounds[0].scores[2]", 9, [{"user": "Hello", "scores": [1, 2.5, 9]}]),
     ],
 )
-def test_one_place_is_exchanged(path: str, value: Any, channel: Any) -> None:
-    """The channel's whole new value; the state is as it was."""
+def test_one_place_is_replaced(path: str, value: Any, channel: Any) -> None:
     state = a_state()
     before = copy.deepcopy(state)
     name, new = replaced(state, path, value)
@@ -145,8 +139,7 @@ def test_one_place_is_exchanged(path: str, value: Any, channel: Any) -> None:
     assert state == before
 
 
-def test_the_new_channel_shares_nothing_with_the_old() -> None:
-    """Whoever changes it changes neither the state nor what was given."""
+def test_new_channel_shares_nothing_with_the_old() -> None:
     state, given_ = a_state(), {"user": "Hi", "scores": []}
     _, rounds = replaced(state, "rounds[1]", given_)
     rounds[0]["scores"].append(0)
@@ -154,8 +147,7 @@ def test_the_new_channel_shares_nothing_with_the_old() -> None:
     assert (state, given_) == (a_state(), {"user": "Hi", "scores": []})
 
 
-def test_of_a_message_content_and_name_can_be_exchanged() -> None:
-    """It stays the message that it was."""
+def test_content_and_name_of_a_message_can_be_replaced() -> None:
     state = a_state()
     state["messages"][1] = AIMessage(content="No.", id="own", name="assistant", response_metadata={"from": "afar"})
     _, messages = replaced(state, "messages[-1].content", "Yes.")
@@ -168,8 +160,7 @@ def test_of_a_message_content_and_name_can_be_exchanged() -> None:
     assert replaced(state, "messages[0].role", "keeper")[1] == messages
 
 
-def test_a_whole_message_is_given_by_role_and_content() -> None:
-    """It gets the id of its place; said by the same speaker, it keeps the id that the place had."""
+def test_whole_message_is_given_by_role_and_content() -> None:
     state = a_state()
     state["messages"][0] = said("user", "Hello?", 7)
     _, same = replaced(state, "messages[0]", {"role": "user", "content": "Hi."})
@@ -186,8 +177,7 @@ def test_a_whole_message_is_given_by_role_and_content() -> None:
     )
 
 
-def test_a_conversation_is_exchanged_by_its_plain_form() -> None:
-    """What `look` shows can be edited and set again."""
+def test_conversation_is_replaced_by_its_plain_form() -> None:
     state = a_state()
     shown = look(state, "messages")
     assert replaced(state, "messages", shown) == ("messages", state["messages"])
@@ -196,8 +186,7 @@ def test_a_conversation_is_exchanged_by_its_plain_form() -> None:
     assert replaced(state, "messages", shown[:1])[1] == state["messages"][:1]
 
 
-def test_blocks_of_a_message_can_be_exchanged() -> None:
-    """A content of several parts is a list like others."""
+def test_blocks_of_a_message_can_be_replaced() -> None:
     parts = AIMessage(content=[{"type": "text", "text": "One."}], id="0-assistant", name="assistant")
     _, messages = replaced({"messages": [parts]}, "messages[0].content[0].text", "Two.")
     assert messages[0].content == [{"type": "text", "text": "Two."}]
@@ -226,8 +215,7 @@ def test_blocks_of_a_message_can_be_exchanged() -> None:
         ("", {}, "an empty path is the whole state; name what is to be exchanged: messages, turns"),
     ],
 )
-def test_what_cannot_stand_somewhere_is_refused(path: str, value: Any, words: str) -> None:
-    """The place, what it is, and what was given."""
+def test_impossible_value_is_refused_with_its_place(path: str, value: Any, words: str) -> None:
     with pytest.raises(PathError) as caught:
         replaced(a_state(), path, value)
     assert words in str(caught.value)
@@ -246,8 +234,7 @@ def test_what_cannot_stand_somewhere_is_refused(path: str, value: Any, words: st
         ("", ""),
     ],
 )
-def test_a_typed_value_is_json_or_the_text_itself(text: str, value: Any) -> None:
-    """So plain words need no quotes."""
+def test_typed_value_is_json_or_the_text_itself(text: str, value: Any) -> None:
     assert parsed(text) == value
 
 
@@ -265,8 +252,7 @@ def paths(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return [change.path for change in changes(before, after)]
 
 
-def test_each_new_item_of_a_list_that_grew_is_a_change() -> None:
-    """Also where the list was not there before."""
+def test_each_new_item_of_a_list_is_a_change() -> None:
     assert changes({}, {"messages": [HELLO], "turns": 0}) == [
         Change("messages[0]", ABSENT, HELLO),
         Change("turns", ABSENT, 0),
@@ -276,8 +262,7 @@ def test_each_new_item_of_a_list_that_grew_is_a_change() -> None:
     assert changes({}, {"judgements": []}) == [Change("judgements", ABSENT, [])]
 
 
-def test_a_changed_message_is_a_change_of_its_content() -> None:
-    """Or of its name; one with another id is another message."""
+def test_changed_message_is_a_change_of_its_content() -> None:
     edited = message("user", "Hullo", 0)
     assert changes({"messages": [HELLO, REPLY]}, {"messages": [edited, REPLY]}) == [
         Change("messages[0].content", "Hello", "Hullo")
@@ -288,16 +273,14 @@ def test_a_changed_message_is_a_change_of_its_content() -> None:
     assert changes({"messages": [HELLO]}, {"messages": [other]}) == [Change("messages[0]", HELLO, other)]
 
 
-def test_an_edit_in_a_long_list_is_the_only_change() -> None:
-    """Also where something was taken out or put in on the way."""
+def test_edit_in_a_long_list_is_the_only_change() -> None:
     long = [f"line {number}" for number in range(200)]
     assert changes({"open": long}, {"open": [*long[:70], "x", *long[71:]]}) == [Change("open[70]", "line 70", "x")]
     assert changes({"open": long}, {"open": long[:70] + long[71:]}) == [Change("open[70]", "line 70", ABSENT)]
     assert changes({"open": long}, {"open": [*long[:70], "x", *long[70:]]}) == [Change("open[70]", ABSENT, "x")]
 
 
-def test_what_is_nested_is_named_by_its_path() -> None:
-    """Names in the order of the earlier state, new ones last; names that are no plain words in quotes."""
+def test_nested_change_is_named_by_its_path() -> None:
     before = {"induced": {"p": {"profile": None, "mood": "calm"}}, "said": {"": "Hi"}, "turns": 1}
     after = {"turns": 1, "induced": {"p": {"profile": "keeps bees"}}, "said": {"p r": "Ho"}, "open": {}}
     assert changes(before, after) == [
@@ -310,8 +293,7 @@ def test_what_is_nested_is_named_by_its_path() -> None:
 
 
 @given(changed_states, changed_states)
-def test_there_are_changes_exactly_where_two_states_differ(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """None if they are equal; each says what really stood and stands at its place."""
+def test_changes_are_exactly_where_two_states_differ(before: dict[str, Any], after: dict[str, Any]) -> None:
     found = changes(before, after)
     assert bool(found) == (before != after)
     for change in found:
@@ -334,14 +316,12 @@ def test_there_are_changes_exactly_where_two_states_differ(before: dict[str, Any
         (Change("said.p", "a\x1b[2Jb", None), 'said.p: "a [2Jb" -> null'),
     ],
 )
-def test_a_change_is_said_on_one_line(change: Change, line: str) -> None:
-    """Signs for what came and went, both values for what changed."""
+def test_change_is_one_line(change: Change, line: str) -> None:
     assert change_text(change) == line
     assert change_text(change, None) == line
 
 
-def test_a_line_that_is_too_long_is_cut() -> None:
-    """What is short is shown whole; of two long texts the part where they differ is shown."""
+def test_long_line_is_truncated_around_the_difference() -> None:
     long = "The heron stands by the weir and waits for the fish to come up. " * 3
     new = Change("messages[0]", ABSENT, message("user", long, 0))
     assert change_text(new, 40) == "+ messages[0] user: The heron stands ..."
@@ -352,8 +332,7 @@ def test_a_line_that_is_too_long_is_cut() -> None:
 
 
 @given(changed_states, changed_states, st.integers(1, 40))
-def test_no_line_is_wider_than_it_may_be(before: dict[str, Any], after: dict[str, Any], width: int) -> None:
-    """In the columns of a terminal, where some letters take two; nor does it have control characters."""
+def test_no_line_is_wider_than_allowed(before: dict[str, Any], after: dict[str, Any], width: int) -> None:
     for change in changes(before, after):
         line = change_text(change, width)
         assert cell_len(line) <= width
@@ -378,22 +357,19 @@ def condition(text: str, *channels: str) -> Condition:
     return Condition.parse(text, ["user", "assistant", "judge/tone"], ["judge", "user"], ["turn", "round"], channels)
 
 
-def test_a_node_is_met_where_it_comes_next() -> None:
-    """A name of both a node and a role is the node's."""
+def test_node_condition_holds_where_it_comes_next() -> None:
     assert condition("judge/tone").is_met(at("assistant", "judge/tone"))
     assert not condition("judge/tone").is_met(at("assistant", roles="judge"))
     assert not condition("user").is_met(at("assistant", roles="user"))
     assert condition("user").is_met(at("user"))
 
 
-def test_a_role_is_met_where_it_is_asked_next() -> None:
-    """Whatever the node is called."""
+def test_role_condition_holds_where_it_is_asked_next() -> None:
     assert condition("judge").is_met(at("judge/tone", roles="judge assistant"))
     assert not condition("judge").is_met(at("judge/tone"))
 
 
-def test_a_counter_is_met_from_its_number_on() -> None:
-    """One that has not begun to count is at nothing."""
+def test_counter_condition_holds_from_its_number_on() -> None:
     assert [condition("turn 3").is_met(at(turn=number)) for number in (2, 3, 4)] == [False, True, True]
     assert not condition("round 1").is_met(at(turn=3))
 
@@ -414,13 +390,11 @@ def test_a_counter_is_met_from_its_number_on() -> None:
         ("turns if result", False),
     ],
 )
-def test_an_expression_is_met_where_it_is_true(text: str, met: bool) -> None:
-    """It sees the state as plain values; what it says of an item that is not there yet does not hold."""
+def test_expression_condition_holds_where_it_is_true(text: str, met: bool) -> None:
     assert condition(text).is_met(at(state=STATE)) is met
 
 
-def test_a_condition_is_written_as_it_was_given() -> None:
-    """Without the space around it."""
+def test_condition_is_written_as_given() -> None:
     assert [str(condition(text)) for text in ("user", " turn 3 ", "turns > 2")] == ["user", "turn 3", "turns > 2"]
     assert condition("turns > 2") == condition("turns > 2 ")
 
@@ -438,8 +412,7 @@ def test_a_condition_is_written_as_it_was_given() -> None:
         ("range(3)", "'range' is undefined"),
     ],
 )
-def test_what_cannot_be_told_of_a_state_is_an_error(text: str, words: str) -> None:
-    """At the first look: the name, and what the state has."""
+def test_unevaluable_condition_is_an_error(text: str, words: str) -> None:
     with pytest.raises(ConditionError) as caught:
         condition(text).is_met(at(state=STATE))
     assert words in str(caught.value)
@@ -449,8 +422,7 @@ def test_what_cannot_be_told_of_a_state_is_an_error(text: str, words: str) -> No
 @pytest.mark.parametrize(
     "text", ["", "turn x", "trun 3", "turns = 3", "3", "'user'", "}} {{", "turns | nosuch", "(turns"]
 )
-def test_what_is_no_condition_is_refused_with_the_four_forms(text: str) -> None:
-    """What was given, and what would be right."""
+def test_malformed_condition_is_refused_with_the_four_forms(text: str) -> None:
     with pytest.raises(ConditionError) as caught:
         condition(text)
     assert f"{text!r} is no condition" in str(caught.value)
@@ -458,8 +430,7 @@ def test_what_is_no_condition_is_refused_with_the_four_forms(text: str) -> None:
     assert "(turn N, round N), or an expression over the state" in str(caught.value)
 
 
-def test_channels_that_are_known_tell_a_typo_from_what_comes_later() -> None:
-    """One is refused at once; of the other nothing holds as long as it has no value."""
+def test_unknown_channel_is_refused_and_a_later_one_is_not() -> None:
     with pytest.raises(ConditionError, match="there is no 'trns'; the state has turns, ended_by"):
         condition("trns > 3", "turns", "ended_by")
     later = condition("ended_by == 'limit'", "turns", "ended_by")

@@ -50,10 +50,9 @@ async def strict(messages):
     )
 
 
-def test_a_promoted_branch_is_the_outcome_and_main_can_be_it_again(
+def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
-    """The export says the branch and what a person did in it; main's bytes come back."""
     path = dialogue(made_once)
     others(tmp_path)
     before, detailed = exported(dialoom, path), dialoom("show", "run.db", 1, "--json").stdout
@@ -92,7 +91,6 @@ def test_a_promoted_branch_is_the_outcome_and_main_can_be_it_again(
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
-    """Of whatever recipe: a resampled branch is promoted, played further and promoted again, and then main."""
     path = play(made_once, recipe)
     before = exported(dialoom, path)
 
@@ -111,8 +109,7 @@ def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce
     assert exported(dialoom, path) == before
 
 
-def test_tokens_are_those_of_the_branches_line(made_once: MadeOnce) -> None:
-    """What the outcome's roles wrote: shared calls count for both, others only for the line that they are on."""
+def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
     path = play(made_once, "aloe-eval")
 
     async def tokens(session: Session) -> dict[str, int]:
@@ -140,10 +137,9 @@ def test_tokens_are_those_of_the_branches_line(made_once: MadeOnce) -> None:
     assert theirs != stepping(path, tokens)
 
 
-def test_other_judges_words_are_dropped_and_asked_for_anew(
+def test_other_judges_verdicts_are_dropped_and_requested_again(
     dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
-    """They were on another dialogue; on main's again, what they said is known."""
     path = dialogue(made_once)
     others(tmp_path)
     judge = ["judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict"]
@@ -171,10 +167,9 @@ def test_other_judges_words_are_dropped_and_asked_for_anew(
     assert exported(dialoom, path, "--judging", "strict") == strict
 
 
-def test_promoting_what_is_the_outcome_keeps_what_other_judges_said(
+def test_promoting_the_current_outcome_keeps_other_judgements(
     dialoom: Command, made_once: MadeOnce, tmp_path: Path
 ) -> None:
-    """Main of a scenario of which nothing else was promoted."""
     path = dialogue(made_once)
     others(tmp_path)
     dialoom("judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict")
@@ -183,8 +178,7 @@ def test_promoting_what_is_the_outcome_keeps_what_other_judges_said(
     assert exported(dialoom, path, "--judging", "strict") == before
 
 
-def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, made_once: MadeOnce) -> None:
-    """Nor is main where it was rewound; the message says what to do."""
+def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = exported(dialoom, path)
 
@@ -200,8 +194,7 @@ def test_a_branch_that_is_not_at_its_end_is_not_promoted(dialoom: Command, made_
     assert exported(dialoom, path) == before
 
 
-def test_a_failed_scenario_goes_on_in_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """A judge who fails: the others' words are kept, the branch is promoted and is then done; main stays failed."""
+def test_failed_scenario_is_finished_in_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "moody.py").write_text(
         """
 from pathlib import Path
@@ -256,10 +249,7 @@ def dialogue_failing(dialoom: Command, folder: Path, cast: list[str]) -> Path:
     return folder / "run.db"
 
 
-def test_a_scenario_played_anew_has_no_branches_of_before(
-    dialoom: Command, made_once: MadeOnce, tmp_path: Path
-) -> None:
-    """Its names are free again, and what is said on the new main is its own."""
+def test_replayed_scenario_has_no_earlier_branches(dialoom: Command, made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     others(tmp_path)
 
@@ -287,10 +277,7 @@ def test_a_scenario_played_anew_has_no_branches_of_before(
     assert exported(dialoom, path) == anew
 
 
-def test_a_branch_of_a_scenario_that_was_not_played_to_its_end_is_promoted(
-    dialoom: Command, players: list[str], tmp_path: Path
-) -> None:
-    """It is done then: nothing is left to resume, and main goes no further."""
+def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *players, "--max-calls", 3, "-o", "run.db"]
     dialoom(*plan, code=3)
@@ -315,8 +302,7 @@ def test_a_branch_of_a_scenario_that_was_not_played_to_its_end_is_promoted(
     assert (line["branch"]["name"], line["branch"]["said"], line["messages"][3]["content"]) == ("mine", 1, "I see.")
 
 
-def test_a_retry_takes_no_replies_that_a_branch_was_given(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    """The dialogue failed by a reply; in a branch there is another one, which is as bad. Main asks for a third."""
+def test_retry_uses_no_replies_of_a_branch(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     (tmp_path / "terse.py").write_text(
         """
 asked = 0

@@ -14,8 +14,7 @@ from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, 
 
 
 @pytest.mark.parametrize("recipe", ["personalens", "aloe"])
-def test_going_on_after_a_rewind_walks_along_what_is_there(made_once: MadeOnce, recipe: str) -> None:
-    """No branch is made and nothing is asked, not even of the ledger, until something is different."""
+def test_continuing_after_a_rewind_follows_recorded_steps(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
     before = counted(path)
 
@@ -32,8 +31,7 @@ def test_going_on_after_a_rewind_walks_along_what_is_there(made_once: MadeOnce, 
     assert counted(path) == before
 
 
-def test_on_a_branch_what_would_be_asked_otherwise_is_played(made_once: MadeOnce, tmp_path: Path) -> None:
-    """Its own steps are walked along; not what a person said in one, nor what another model would say now."""
+def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
@@ -59,8 +57,7 @@ def test_on_a_branch_what_would_be_asked_otherwise_is_played(made_once: MadeOnce
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_what_is_forked_and_played_again_comes_out_the_same_without_a_call(made_once: MadeOnce, recipe: str) -> None:
-    """From every checkpoint, in this session and in a later one; main stays where it was."""
+def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
     rows = counted(path).rows
 
@@ -102,8 +99,7 @@ def _export(dialoom: Command, path: Path, name: str = "out.jsonl") -> bytes:
     return (path.parent / name).read_bytes()
 
 
-def test_after_an_edit_only_what_depends_on_it_is_called(made_once: MadeOnce) -> None:
-    """Another last word of the assistant: the judges who read it are asked anew, nothing before it is."""
+def test_edit_calls_only_what_depends_on_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -123,8 +119,7 @@ def test_after_an_edit_only_what_depends_on_it_is_called(made_once: MadeOnce) ->
     assert counted(path).replays == before.replays
 
 
-def test_an_edit_in_the_middle_replays_what_is_asked_as_before(made_once: MadeOnce) -> None:
-    """Of an ALOE tree one user's message is another: what lies on its path is called, the other paths are replayed."""
+def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> None:
     path = play(made_once, "aloe")
     before = counted(path)
 
@@ -147,8 +142,7 @@ def test_an_edit_in_the_middle_replays_what_is_asked_as_before(made_once: MadeOn
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_an_edit_that_changes_nothing_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
-    """At every checkpoint: the edges choose as they did, and every call is found in the ledger."""
+def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
     before = counted(path).rows
 
@@ -175,8 +169,7 @@ def test_an_edit_that_changes_nothing_costs_nothing(made_once: MadeOnce, recipe:
     assert counted(path).rows == before
 
 
-def test_said_words_are_what_they_are_where_they_are(made_once: MadeOnce) -> None:
-    """Two people's words at the same place do not answer for each other, and cost only what follows from them."""
+def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -198,8 +191,7 @@ def test_said_words_are_what_they_are_where_they_are(made_once: MadeOnce) -> Non
     assert counted(path).replays == before.replays
 
 
-def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(made_once: MadeOnce) -> None:
-    """A judge says what its form is; nobody says nothing; and only who is asked may speak."""
+def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
@@ -225,10 +217,7 @@ def test_what_a_role_cannot_say_is_refused_and_nothing_is_done(made_once: MadeOn
     assert counted(path) == (before.rows + 1, before.replays + 5)
 
 
-def test_another_question_another_model_and_another_sample_call_what_follows(
-    made_once: MadeOnce, tmp_path: Path
-) -> None:
-    """`ask_instead` changes one request, `exchange` a role's from there on, `resample` every one from there on."""
+def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
     rows, replays = counted(path)
@@ -271,8 +260,7 @@ def test_another_question_another_model_and_another_sample_call_what_follows(
     stepping(path, act)
 
 
-def test_main_is_as_it_was_whatever_is_tried_out(dialoom: Command, made_once: MadeOnce) -> None:
-    """Export, report, judgements; only the bill knows; and there is nothing to resume."""
+def test_main_is_unchanged_by_experiments(dialoom: Command, made_once: MadeOnce) -> None:
     path = play(made_once, "personalens")
     before, report = _export(dialoom, path), dialoom("report", "run.db").stdout
     calls = counted(path).rows

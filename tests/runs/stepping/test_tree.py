@@ -54,8 +54,7 @@ def row_of(lines: list[str], number: int) -> tuple[int, int]:
     return row, re.search(r"[*@]", lines[row]).start() // 2  # type: ignore[union-attr]
 
 
-def test_an_edit_opens_a_column_to_the_right() -> None:
-    """The picture of a branch, with labels, marks and the place where one stands."""
+def test_edit_opens_a_column_to_the_right() -> None:
     nodes = [
         TreeNode(0, None, "input"),
         TreeNode(1, 0, "user  + messages[0]"),
@@ -75,18 +74,15 @@ def test_an_edit_opens_a_column_to_the_right() -> None:
     ]
 
 
-def test_a_line_stays_in_its_column_when_another_ends() -> None:
-    """The branch goes on in the second column though the first is free."""
+def test_line_stays_in_its_column_when_another_ends() -> None:
     assert tree(None, 0, 0, 2, here=3) == ["*     0", "|\\", "* |   1", "  *   2", "  @   3  (here)"]
 
 
 def test_many_forks_at_one_place_are_one_bar() -> None:
-    """Three ways on from one checkpoint."""
     assert tree(None, 0, 0, 0) == ["*       0", "|-.-.", "* | |   1", "  * |   2", "    *   3"]
 
 
-def test_a_fork_passes_the_lines_beside_it() -> None:
-    """The first line forks again while the second is open: the bar goes past it to a column of its own."""
+def test_fork_passes_the_lines_beside_it() -> None:
     assert tree(None, 0, 0, 1, 1, 2) == [
         "*       0",
         "|\\",
@@ -99,19 +95,16 @@ def test_a_fork_passes_the_lines_beside_it() -> None:
     ]
 
 
-def test_a_column_that_became_free_is_taken_again() -> None:
-    """A fork of the second line takes the first column, whose line has ended."""
+def test_freed_column_is_used_again() -> None:
     assert tree(None, 0, 0, 2, 2) == ["*     0", "|\\", "* |   1", "  *   2", " /|", "| *   3", "*     4"]
 
 
-def test_a_second_beginning_stands_apart() -> None:
-    """It takes the free column, but does not look like what came before it."""
+def test_second_beginning_stands_apart() -> None:
     assert tree(None, 0, None, 2) == ["*   0", "*   1", "", "*   2", "*   3"]
     assert draw_tree([TreeNode(5, 3, "the parent is not drawn")]) == ["*   5 the parent is not drawn"]
 
 
-def test_an_empty_tree_has_no_lines() -> None:
-    """And a label of several lines has one."""
+def test_empty_tree_has_no_lines() -> None:
     assert draw_tree([]) == []
     assert draw_tree([TreeNode(0, None, "two\nlines", ("here",))], 0) == ["@   0 two lines  (here)"]
 
@@ -120,14 +113,12 @@ def test_an_empty_tree_has_no_lines() -> None:
     "nodes", [[TreeNode(1, None, ""), TreeNode(1, None, "")], [TreeNode(1, 2, ""), TreeNode(2, None, "")]]
 )
 def test_checkpoints_out_of_order_are_refused(nodes: list[TreeNode]) -> None:
-    """A number twice, or a parent that comes later."""
     with pytest.raises(ValueError, match="checkpoint 1 "):
         draw_tree(nodes)
 
 
 @given(families())
 def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNode]) -> None:
-    """In the order of numbers, and in the parent's column if it is the oldest child."""
     lines = draw_tree(nodes)
     first: set[int] = set()
     for node in nodes:
@@ -142,14 +133,12 @@ def test_every_checkpoint_is_drawn_once_and_after_its_parent(nodes: list[TreeNod
 
 @given(families())
 def test_there_are_no_more_columns_than_open_lines(nodes: list[TreeNode]) -> None:
-    """A column is opened only when all the others are taken."""
     width = max((len(re.split(r" {3} *\d+ step", line)[0].rstrip()) for line in draw_tree(nodes)), default=0)
     assert (width + 1) // 2 <= most_open_lines(nodes)
 
 
 @given(families())
 def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
-    """A child's column shows nothing but its line since the parent, or since it was opened right below the parent."""
     lines = draw_tree(nodes)
     places = {node.number: row_of(lines, node.number) for node in nodes}
     for node in nodes:
@@ -165,14 +154,12 @@ def test_lines_are_unbroken_from_parent_to_child(nodes: list[TreeNode]) -> None:
 
 @given(families())
 def test_columns_are_those_in_which_the_checkpoints_are_drawn(nodes: list[TreeNode]) -> None:
-    """So that whoever draws lines instead of letters has no two checkpoints' lines in one place."""
     columns = columns_of(nodes)
     marks = [line.index("*") // 2 for line in draw_tree(nodes) if "*" in line]
     assert [columns[node.number] for node in nodes] == marks
 
 
-def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_once: MadeOnce) -> None:
-    """Stops, history, outcome and differences are those of a session, which has the lock meanwhile."""
+def test_reader_sees_a_session_while_another_holds_the_file(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     run = dialoom.open_run(path)
 
@@ -193,8 +180,7 @@ def test_who_looks_sees_what_a_session_shows_while_another_holds_the_file(made_o
     stepping(path, both)
 
 
-def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_is(made_once: MadeOnce) -> None:
-    """Not a byte is written; a place that is not there is named with those that are."""
+def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = sha256(path.read_bytes()).digest()
 
@@ -212,8 +198,7 @@ def test_what_comes_next_is_shown_without_being_asked_and_the_file_stays_as_it_i
     assert sha256(path.read_bytes()).digest() == before
 
 
-def test_one_looks_where_a_message_was_asked_for_and_where_a_condition_is_met(made_once: MadeOnce) -> None:
-    """From there the next step asks for that message again; nothing is held or written."""
+def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     messages = run.conversation(1).messages
 
@@ -238,8 +223,7 @@ def test_one_looks_where_a_message_was_asked_for_and_where_a_condition_is_met(ma
     asyncio.run(look())
 
 
-def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path) -> None:
-    """It is not begun by looking."""
+def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
     async def look() -> Looking:
@@ -250,9 +234,7 @@ def test_of_a_scenario_that_has_not_begun_there_is_nothing_to_see(tmp_path: Path
         asyncio.run(look())
 
 
-def test_a_condition_that_is_none_is_no_damage_of_the_file(made_once: MadeOnce) -> None:
-    """What was typed is named, and the run is not blamed."""
-
+def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             await looking.first_where(looking.condition("turn three please"))
@@ -261,9 +243,7 @@ def test_a_condition_that_is_none_is_no_damage_of_the_file(made_once: MadeOnce) 
         asyncio.run(act(dialogue(made_once)))
 
 
-def test_what_a_caller_raises_while_looking_is_no_damage_of_the_file(made_once: MadeOnce) -> None:
-    """It comes as it is; neither is a place that the state has not."""
-
+def test_error_of_the_caller_is_no_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path, place: str) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             look(looking.state, place)

@@ -31,8 +31,7 @@ class Noting(TypedDict):
     seen: Any
 
 
-async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_path: Path) -> None:
-    """Every reference of every checkpoint that a foreign connection sees leads somewhere."""
+async def test_reader_sees_whole_transactions(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     lost = """
         SELECT count(*) FROM checkpoints, json_each(held) AS part
@@ -64,8 +63,7 @@ async def test_a_reader_sees_whole_transactions_while_the_writer_is_busy(tmp_pat
     assert count(path, "checkpoints") == 600
 
 
-async def test_a_put_that_was_returned_is_in_the_file(tmp_path: Path) -> None:
-    """For any other connection, at once."""
+async def test_returned_put_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         for number in range(5):
@@ -73,8 +71,7 @@ async def test_a_put_that_was_returned_is_in_the_file(tmp_path: Path) -> None:
             assert count(path, "checkpoints") == number + 1
 
 
-async def test_compacting_removes_what_nothing_refers_to_and_nothing_else(tmp_path: Path) -> None:
-    """Values of deleted checkpoints go; lists that others build on, and values of pending writes, stay."""
+async def test_compacting_removes_exactly_the_unreferenced(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         first = put(saver, "stays", {"messages": ["a" * 99], "note": "n" * 99})
@@ -97,8 +94,7 @@ async def test_compacting_removes_what_nothing_refers_to_and_nothing_else(tmp_pa
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
 
 
-async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: Path) -> None:
-    """A step may have run before LangGraph hears that the checkpoint before it was refused: its writes lead nowhere."""
+async def test_compacting_removes_leftovers_of_refused_checkpoints(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "fine", {"note": "n" * 99})
@@ -117,7 +113,6 @@ async def test_compacting_removes_what_refused_checkpoints_have_left(tmp_path: P
 
 
 async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
-    """Ids are given out once, and what one of them removes the other does not take to be stored."""
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as one:
         other = RunSaver(one._writer, path)
@@ -136,8 +131,7 @@ async def test_savers_of_one_writer_know_of_each_other(tmp_path: Path) -> None:
         assert values_of(one, "two") == held["one"]
 
 
-async def test_a_file_has_one_writer(tmp_path: Path) -> None:
-    """A second one is refused, and may come when the first has gone."""
+async def test_file_has_one_writer(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "t", {"a": 1})
@@ -150,7 +144,6 @@ async def test_a_file_has_one_writer(tmp_path: Path) -> None:
 
 
 async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> None:
-    """SQLite looks into it when it thins out, and so do readers."""
     path = tmp_path / "x.db"
     told = {"threshold": [math.inf, -math.inf], "said": 'an "Infinity" of NaN \\"NaN', "run_id": "r"}
     async with RunSaver.open(path) as saver:
@@ -165,8 +158,7 @@ async def test_metadata_may_be_infinite_but_must_be_a_number(tmp_path: Path) -> 
             saver.put(place("t"), checkpoint_of({"a": 1}), {"threshold": math.nan}, {})  # type: ignore[typeddict-unknown-key]
 
 
-async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:
-    """As on a full disk; the writer goes on when there is room again."""
+async def test_failed_commit_fails_every_job(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         put(saver, "t", {"a": "a" * 99})
@@ -187,8 +179,7 @@ async def test_a_commit_that_fails_fails_every_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
-def test_a_file_of_another_layout_is_refused_and_left_as_it_is(dialoom: Command, tmp_path: Path, version: int) -> None:
-    """Whatever the command, with one sentence that names both versions."""
+def test_file_of_another_layout_is_refused_unchanged(dialoom: Command, tmp_path: Path, version: int) -> None:
     dialoom("run", "personalens", "--limit", 1, "--model", "offline/attentive", "-o", "run.db")
     with closing(sqlite3.connect(tmp_path / "run.db")) as connection:
         connection.execute(f"PRAGMA user_version = {version}")
@@ -220,7 +211,6 @@ def size(connection: sqlite3.Connection) -> int:
 
 
 def test_any_list_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
-    """Of whatever length, from whatever texts, with repetitions, and read by one that remembers nothing."""
     draw = random.Random(5)
     passages = Passages()
     lists = [turns(1, length) for length in (0, 1, LONG, LONG + 1, LONG + 2, 3000)]
@@ -236,8 +226,7 @@ def test_any_list_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
     assert held == [Passages().text_of(connection, messages) for messages in lists]
 
 
-def test_one_line_more_costs_little_more_than_that_line(connection: sqlite3.Connection) -> None:
-    """However long the conversation is by then; and its last message stands where it can be seen."""
+def test_one_more_message_costs_little_more_than_itself(connection: sqlite3.Connection) -> None:
     passages = Passages()
     played = turns(1, 600)
     total = sum(len(passages.text_of(connection, played[:length])) for length in range(1, 601)) + size(connection)
@@ -245,8 +234,7 @@ def test_one_line_more_costs_little_more_than_that_line(connection: sqlite3.Conn
     assert passages.text_of(connection, played).endswith('["assistant",600]]')
 
 
-def test_a_stretch_is_stored_once_wherever_it_stands(connection: sqlite3.Connection) -> None:
-    """With other messages before it, after it, or in the middle of it."""
+def test_passage_is_stored_once_wherever_it_stands(connection: sqlite3.Connection) -> None:
     passages = Passages()
     middle = turns(1, 596)
     passages.text_of(connection, [*turns(1000, 2), *middle, *turns(1002, 1)])

@@ -67,8 +67,7 @@ def branching(calls: list[str]) -> StateGraph[State]:
     return graph
 
 
-async def test_a_graph_with_interrupt_branches_and_sends_resumes_after_reopening(tmp_path: Path) -> None:
-    """What had been done is not done again, and nothing is pending in the end."""
+async def test_graph_with_interrupts_and_sends_resumes_after_reopening(tmp_path: Path) -> None:
     path, calls, config = tmp_path / "x.db", list[str](), place("t")
     begin: Any = {"messages": [HumanMessage("Hello", id="1")]}
     async with RunSaver.open(path) as saver:
@@ -105,7 +104,6 @@ def talking() -> StateGraph[State]:
 
 
 async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) -> None:
-    """The same history of values as with LangGraph's own saver, branch by branch."""
     histories = []
     async with RunSaver.open(tmp_path / "x.db") as ours:
         for saver in (ours, InMemorySaver()):
@@ -123,8 +121,7 @@ async def test_rewinding_editing_and_forking_are_as_in_memory(tmp_path: Path) ->
     assert ours_ == theirs
 
 
-def test_the_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
-    """Without an event loop."""
+def test_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
     import asyncio
 
     with asyncio.Runner() as runner:
@@ -137,8 +134,7 @@ def test_the_sync_methods_serve_a_sync_graph(tmp_path: Path) -> None:
         runner.run(opened.__aexit__(None, None, None))
 
 
-async def test_the_conformance_suite_passes_with_all_capabilities(tmp_path: Path) -> None:
-    """put, put_writes, get_tuple, list, delete_thread, delete_for_runs, copy_thread, prune."""
+async def test_conformance_suite_passes_with_all_capabilities(tmp_path: Path) -> None:
     files = iter(range(100))
 
     @checkpointer_test(name="RunSaver")

@@ -39,8 +39,7 @@ def held(path: Path, text: str) -> Iterator[str]:
                     yield table
 
 
-def test_a_text_is_stored_once(tmp_path: Path) -> None:
-    """What was asked and answered, whatever the state and the outcome hold of it; and all of it reads as it was."""
+def test_text_is_stored_once(tmp_path: Path) -> None:
     options = {"pairs": 1, "methods": 2, "turns": 1, "in_state": True}
     run = play(Detailed, path=tmp_path / "run.db", options=options, models={"assistant": assistant})
     for number, episode in enumerate(run.episodes(), start=1):
@@ -57,7 +56,6 @@ def test_a_text_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_references_come_back_as_they_were() -> None:
-    """Beside dicts that look like one."""
     value: Any = {"$text": [TEXTS[0], {"$text": 1}], "b": [TEXTS[1], "short", None, {"c": TEXTS[0]}, "unsaid " * 20]}
     value |= {"d": {"e": 1, TEXTS[1]: TEXTS[0]}, "f": {"$text 0": "a key of the recipe's own", TEXTS[0]: 1}}
     text = json.dumps(referring(value, lambda text: TEXTS.index(text) if text in TEXTS else None))

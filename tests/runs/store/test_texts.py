@@ -31,8 +31,7 @@ def kept(file: sqlite3.Connection) -> int:
 RULES = "\n".join(f"- rule {number}: an answer that breaks it is none, however well it is put" for number in range(9))
 
 
-def test_what_a_text_repeats_is_not_kept_again(file: sqlite3.Connection) -> None:
-    """Rules, an answer and a question stand in several prompts; all are read as they were sent."""
+def test_repeated_parts_of_a_text_are_stored_once(file: sqlite3.Connection) -> None:
     said = [f"Which of the {number} museums by the river should I see first?" for number in range(20)]
     said += [
         f"Answer {number}: see the smallest of them first,\nas long as it rains; so much for that." for number in said
@@ -47,7 +46,6 @@ def test_what_a_text_repeats_is_not_kept_again(file: sqlite3.Connection) -> None
 
 
 def test_any_text_is_read_as_it_was_kept(file: sqlite3.Connection) -> None:
-    """Of whatever lines, in whatever order, in more texts than are remembered."""
     draw = random.Random(7)
     words = ["a quiet seat near the window of the early train", "ünïcödé 😀 in a line that is long enough to be found"]
     lines = ["", "-", "short", '"quoted"', "\ttab", "back\\slash", "nul \0 within a line that is long enough to matter"]
@@ -61,15 +59,13 @@ def test_any_text_is_read_as_it_was_kept(file: sqlite3.Connection) -> None:
 
 
 def test_texts_of_one_hash_are_two(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It only says where to look."""
     monkeypatch.setattr(texts, "text_hash", lambda _content: 1)
     first, second = (Texts().id_of(file, text) for text in ("one", "two"))
     assert first != second
     assert [Texts().find(file, text) for text in ("one", "two", "three")] == [first, second, None]
 
 
-def test_a_text_that_lacks_a_part_is_none(file: sqlite3.Connection) -> None:
-    """Rather than one with a hole in it; nor does one that refers to itself have no end."""
+def test_text_that_lacks_a_part_is_an_error(file: sqlite3.Connection) -> None:
     memory = Texts()
     rules = memory.id_of(file, RULES)
     sent = memory.id_of(file, f"Is it kind?\n{RULES}\nSay yes or no.")
@@ -79,8 +75,7 @@ def test_a_text_that_lacks_a_part_is_none(file: sqlite3.Connection) -> None:
             reading(file)(id_)
 
 
-def test_what_was_undone_is_not_referred_to(file: sqlite3.Connection) -> None:
-    """The writer says when that has happened."""
+def test_rolled_back_text_is_not_referred_to(file: sqlite3.Connection) -> None:
     memory = Texts()
     file.execute("BEGIN")
     memory.id_of(file, RULES)

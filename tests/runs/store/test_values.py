@@ -56,7 +56,6 @@ def same(one: Any, other: Any) -> bool:
 
 @given(PLAIN)
 def test_plain_values_come_back_as_they_were(value: Any) -> None:
-    """Of equal type at every depth; the text is JSON that any tool reads."""
     text = text_of(pack(value))
     assert same(value_of(text), value)
     json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -64,7 +63,6 @@ def test_plain_values_come_back_as_they_were(value: Any) -> None:
 
 @given(PLAIN, PLAIN)
 def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
-    """So that equal hashes mean equal values."""
     assert (pack(one) == pack(other)) == same(one, other)
 
 
@@ -87,8 +85,7 @@ def test_different_values_have_different_bytes(one: Any, other: Any) -> None:
         {"b", "a", (1, 2)},
     ],
 )
-def test_messages_and_langgraphs_own_types_come_back(value: Any) -> None:
-    """With every field."""
+def test_messages_and_langgraph_types_come_back(value: Any) -> None:
     back = value_of(text_of(pack([value])))[0]
     assert type(back) is type(value)
     assert back == value
@@ -131,8 +128,7 @@ class Point:
         lambda: None,
     ],
 )
-async def test_anything_else_is_refused_with_its_place_and_type(value: Any, tmp_path: Path) -> None:
-    """At put and at put_writes, alone or deep inside, and nothing is stored."""
+async def test_other_types_are_refused_with_their_place(value: Any, tmp_path: Path) -> None:
     async with RunSaver.open(tmp_path / "x.db") as saver:
         for wrapped, at in (
             (value, ""),
@@ -150,8 +146,7 @@ async def test_anything_else_is_refused_with_its_place_and_type(value: Any, tmp_
             assert count(tmp_path / "x.db", table) == 0
 
 
-def test_messages_come_back_without_their_fields_being_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pydantic would look at the signature of each default's factory, which takes thirty times as long as the rest."""
+def test_messages_are_restored_without_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     said = [AIMessage("So it is.", id="1-assistant", name="assistant"), AIMessage("Well.", tool_calls=[], extra="x")]
     text = text_of(pack(said))
     monkeypatch.setattr("pydantic._internal._fields.takes_validated_data_argument", None)
@@ -163,16 +158,14 @@ def test_messages_come_back_without_their_fields_being_looked_at_again(monkeypat
     assert other.tool_calls == [], "each has a list of its own"
 
 
-def test_an_endless_value_is_refused() -> None:
-    """Instead of a recursion error from the depths."""
+def test_endless_value_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(UnstorableError, match="too deeply"):
         pack(endless)
 
 
-async def test_the_error_of_a_node_is_kept_as_what_it_said(tmp_path: Path) -> None:
-    """LangGraph writes the exception itself."""
+async def test_error_of_a_node_is_kept_as_its_message(tmp_path: Path) -> None:
     async with RunSaver.open(tmp_path / "x.db") as saver:
         id_ = put(saver, "t", {})
         saver.put_writes(place("t", id_), [("__error__", KeyError("no such persona"))], "task")
@@ -208,7 +201,7 @@ async def size_of(path: Path, length: int) -> int:
     return path.stat().st_size
 
 
-async def test_storage_grows_with_the_length_of_a_conversation(tmp_path: Path) -> None:
+async def test_storage_grows_linearly_with_a_conversation(tmp_path: Path) -> None:
     """Not with its square: 40 rounds take at most 4.4 times the bytes of 10, and at most 2.5 times their text."""
     short = await size_of(tmp_path / "short.db", 20)
     long = await size_of(tmp_path / "long.db", 80)
@@ -216,8 +209,7 @@ async def test_storage_grows_with_the_length_of_a_conversation(tmp_path: Path) -
     assert long <= 2.5 * 5 * (8000 + 80 * 700)
 
 
-async def test_a_fork_shares_everything_before_it(tmp_path: Path) -> None:
-    """Also in a saver that was opened anew and remembers nothing."""
+async def test_fork_shares_everything_before_it(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         ids = talk(saver, "t", 10, "p" * 8000)
@@ -231,7 +223,6 @@ async def test_a_fork_shares_everything_before_it(tmp_path: Path) -> None:
 
 
 async def test_siblings_with_equal_versions_do_not_collide(tmp_path: Path) -> None:
-    """Two branches count their versions alike, and hold different values."""
     async with RunSaver.open(tmp_path / "x.db") as saver:
         root = put(saver, "t", {"messages": [said(0)], "note": "n" * 99}, version=1)
         one = put(saver, "t", {"messages": [said(0), said(1, "one")], "note": "1" * 99}, root, version=2)
@@ -242,7 +233,6 @@ async def test_siblings_with_equal_versions_do_not_collide(tmp_path: Path) -> No
 
 
 async def test_threads_share_equal_values(tmp_path: Path) -> None:
-    """A profile and equal messages of two threads are one row each; a write's message is the list's."""
     path = tmp_path / "x.db"
     async with RunSaver.open(path) as saver:
         for thread in ("one", "two"):
@@ -253,8 +243,7 @@ async def test_threads_share_equal_values(tmp_path: Path) -> None:
     assert count(path, "checkpoint_lists") == 1
 
 
-async def test_an_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_path: Path) -> None:
-    """Even if the object is the same and was changed in place."""
+async def test_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     message: Any = said(0)
     profile = {"facts": ["x" * 100]}
@@ -272,8 +261,7 @@ async def test_an_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_pa
         assert then["messages"][0] == said(0) and then["profile"] == {"facts": ["x" * 100]}
 
 
-async def test_a_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
-    """As messages are removed, cut off, inserted."""
+async def test_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
     async with RunSaver.open(tmp_path / "x.db") as saver:
         every = [said(number) for number in range(6)]
         for messages in (every, every[:3], every[:4], every[1:], [], every[:1], [*every, "end"], every[:4], ["", 1]):
@@ -281,8 +269,7 @@ async def test_a_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
             assert values_of(saver, "t")["messages"] == messages
 
 
-async def test_a_channel_whose_version_stands_is_not_looked_at_again(tmp_path: Path) -> None:
-    """Whatever was done to its value without writing it; as soon as the channel is written, it is seen."""
+async def test_channel_of_an_unchanged_version_is_not_read_again(tmp_path: Path) -> None:
     profile = {"facts": ["x" * 100]}
     async with RunSaver.open(tmp_path / "x.db") as saver:
         first = put(saver, "t", {"profile": profile}, version=1)
@@ -293,8 +280,7 @@ async def test_a_channel_whose_version_stands_is_not_looked_at_again(tmp_path: P
         assert values_of(saver, "t") == {"profile": {"facts": ["x" * 100, "unwritten"]}}
 
 
-async def test_conversations_that_begin_differently_share_their_long_middle(tmp_path: Path) -> None:
-    """Whatever stands before it and after it; also with what they were begun with. Compaction leaves it whole."""
+async def test_conversations_that_begin_differently_share_their_middle(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     middle = [HumanMessage(f"turn {number} " * 9, id=f"t{number}") for number in range(300)]
     stated = {f"t{number}": [said(number, "first"), *middle, said(number, "last")] for number in range(12)}

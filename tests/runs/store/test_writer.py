@@ -63,8 +63,7 @@ def writer(request: pytest.FixtureRequest, tmp_path: Path) -> Writer:
     return writing(tmp_path, request.param)
 
 
-async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> None:
-    """The other jobs of its batch are kept, and only its caller is told."""
+async def test_failing_job_is_undone_alone(writer: Writer, tmp_path: Path) -> None:
     results = await asyncio.gather(
         *(writer.submit(inserting(n)) for n in range(3)),
         writer.submit(refuse),
@@ -77,9 +76,7 @@ async def test_a_raising_job_is_undone_alone(writer: Writer, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("raised", [SystemExit("broken"), GeneratorExit(), StopIteration()])
-async def test_whatever_a_job_raises_is_its_callers(writer: Writer, tmp_path: Path, raised: BaseException) -> None:
-    """The writer outlives it, and the others of its batch are told as ever (no future takes a StopIteration)."""
-
+async def test_any_exception_of_a_job_goes_to_its_caller(writer: Writer, tmp_path: Path, raised: BaseException) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO t VALUES (99)")
         raise raised
@@ -99,8 +96,7 @@ async def test_whatever_a_job_raises_is_its_callers(writer: Writer, tmp_path: Pa
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
 
 
-async def test_those_behind_a_job_that_raises_are_told(writer: Writer) -> None:
-    """Whatever it raises: an event loop's future takes no StopIteration."""
+async def test_jobs_behind_a_failing_one_are_answered(writer: Writer) -> None:
     jobs = (writer.submit(lambda _connection: next(iter(()))), writer.submit(lambda _connection: 7))
     first, second = await asyncio.gather(*jobs, return_exceptions=True)
     assert isinstance(first, RuntimeError)
@@ -110,9 +106,7 @@ async def test_those_behind_a_job_that_raises_are_told(writer: Writer) -> None:
 
 
 @pytest.mark.parametrize("is_explained", [False, True])
-async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path, is_explained: bool) -> None:
-    """Also by a job that is not done again, and when SQLite has undone the whole transaction by itself."""
-
+async def test_full_disk_is_reported_as_such(writer: Writer, tmp_path: Path, is_explained: bool) -> None:
     def grow(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA cache_size = 10")
         connection.execute("CREATE TABLE large (text)")
@@ -135,8 +129,7 @@ async def test_a_full_disk_is_told_as_what_it_is(writer: Writer, tmp_path: Path,
     assert rows(tmp_path / "w.db", "SELECT name FROM sqlite_master WHERE type = 'table'") == [("t",)]
 
 
-async def test_what_comes_after_the_end_is_refused(writer: Writer) -> None:
-    """Rather than waited for; and what is under way at that moment is written or refused."""
+async def test_jobs_after_closing_are_refused(writer: Writer) -> None:
     is_at_work = threading.Event()
 
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
@@ -174,8 +167,7 @@ async def test_what_comes_after_the_end_is_refused(writer: Writer) -> None:
         writer.enqueue(refuse)
 
 
-def test_what_a_closed_loop_has_left_comes_before_what_comes_later(writer: Writer, tmp_path: Path) -> None:
-    """Its caller is gone; what others do afterwards is not undone by it at some later time."""
+def test_job_of_a_closed_loop_comes_before_later_ones(writer: Writer, tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
 
     async def leave() -> None:
@@ -188,9 +180,7 @@ def test_what_a_closed_loop_has_left_comes_before_what_comes_later(writer: Write
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
 
 
-async def test_a_job_that_keeps_its_place_is_not_overtaken(writer: Writer, tmp_path: Path) -> None:
-    """A port's items are written together, but on their side of it."""
-
+async def test_ordered_job_is_not_overtaken(writer: Writer, tmp_path: Path) -> None:
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(item,) for item in items])
 
@@ -221,8 +211,7 @@ class Undone:
         self.times += 1
 
 
-async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
-    """So an item that cannot be written does not take the others along; and memories are told what was undone."""
+async def test_failing_batch_of_a_port_is_tried_item_by_item(writer: Writer, tmp_path: Path) -> None:
     undone = writer.only(Undone)
 
     def work(connection: sqlite3.Connection, items: Sequence[int]) -> None:
@@ -236,8 +225,7 @@ async def test_a_port_that_fails_at_once_is_tried_item_by_item(writer: Writer, t
     assert undone.times >= 2
 
 
-def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path) -> None:
-    """Although another job of its batch raises."""
+def test_job_to_be_done_once_is_not_repeated(writer: Writer, tmp_path: Path) -> None:
     numbers = iter([1, 2])
     held_up = HeldUp()
     before = writer.enqueue(held_up)
@@ -253,9 +241,7 @@ def test_what_must_be_done_once_is_not_done_again(writer: Writer, tmp_path: Path
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == [(1,), (2,)]
 
 
-async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -> None:
-    """And to those that remember what was written."""
-
+async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> None:
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(tmp_path / "w.db", isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA foreign_keys = ON")
@@ -275,8 +261,7 @@ async def test_a_commit_that_fails_is_told_to_all_of_its_batch(tmp_path: Path) -
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
 
 
-async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path: Path) -> None:
-    """Its job is carried out or not; the others' are."""
+async def test_cancelled_caller_harms_nobody(writer: Writer, tmp_path: Path) -> None:
     held_up = HeldUp()
     blocking = asyncio.wrap_future(writer.enqueue(held_up))
     await asyncio.to_thread(held_up.started.wait)
@@ -292,7 +277,6 @@ async def test_a_caller_that_stops_waiting_harms_nobody(writer: Writer, tmp_path
 
 
 async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
-    """What was handed in before is written."""
     waiting = [asyncio.ensure_future(writer.submit(inserting(n))) for n in range(500)]
     await asyncio.sleep(0)
     writer.close()
@@ -320,10 +304,9 @@ class Clock:
         return work
 
 
-async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(
+async def test_event_loop_does_its_jobs_itself_unless_they_take_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After some in a row that held it up, the thread does them for a while."""
     clock = Clock()
     doer = clock.doer
     monkeypatch.setattr("dialoom.runs.store.writer.time", clock)
@@ -338,15 +321,13 @@ async def test_an_event_loop_does_its_jobs_itself_unless_they_take_long(
     writer.close()
 
 
-async def test_no_event_loop_waits_for_the_disk(tmp_path: Path) -> None:
-    """Where every commit does."""
+async def test_event_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
     writer = writing(tmp_path, "FULL")
     assert await writer.submit(Clock().doer()) == "dialoom-writer"
     writer.close()
 
 
-async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> None:
-    """It goes on with what else there is, and what was put is written when the other has finished."""
+async def test_event_loop_does_not_wait_for_a_foreign_lock(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     locked, went_on = threading.Event(), threading.Event()
 
@@ -372,8 +353,7 @@ async def test_no_event_loop_waits_for_somebody_elses_lock(tmp_path: Path) -> No
         assert count(path, "checkpoints") == 1
 
 
-async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writer, tmp_path: Path) -> None:
-    """Jobs are carried out in their order, whoever does them."""
+async def test_event_loop_does_not_overtake_queued_jobs(writer: Writer, tmp_path: Path) -> None:
     held_up = HeldUp()
     first = writer.enqueue(lambda connection: held_up(connection) and inserting(1)(connection))
     second = writer.enqueue(inserting(2))
@@ -388,8 +368,7 @@ async def test_an_event_loop_does_not_overtake_what_was_handed_over(writer: Writ
     assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
 
 
-async def test_what_waits_in_the_queue_comes_first(writer: Writer, tmp_path: Path) -> None:
-    """Also while the thread, between two transactions, is held up by somebody whom it tells of the last one."""
+async def test_queued_jobs_come_first(writer: Writer, tmp_path: Path) -> None:
     inserted, told = HeldUp(), HeldUp()
     first = writer.enqueue(lambda connection: inserted(connection) and inserting(1)(connection))
 
@@ -410,9 +389,7 @@ async def test_what_waits_in_the_queue_comes_first(writer: Writer, tmp_path: Pat
     assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
 
 
-async def test_the_log_is_put_back_while_a_run_goes_on(writer: Writer, tmp_path: Path) -> None:
-    """By the thread, so that the file beside does not grow with the run."""
-
+async def test_wal_file_is_checkpointed_while_a_run_goes_on(writer: Writer, tmp_path: Path) -> None:
     def insert(connection: sqlite3.Connection, pages: Sequence[range]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(number,) for page in pages for number in page])
 

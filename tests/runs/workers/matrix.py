@@ -199,6 +199,15 @@ CASES = [
         unparsed=True,
     ),
     Case("larder", f"{ROOT}/docs/examples/larder/larder.py:RECIPE", {"larders": 3}),
+    Case(
+        "study",
+        f"{ROOT}/docs/examples/studies/support.toml",
+        {},
+        {"assistant": Player(fails=20, unread=20), "judge": Judge(unread=4)},
+        sample=6,
+        failed=True,
+        unparsed=True,
+    ),
 ]
 """Every recipe that is registered or an example of the documentation."""
 

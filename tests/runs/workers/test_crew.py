@@ -54,8 +54,7 @@ def nothing_left(path: Path) -> bool:
         return not store.deals.open() and not folder_of(path).exists()
 
 
-def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Playing and judging."""
+def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
     near = near_cluster(monkeypatch)
     seen: list[Event] = []
@@ -72,18 +71,16 @@ def test_the_bytes_and_the_books_are_those_of_one_process(tmp_path: Path, monkey
     assert nothing_left(run.path)
 
 
-def test_what_is_folded_piece_by_piece_takes_no_more_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second dialogue's prompts repeat the first one's lines, though both come by themselves."""
+def test_merging_in_parts_takes_no_more_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = door.play("personalens", path=tmp_path / "alone.db", **TALKS)
     near_cluster(monkeypatch)
     run = door.play("personalens", path=tmp_path / "run.db", workers=1, concurrency=1, **TALKS)
     assert letters(run.path) < 1.1 * letters(alone.path)
 
 
-def test_a_dead_workers_file_is_folded_and_the_rest_dealt_again(
+def test_file_of_a_dead_worker_is_merged_and_the_rest_reassigned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it had not handed over counts as done, and no reply is asked for twice."""
     alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
     near = near_cluster(monkeypatch, lambda delivery, _has: bool(delivery and delivery.parcels) and near.deaths < 2)
     run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
@@ -94,10 +91,9 @@ def test_a_dead_workers_file_is_folded_and_the_rest_dealt_again(
     assert (run.ended.done, run.ended.failed) == (12, 0)
 
 
-def test_a_common_reply_that_nobody_was_told_of_is_found_in_the_dead_ones_file(
+def test_unreported_common_reply_is_found_in_a_dead_workers_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits for it looks only when it is there, and does not ask once more."""
     near = near_cluster(monkeypatch)
     counting = Counting()
     made = Commons.made
@@ -119,9 +115,7 @@ def test_a_common_reply_that_nobody_was_told_of_is_found_in_the_dead_ones_file(
     assert counting.asked == run.status().usage.calls == 1 + 4
 
 
-def test_what_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All others come out, though they were there when workers died."""
-
+def test_scenario_that_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def is_deadly(_delivery: Delivery | None, has: set[int]) -> bool:
         return 2 in has
 
@@ -135,8 +129,7 @@ def test_what_kills_three_workers_fails_alone(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("lost", [1, 2])
-def test_workers_without_a_place_are_done_without(lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others do their part; if there are none, that is the end of it, and what it was is said."""
+def test_workers_without_a_place_are_not_needed(lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near = near_cluster(monkeypatch)
     begin = NearHand.begin
 
@@ -156,7 +149,6 @@ def test_workers_without_a_place_are_done_without(lost: int, tmp_path: Path, mon
 
 
 def test_common_calls_come_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the books, whichever worker's scenarios used them."""
     alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
     near_cluster(monkeypatch)
     run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
@@ -176,8 +168,7 @@ class Counting:
         return await assistant(list(messages))
 
 
-def test_the_books_say_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Common calls are made once among all workers; what others have made is no call of theirs."""
+def test_ledger_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     counting = Counting()
     told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 3, "concurrency": 6}
@@ -186,8 +177,7 @@ def test_the_books_say_what_was_asked(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("most", [1, 4, 11])
-def test_one_budget_holds_for_all(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it is used, not a call more; a resume with more goes on, and pays for nothing twice."""
+def test_one_budget_holds_for_all_workers(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     counting = Counting()
     told: Any = {"models": {"assistant": counting}, "workers": 3, "concurrency": 6}
@@ -205,7 +195,6 @@ def test_one_budget_holds_for_all(most: int, tmp_path: Path, monkeypatch: pytest
 
 
 def test_replies_are_shared_through_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers need not see the file."""
     near_cluster(monkeypatch)
     told: Any = {**SHARED, "cache": tmp_path / "cache.db", "workers": 2}
     door.play(RECIPE, path=tmp_path / "one.db", **told)
@@ -213,8 +202,7 @@ def test_replies_are_shared_through_one_process(tmp_path: Path, monkeypatch: pyt
     assert set(again.frame("calls")["attempts"]) == {0}
 
 
-def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without workers, too; nothing that was answered is asked again, and nothing is left beside the run."""
+def test_files_of_a_killed_run_are_merged_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near = near_cluster(monkeypatch)
     counting = Counting()
     told: Any = {"options": SMALL, "models": {"assistant": counting}, "workers": 2, "concurrency": 4}
@@ -241,10 +229,9 @@ def test_what_a_killed_run_left_is_folded_first(tmp_path: Path, monkeypatch: pyt
     assert nothing_left(run.path)
 
 
-def test_stopping_reaches_all_workers_though_the_first_is_gone(
+def test_stopping_reaches_all_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a second Ctrl-C does, which may come when a worker has just died."""
     near = near_cluster(monkeypatch)
     control = door.Control()
     stop, stopped = NearHand.stop, list[NearHand]()
@@ -269,8 +256,7 @@ def test_stopping_reaches_all_workers_though_the_first_is_gone(
     assert door.resume(run.path).status().done == 12
 
 
-def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one on another machine: who resumes is told to wait for it, and nothing is folded or lost."""
+def test_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = door.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
     folder_of(run.path).mkdir()
     held = folder_of(run.path) / "worker-1.db"
@@ -285,8 +271,7 @@ def test_a_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can end a process with its parent")
-def test_a_process_ends_with_its_parent_even_if_it_is_stopped(tmp_path: Path) -> None:
-    """So nothing holds the files of workers any more once the run's own process was killed."""
+def test_process_ends_with_its_parent(tmp_path: Path) -> None:
     inner = "import os, signal; from dialoom.runs.workers.messages import end_with_parent; end_with_parent(); "
     inner += "print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)"
     outer = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"

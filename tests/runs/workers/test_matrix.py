@@ -19,17 +19,16 @@ from tests.runs.workers.near import near_cluster
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_workers_come_to_what_one_process_comes_to(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Table by table, after every operation."""
+def test_workers_give_the_results_of_one_process(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     check(case, tmp_path)
 
 
 def test_every_recipe_is_in_the_matrix() -> None:
-    """Registered ones, and those of the documentation's examples."""
     examples = {f"{path}:RECIPE" for path in ROOT.glob("docs/examples/**/*.py") if "\nRECIPE = " in path.read_text()}
     assert len(examples) == 2
-    assert {case.recipe for case in CASES} == examples | set(recipe_names())
+    studies = {f"{ROOT}/docs/examples/studies/support.toml"}
+    assert {case.recipe for case in CASES} == examples | studies | set(recipe_names())
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +52,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("table", sorted(TABLES))
-def test_a_row_that_is_missing_in_any_table_is_a_difference(table: str, kept: Path, tmp_path: Path) -> None:
-    """Or what refers to it cannot be read."""
+def test_missing_row_of_any_table_is_a_difference(table: str, kept: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(kept, tmp_path / "run.db"))
     assert not differences(logical_dump(kept), logical_dump(path))
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -66,8 +64,7 @@ def test_a_row_that_is_missing_in_any_table_is_a_difference(table: str, kept: Pa
     assert differences(logical_dump(kept), found)
 
 
-def test_a_table_that_nobody_knows_is_no_part_of_a_dump(kept: Path, tmp_path: Path) -> None:
-    """Whoever adds one says how it is dumped, or why it is not."""
+def test_unknown_table_is_no_part_of_a_dump(kept: Path, tmp_path: Path) -> None:
     path = Path(shutil.copy(kept, tmp_path / "run.db"))
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE news (id INTEGER)")

@@ -1,0 +1,16 @@
+"""Functions that the example study names."""
+
+from __future__ import annotations
+
+from dialoom.graphs import Conversation
+
+
+def words_per_reply(talk: Conversation) -> float | None:
+    """Return the mean number of words of the agent's replies; nothing where it said nothing."""
+    replies = [line.content.split() for line in talk.messages if line.role == "assistant"]
+    return round(sum(map(len, replies)) / len(replies), 1) if replies else None
+
+
+def refused_for_good(talk: Conversation) -> str:
+    """Return the reason to end a conversation in which the agent has refused twice."""
+    return "refused" if talk.text("assistant").lower().count("not possible") > 1 else ""

@@ -1,0 +1,100 @@
+"""Rows of people and tasks: read from every format, and refused with file, line and remedy where they are wrong."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from dialoom.inputs import DataError
+from dialoom.personas.rows import read_rows
+
+ROWS = [{"name": "Ada", "style": "in a hurry; brief"}, {"name": "Bö", "style": ""}]
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    """Return the rows of a file."""
+    return [row for _, row in read_rows(path, "description")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("comma.csv", 'name,style\nAda,in a hurry; brief\nBö,""\n'),
+        ("excel.csv", '\ufeffname;style\r\nAda;"in a hurry; brief"\r\nBö;\r\n;\r\n'),
+        ("declared.csv", 'sep=;\nname;style\nAda;"in a hurry; brief"\n\nBö;\n'),
+        ("tab.tsv", "name\tstyle\nAda\tin a hurry; brief\nBö\t\n"),
+        ("rows.jsonl", "\ufeff" + "\n".join(json.dumps(row) for row in ROWS)),
+        ("rows.json", json.dumps(ROWS)),
+        ("rows.yaml", "- name: Ada\n  style: in a hurry; brief\n- {name: Bö, style: null}\n"),
+        ("pool/people.jsonl", "\n".join(json.dumps(row) for row in ROWS)),
+    ],
+)
+def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, content: str) -> None:
+    """With a byte-order mark, semicolons or tabs; a missing value is an empty text."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content.encode())
+    assert read(path.parent if "/" in name else path) == ROWS
+
+
+def test_parquet_gives_the_same_rows(tmp_path: Path) -> None:
+    """Batch by batch."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist([ROWS[0], {"name": "Bö", "style": None}]), tmp_path / "rows.parquet")
+    assert read(tmp_path / "rows.parquet") == ROWS
+
+
+def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
+    """The number of a row is its line; of several lines, the last."""
+    (tmp_path / "a.csv").write_text('name,bio\nAda,"one\ntwo, three"\nBo,four\n')
+    assert list(read_rows(tmp_path / "a.csv", "goal")) == [
+        (3, {"name": "Ada", "bio": "one\ntwo, three"}),
+        (4, {"name": "Bo", "bio": "four"}),
+    ]
+    (tmp_path / "a.yaml").write_text("- return a kettle\n")
+    assert list(read_rows(tmp_path / "a.yaml", "goal")) == [(1, {"goal": "return a kettle"})]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "a.csv",
+            b"name,style\nAda,brief,wordy\n",
+            "a.csv:2: 3 cells, but the header names 2; put cells that hold ','",
+        ),
+        ("a.csv", b"name,name\nAda,Bo\n", "a.csv:1: two columns are named 'name'; rename one"),
+        ("a.csv", b"name,\nAda,Bo\n", "a.csv:1: column 2 has no name; name it, or remove it"),
+        ("a.csv", b"", "a.csv:1: the first line must name the columns, got an empty line"),
+        ("a.csv", b"name\nAd\xe4\n", "a.csv:2: not UTF-8: byte 0xe4; save it as UTF-8"),
+        ("a.csv", b'name\n"Ada\n', "a.csv:2: not CSV: unexpected end of data"),
+        ("a.jsonl", b'{"name": "Ada"}\n[1]\n', "a.jsonl:2: a row must be a mapping or a text, got list"),
+        ("a.jsonl", b'{"name": "Ada"}\n{name}\n', "a.jsonl:2: not JSON"),
+        ("a.json", b'{"name": "Ada"}', "a.json: a list of rows is needed, got dict"),
+        ("a.parquet", b"PAR1", "a.parquet: not a readable Parquet file"),
+        ("a.xlsx", b"PK", "a.xlsx: the format '.xlsx' is not known; give .csv, .tsv, .jsonl"),
+        ("a/b.txt", b"", "the folder must hold one .jsonl file, got none; name the file instead"),
+    ],
+)
+def test_what_cannot_be_read_is_one_message(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    """With the file, the line and what to change."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read(path.parent if "/" in name else path)
+    assert message in str(caught.value)
+
+
+def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
+    """100,000 rows take no more memory than a few."""
+    path = tmp_path / "many.csv"
+    path.write_text("name,style\n" + "".join(f"person {number},brief\n" for number in range(100_000)))
+    tracemalloc.start()
+    assert sum(1 for _ in read_rows(path, "goal")) == 100_000
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20
