@@ -166,7 +166,7 @@ class Pivot:
         rows: The facets, or their names; without any there is one row.
         columns: The figures.
         notes: Lines below the table, before the explanation of the intervals.
-        only_scored: Leave out rows without a single estimate.
+        only_scored: Leave out rows without any judgement or other value to estimate a mean from.
         charted: The titles of columns that share an axis and are drawn as bars; none by default.
     """
 
@@ -290,12 +290,11 @@ class _Filled:
                         table.chosen[name] = None
                     else:
                         table.counted[name] = column.counted
-        if not self._pivot.only_scored or not self._scored() or any(isinstance(cell, Estimate) for cell in cells):
+        is_judged = any(cell.has_missing for cell in self._cells[key].values())
+        is_scored = is_judged or any(isinstance(cell, Estimate) for cell in cells)
+        if is_scored or not self._pivot.only_scored or all(each.show != "estimate" for each in self._pivot.columns):
             labels = [facet.labels.get(each, each) for facet, each in zip(self._facets, key, strict=True)]
             table.rows.append([*labels, *cells])
-
-    def _scored(self) -> bool:
-        return any(column.show == "estimate" for column in self._pivot.columns)
 
 
 class _Cell:
@@ -309,10 +308,12 @@ class _Cell:
         self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
         self.people: dict[Hashable, Any] = {}
         self.below = 0.0
+        self.has_missing = False
 
     def add(self, column: Column, episode: Episode, person: Any) -> None:
         if column.metric:
             for judgement in column.judgements(episode):
+                self.has_missing |= judgement.score is None
                 if judgement.turn is None:
                     self._add(column, judgement.score, person)
                 elif judgement.score is not None:
