@@ -35,17 +35,17 @@ SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions
 class BuildOptions(RecipeOptions):
     """The options of the recipe `apollo-build`."""
 
-    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"How many users, of {MOST_USERS} that there are.")
+    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"Number of users, at most {MOST_USERS}.")
     pairs: int = Field(
         PAIRS_OF_SET,
         ge=1,
         le=12,
-        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow.",
+        description=f"Pairs of a session and a query for each of a user's {SETS} preferences per flow.",
     )
     errands: int = Field(
-        ERRANDS, ge=1, le=20, description="Sessions that tell no preference, for each user and unrelated tool."
+        ERRANDS, ge=1, le=20, description="Sessions without a preference, per user and unrelated tool."
     )
-    world: int = Field(0, description="The seed of the world that the tools look into.")
+    world: int = Field(0, description="Seed of the simulated world.")
 
 
 class BuildScenario(Scenario):
@@ -211,7 +211,7 @@ def topics_table(topics: Mapping[str, list[str]]) -> Table:
         rows.append([kind, *topic_diversity(found)])
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
     notes = ["A topic is a domain and a first tool. The paper's sessions, by another measure, come to 0.960 and 19."]
-    return Table("topics", "How diverse the sessions are", columns, rows, notes, {"entropy H / log K": 3})
+    return Table("topics", "Diversity of the sessions", columns, rows, notes, {"entropy H / log K": 3})
 
 
 RECIPE = ApolloBuild()

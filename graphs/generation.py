@@ -318,7 +318,7 @@ class NoteTally:
         again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(
             "drafts",
-            "What was written, and when it passed all checks",
+            "Drafts by the attempt that passed all checks",
             ["drafts", "number", "passed at once", *again, "dropped"],
         )
         counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
@@ -326,7 +326,7 @@ class NoteTally:
         meaning = ["meaning"] if self._meanings else []
         rejected = Table(
             "rejected",
-            "What checks have rejected",
+            "Rejected drafts by check",
             ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
                 "At first: the share of drafts that did not pass the check in the first attempt. Rejected: shown to "

@@ -30,22 +30,26 @@ PAPER_SIZES = {"profile": 330, "personality": 71}
 class PoolOptions(RecipeOptions):
     """The options of the recipe `persona-pool`."""
 
-    kind: PoolKind = Field("profile", description="What to write: profile or personality.")
+    kind: PoolKind = Field("profile", description="Kind of texts: profile or personality.")
     target: int | None = Field(
-        None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
+        None, ge=1, description="Size of the pool, including the seeds. [default: 330 profiles, 71 personalities]"
     )
     threshold: float = Field(
         THRESHOLD,
         ge=0.0,
         le=1.0,
-        description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
+        description="Maximum similarity of a new text to any text of the pool, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
-    seeds: AbsolutePath | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
-    batch: int = Field(20, ge=1, description="Texts asked for in a round.")
-    examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
-    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
-    least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing texts: {EMBEDDERS}.")
+    seeds: AbsolutePath | None = Field(None, description="Pool to start from; by default the shipped seeds.")
+    batch: int = Field(20, ge=1, description="Number of texts requested per round.")
+    examples: int = Field(5, ge=1, description="Number of the pool's texts shown to the writer per round.")
+    patience: int = Field(
+        5, ge=1, description="Number of consecutive rounds with too few kept texts after which the run stops."
+    )
+    least: int = Field(
+        1, ge=1, description="Minimum number of texts kept by a round that does not count against the patience."
+    )
 
     @property
     def size(self) -> int:
@@ -270,7 +274,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too near", "in the pool"]
         lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They kept nothing."
-        title = "What each round kept; round 0 is that of the seeds, which are not filtered"
+        title = "Texts kept by round; round 0 is that of the seeds, which are not filtered"
         return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]
 
 

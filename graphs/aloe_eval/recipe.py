@@ -26,7 +26,7 @@ class AloeEvalOptions(PersonaOptions):
     """The options of the recipe `aloe-eval`."""
 
     unlike: AbsolutePath | None = Field(
-        None, description="JSONL of the personas that were trained on: who shares a profile with them is left out."
+        None, description="JSONL of personas that were trained on; personas with the same profiles are left out."
     )
 
 

@@ -36,14 +36,14 @@ class PersonaLensOptions(RecipeOptions):
     """The options of the recipe `personalens`."""
 
     profiles: AbsolutePath | None = Field(
-        None, description="Folder of a PersonaLens release; without it, the shipped samples."
+        None, description="Folder of a PersonaLens release; by default the shipped samples."
     )
     users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
     tasks: str = Field("all", description="all, single, multi, or task ids separated by commas.")
     settings: FilledAxis[Setting] = Field(
         ("base",),
         alias="setting",
-        description=f"What the assistant is shown: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
+        description=f"Information that the assistant gets: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
     )
     judge: bool = Field(True, description="Judge each dialogue once it has ended.")
     turn_scores: bool = Field(False, description="Judge personalization after each assistant reply as well.")
@@ -51,9 +51,9 @@ class PersonaLensOptions(RecipeOptions):
         None,
         ge=1,
         le=1_000,
-        description="Turns after which a dialogue is ended; by default 20, over several domains 30.",
+        description="Maximum number of turns; by default 20, or 30 for tasks over several domains.",
     )
-    limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of dialogues.")
 
     def source(self) -> PersonaLensRelease:
         """Return the release to read people from."""

@@ -163,7 +163,7 @@ def _is_contradicted(episode: Episode) -> bool | None:
 
 _PEOPLE = Pivot(
     "people",
-    "People, and what belongs to them",
+    "People and their tasks",
     columns=[
         count("people"),
         count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),

@@ -31,7 +31,7 @@ _TURNS = "Turns: the unrelated ones, the preference's and the question's."
 _ERRORS = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
-    "word could not be had."
+    "reply could not be parsed."
 )
 _ITEMS = (
     "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
@@ -51,7 +51,7 @@ def compared(runs: Runs) -> list[Table]:
     results = ItemResults(runs)
     one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]
     over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
-    before = "Accuracy by the share of the unrelated turns that stands before the preference"
+    before = "Accuracy by the position of the preference (share of unrelated turns before it)"
     plain = results.some(lambda setting: setting.is_plain)
     found = [
         _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", held=_PLAIN),
@@ -69,7 +69,7 @@ def compared(runs: Runs) -> list[Table]:
             "arm",
             results.some(lambda setting: bool(setting.arm)),
             "conflict",
-            "Accuracy by what came before the preference",
+            "Accuracy by the preference stated before",
             [_BEFORE],
         ),
         _retrieval(results),
@@ -183,7 +183,7 @@ def _retrieval(results: ItemResults) -> Table:
         "preference found %": lambda row: results.hit_rate(row[0]),
     }
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
-    title = "Retrieval: whether the preference is among k messages"
+    title = "Retrieval: hit rate among k messages"
     return _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
 
 
@@ -321,7 +321,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
     """Return figures 9 and 25: the arms as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
-    title = "Accuracy by what came before the preference"
+    title = "Accuracy by the preference stated before"
     chart = Chart("conflict", title, "", _ACCURACY_AXIS, kind="bars", y_range=(0.0, 1.0), names=[*arms])
     chart.notes = [f"With {_RESAMPLED}"]
     chart.series = _lines(results, settings, "arm", lambda setting: arms.index(setting.arm))
@@ -335,7 +335,7 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
     def own_turn(setting: Setting) -> float:
         return 1 + round(setting.position * (setting.length.amount - OWN_TURNS))
 
-    title = "Accuracy by where the preference stands"
+    title = "Accuracy by the position of the preference"
     return _over(results, settings, "position", own_turn, "position", title, "the preference's turn")
 
 
@@ -360,7 +360,7 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
 def _retrieved(results: ItemResults) -> Iterable[Chart]:
     """Return figure 12: accuracy and hit rate over the number of retrieved messages."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
-    chart = _chart("retrieval", "Accuracy by how much is retrieved", "messages retrieved (k)")
+    chart = _chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
     for group, label in _groups(settings, "retrieved"):
         x = [setting.retrieved for setting in group]

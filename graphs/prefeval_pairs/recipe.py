@@ -169,7 +169,7 @@ def _stages(reached: int) -> Pivot:
 
     return Pivot(
         "stages",
-        "Pairs that each stage has left",
+        "Pairs left after each stage",
         rows=["topic"],
         columns=[
             Column("pairs", lambda episode: [True] * episode.outcome.counts["pairs"], "count"),

@@ -107,7 +107,7 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
         for note in each.notes("".join(f"{name}: " for name in label))
     ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [Table(FAULTS, "What is wrong in what was said and written, and whose fault it is", columns, [*rows], notes)]
+    return [Table(FAULTS, "Faults by role and rule", columns, [*rows], notes)]
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
