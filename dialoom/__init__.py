@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         Turns,
     )
     from dialoom.roles.binding import Model
-    from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
+    from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.prices import Price
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
-    from dialoom.runs.stepping import Session
+    from dialoom.runs.stepping import Stepper
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -109,7 +109,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
-    "dialoom.roles.gateway.availability": ("ProviderAway", "ProviderBack"),
+    "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.api": (
@@ -155,7 +155,7 @@ _HOMES = {
     ),
     "dialoom.runs.report": ("Report",),
     "dialoom.runs.scorecard": ("Scorecard",),
-    "dialoom.runs.stepping": ("Session",),
+    "dialoom.runs.stepping": ("Stepper",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -181,8 +181,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
-    "ProviderAway",
-    "ProviderBack",
+    "ProviderReachable",
+    "ProviderUnreachable",
     "Recipe",
     "RecipeOptions",
     "Report",
@@ -192,7 +192,7 @@ __all__ = [
     "ScenarioDone",
     "ScenarioFailed",
     "Scorecard",
-    "Session",
+    "Stepper",
     "Stopping",
     "Turns",
     "__version__",

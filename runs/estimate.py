@@ -18,7 +18,7 @@ from dialoom.roles.gateway.prices import Prices
 
 from .config import DEFAULT_MODEL, RunConfig
 from .control import Control
-from .engine import Engine, Listed
+from .engine import Engine, WorkList
 from .errors import RunError
 from .gateway_setup import CallPolicy, cast_of, open_gateway
 from .limits import RunLimits
@@ -134,7 +134,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)
         try:
-            await engine.run(Listed(store.queue.pending(recipe, frozenset(positions))), resuming=False)
+            await engine.run(WorkList(store.queue.pending(recipe, frozenset(positions))), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

@@ -89,7 +89,7 @@ def open_gateway(
         shapes: The reply formats that models have refused; by default they are read from the file.
     """
     limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
-    spent = store.taken(limits.prices) if limits.budget.is_bounded and sharing is None else None
+    spent = store.spend(limits.prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
         tracing = opened.enter_context(open_tracing()) if policy.otel else None

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dialoom.errors import Advice, first_problem
-from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.budget import Budget, Spend
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.prices import Price, Prices
 
 from .errors import RunError
 from .store import RunFile
-from .store.status import Troubles
+from .store.status import FailedAttempts
 
 _FEW = 20
 """The number of finished scenarios below which the share of failures is ignored."""
@@ -242,36 +242,37 @@ def _changed_timeouts(kept: Mapping[str, float], given: Timeouts, roles: Collect
 
 
 @dataclass(frozen=True, slots=True)
-class RunBounds:
+class BudgetStatus:
     """A run's status against its bounds.
 
     Attributes:
         limits: The latest limits.
-        taken: The spend that counts against the budget; `None` without a budget.
-        troubles: The failed attempts by model.
+        spend: The spend that counts against the budget; `None` without a budget.
+        failed_attempts: The failed attempts by model.
         rejudgings: The number of scenarios whose judgements in a set are yet to be repeated, by set.
     """
 
     limits: RunLimits
-    taken: Taken | None
-    troubles: dict[str, Troubles]
+    spend: Spend | None
+    failed_attempts: dict[str, FailedAttempts]
     rejudgings: dict[str, int]
 
     @classmethod
-    def of(cls, run: RunFile) -> RunBounds:
+    def of(cls, run: RunFile) -> BudgetStatus:
         """Read the status from a run's file, which does not include calls in flight."""
         limits = RunLimits.of(run)
-        taken = run.taken(limits.stated_prices) if limits.budget.is_bounded else None
-        return cls(limits, taken, run.troubles(), run.rejudgings())
+        spend = run.spend(limits.stated_prices) if limits.budget.is_bounded else None
+        return cls(limits, spend, run.failed_attempts(), run.rejudgings())
 
     def as_json(self) -> dict[str, Any]:
         """Return the status as JSON-compatible data."""
         budget = self.limits.budget.model_dump(exclude_none=True)
         return {
             "limits": {**self.limits.model_dump(mode="json", exclude={"budget"}), **budget},
-            "counted": None if self.taken is None else asdict(self.taken),
+            "counted": None if self.spend is None else asdict(self.spend),
             "attempts": {
-                model: {"failed": each.attempts, "throttled": each.throttled} for model, each in self.troubles.items()
+                model: {"failed": each.attempts, "throttled": each.throttled}
+                for model, each in self.failed_attempts.items()
             },
             "rejudging": self.rejudgings,
         }

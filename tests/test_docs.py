@@ -89,6 +89,32 @@ def test_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, dialoo
     assert "2" in judged
 
 
+def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
+    tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = read("docs/studies.md")
+    study, role = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (people,) = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
+    function, program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "people.csv").write_text(people)
+    (tmp_path / "checks.py").write_text(function)
+    python = '[[check]]\nmetric = "named"\npython = "checks.py:gave_number"\n'
+    keyword = 'max_turns = 6\nends = ["user_satisfied", { keyword = "GOODBYE", by = "assistant" }]'
+    (tmp_path / "support.toml").write_text(study)
+    (tmp_path / "more.toml").write_text(f"{study.replace('max_turns = 6', keyword)}\n{role}\n{python}")
+    for name in ("support", "more"):
+        dialoom("run", f"{name}.toml", "-o", f"{name}.db")
+    assert "gave_number %" in dialoom("report", "support.db").stdout
+    assert "named %" in dialoom("report", "more.db").stdout
+    exec(compile(program, "docs/studies.md", "exec"), {"__name__": "__main__"})
+    assert {each.metric for each in next(open_run("simulated.db").episodes()).outcome.judgements} == {
+        "resolved",
+        "check-1",
+    }
+    assert len(text.split()) <= 1000
+
+
 def _lines(text: str) -> int:
     """Return how many lines are not blank."""
     return sum(bool(line.strip()) for line in text.splitlines())

@@ -16,7 +16,7 @@ from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.progress import Ended, Event, NodeSaid, Noted
-from dialoom.runs.stepping import Session
+from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
 
 from .blocking import blocking
@@ -377,7 +377,7 @@ async def step(
     recipe: RecipeLike | None = None,
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
-) -> AsyncIterator[Session]:
+) -> AsyncIterator[Stepper]:
     """Open one conversation of a run for stepping; see `Run.step`."""
     async with reopened(path, recipe, models, calls) as task:
         tell = task.tell
@@ -385,9 +385,9 @@ async def step(
         def told(text: str) -> None:
             tell(NodeSaid(str(scenario), text))
 
-        opened = Session.open(task.store, scenario, branch=branch, policy=task.policy, tell=told)
-        async with opened as session:
-            yield session
+        opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=told)
+        async with opened as stepper:
+            yield stepper
 
 
 play = blocking("play", aplay)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import pandas
 
     from dialoom.runs.export import Encoding, Soundness
-    from dialoom.runs.stepping import Looking, Session
+    from dialoom.runs.stepping import Looking, Stepper
 
     from .frames import Kind
 
@@ -228,8 +228,8 @@ class Run(RecordedRun):
         branch: str = "main",
         models: Mapping[str, ModelLike] | None = None,
         **calls: Unpack[CallSettings],
-    ) -> AbstractAsyncContextManager[Session]:
-        """Open one conversation for stepping: `async with run.step(1) as session`.
+    ) -> AbstractAsyncContextManager[Stepper]:
+        """Open one conversation for stepping: `async with run.step(1) as stepper`.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).

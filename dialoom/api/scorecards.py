@@ -18,7 +18,7 @@ from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
 from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.config import DEFAULT_MODEL
-from dialoom.runs.config_diff import told_otherwise
+from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import ensure_keys
 from dialoom.runs.limits import RunLimits, budget_of
@@ -295,7 +295,7 @@ def _check_same(part: _Part) -> None:
     if not part.path.exists():
         return
     with RunFile(part.path, recipe=part.new.recipe) as run:
-        if differing := told_otherwise(run, part.new.config, part.new.recipe):
+        if differing := config_diff(run, part.new.config, part.new.recipe):
             told = "; ".join(differing)
             raise RunError(f"path {part.path} was made otherwise ({told}); give another folder", setting="path")
 
@@ -334,7 +334,7 @@ def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
     bounds = budget.model_dump(include=budget.model_fields_set)
     for path in others:
         with RunFile(path) as run:
-            taken = run.taken(RunLimits.of(run).stated_prices)
+            taken = run.spend(RunLimits.of(run).stated_prices)
         for name, used in (("max_calls", taken.calls), ("max_tokens", taken.tokens), ("max_cost", taken.cost)):
             if bounds.get(name) is not None:
                 bounds[name] = max(0, bounds[name] - used)

@@ -19,7 +19,7 @@ from dialoom.roles.binding import Bindings, ModelLike, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.control import Control
-from dialoom.runs.engine import Engine, Listed, in_thread
+from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.fitting import ensure_fits
 from dialoom.runs.gateway_setup import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -296,7 +296,7 @@ async def carry_out(
         gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(Listed(work), is_resumed)
+            await engine.run(WorkList(work), is_resumed)
         finally:
             task.control.detach()
     return _ended(task, engine.tally, judging)
@@ -305,15 +305,15 @@ async def carry_out(
 async def _carried_out_by_workers(
     task: OpenRun, models: Mapping[str, ModelBinding], work: Iterator[Work], judging: str | None
 ) -> Ended:
-    from dialoom.runs.workers.crew import Crew  # here, as a run of one process needs none of it
+    from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
 
-    crew = Crew(task.store, task.recipe, models, task.policy, task.tell)
-    task.control.attach(crew, crew)
+    pool = WorkerPool(task.store, task.recipe, models, task.policy, task.tell)
+    task.control.attach(pool, pool)
     try:
-        await crew.run(work, judging)
+        await pool.run(work, judging)
     finally:
         task.control.detach()
-    return _ended(task, crew.tally, judging)
+    return _ended(task, pool.tally, judging)
 
 
 def _ended(task: OpenRun, tally: WorkTally, judging: str | None) -> Ended:

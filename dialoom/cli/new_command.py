@@ -1,15 +1,24 @@
-"""`dialoom new recipe`: a folder with a working recipe, its test and a README, as a starting point."""
+"""`dialoom new`: a folder with a working recipe or study, as a starting point."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from importlib import resources
+from itertools import islice
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .errors import OF_LOOKING
+
+_GOALS = ("goal", "task", "problem", "question", "request")
+_IDS = ("id", "person_id", "user_id", "name", "email")
+_MOST_INSPECTED = 1000
+"""The most rows that are read to find out what a file holds."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -18,7 +27,8 @@ def register(app: typer.Typer, _arguments: list[str]) -> None:
     """Add `new` to the commands."""
     new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=OF_LOOKING)
     new.command("recipe", epilog=OF_LOOKING)(recipe)
-    app.add_typer(new, name="new", help="Make a folder with a recipe that works, to be changed into your own.")
+    new.command("study", epilog=OF_LOOKING)(study)
+    app.add_typer(new, name="new", help="Make a folder with a recipe or study that works, to be changed into your own.")
 
 
 def recipe(
@@ -30,23 +40,93 @@ def recipe(
     ] = None,
 ) -> None:
     """Make a folder with a recipe, a test that plays it offline, and a README."""
+    from dialoom.runs.errors import RunError
+
+    if not _NAME.fullmatch(name):
+        raise RunError(f"name {name!r} must be lower-case words with hyphens between them, e.g. web-shop")
+    module = name.replace("-", "_")
+    words = {"@NAME@": name, "@MODULE@": module, "@CLASS@": name.title().replace("-", "")}
+    templates = {"recipe.py": f"{module}.py", "test.py": f"test_{module}.py", "README.md": "README.md"}
+    _write(out or Path(name), templates, words)
+
+
+def study(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Your people: CSV, JSON Lines, JSON, Parquet or YAML. The study is filled in with its columns.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Make a folder with a small study that runs offline, with example people or your own."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.absolute().name.lower()).strip("-")
+    templates = {"study.toml": "study.toml", "study-README.md": "README.md"}
+    goal, found = "{{ task.goal }}", 'file = "people.csv"'
+    if people is None:
+        templates["people.csv"] = "people.csv"
+    else:
+        found, own_goal = _inspected(people, folder)
+        goal = own_goal or goal
+    tasks = '[tasks]            # each person gets each task\nrows = ["return a kettle", "change an address"]'
+    if "person" in goal:
+        tasks = (
+            "# Each person has one conversation: the goal is a column of the people. [tasks] would give them several."
+        )
+    name = name if name[:1].isalpha() else f"study-{name}"
+    _write(folder, templates, {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal})
+
+
+def _inspected(people: Path, folder: Path) -> tuple[str, str]:
+    """Return the lines of `[people]` for a file, and the template of the goal if a column holds it.
+
+    Raises:
+        DataError: If the file cannot be read or has no rows.
+    """
+    from dialoom.inputs import DataError
+    from dialoom.personas.rows import read_rows
+
+    rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
+    if not rows:
+        raise DataError(people, "holds no row; give at least one person")
+    columns = [column for column in rows[0] if all(column in row for row in rows)]
+    goal = next((column for column in columns if column.lower() in _GOALS), "")
+    names = [column for column in columns if column.lower() in _IDS]
+    id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
+    described = [column for column in columns if column not in (goal, *(each for each in names if each != "name"))]
+    lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]
+    if id_ not in ("", "id", "name"):
+        lines.append(f"id = {json.dumps(id_, ensure_ascii=False)}")
+    lines.append(f"portrait = {json.dumps(described, ensure_ascii=False)}")
+    return "\n".join(lines), f"{{{{ person.{goal} }}}}" if goal else ""
+
+
+def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str]) -> None:
+    """Write files from templates into a new folder, and print their paths.
+
+    Args:
+        folder: The folder; it must not hold anything yet.
+        templates: The name of each file by that of its template.
+        words: The texts by their placeholders.
+
+    Raises:
+        RunError: If the folder holds something.
+    """
     from dialoom.outputs import make_folder, text_output
     from dialoom.runs.errors import RunError
 
     from .terminal import say
 
-    if not _NAME.fullmatch(name):
-        raise RunError(f"name {name!r} must be lower-case words with hyphens between them, e.g. web-shop")
-    folder = out or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder} exists already; give another folder with -o")
-    module = name.replace("-", "_")
-    words = {"@NAME@": name, "@MODULE@": module, "@CLASS@": name.title().replace("-", "")}
+        raise RunError(f"{folder} exists already; give another folder")
     make_folder(folder)
-    for template, target in (("recipe.py", f"{module}.py"), ("test.py", f"test_{module}.py"), ("README.md", None)):
+    for template, target in templates.items():
         text = resources.files(__package__).joinpath("templates", f"{template}.txt").read_text(encoding="utf-8")
         for placeholder, word in words.items():
             text = text.replace(placeholder, word)
-        with text_output(folder / (target or template)) as file:
+        with text_output(folder / target) as file:
             file.write(text)
-        say(str(folder / (target or template)))
+        say(str(folder / target))

@@ -21,7 +21,7 @@ from dialoom.personas import (
 )
 from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
 from dialoom.runs.config import RunConfig
-from dialoom.runs.config_diff import told_otherwise
+from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
@@ -77,7 +77,7 @@ def build_pool(
 def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
     """Check that an existing run was made with the same settings."""
     with RunFile(path) as run:
-        differing = told_otherwise(run, config, recipe, prompts)
+        differing = config_diff(run, config, recipe, prompts)
     if differing:
         raise RunError(
             f"{path} was made with another configuration ({'; '.join(differing)}); "

@@ -13,13 +13,13 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted
-from dialoom.runs.stepping import Session, Stop
+from dialoom.runs.stepping import Stepper, Stop
 from dialoom.runs.stepping.values import parsed
 from dialoom.runs.store.connections import is_written_by_another
 from dialoom.runs.trust import player_named
 
-Action = Callable[[Session, Callable[[Stop], None]], Awaitable[Session]]
-"""A function that carries out an action, reports each stop on the way, and returns the session afterwards."""
+Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
+"""A function that carries out an action, reports each stop on the way, and returns the stepper afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ class Work:
 
     async def _act(self) -> Spot:
         opened = self.run.step(self.scenario, branch=self.place.branch, on_event=self._told)
-        async with opened as session:
-            if self.place.number is not None and (await session.here()).number != self.place.number:
-                await session.goto(self.place.number)
-            session = await self.action(session, self._pass)
-            return Spot(session.branch, (await session.here()).number)
+        async with opened as stepper:
+            if self.place.number is not None and (await stepper.here()).number != self.place.number:
+                await stepper.goto(self.place.number)
+            stepper = await self.action(stepper, self._pass)
+            return Spot(stepper.branch, (await stepper.here()).number)
 
     def _pass(self, _stop: Stop) -> None:
         self.passed += 1
@@ -97,8 +97,8 @@ class Work:
 def begin() -> Action:
     """Put the conversation's beginning into the file, by opening it."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        return stepper
 
     return act
 
@@ -106,9 +106,9 @@ def begin() -> Action:
 def go_on() -> Action:
     """Make one step: along what was played, else by playing it."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.step()
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.step()
+        return stepper
 
     return act
 
@@ -116,9 +116,9 @@ def go_on() -> Action:
 def play_on(*conditions: str) -> Action:
     """Play on to the end, or until one of some conditions is met."""
 
-    async def act(session: Session, tell: Callable[[Stop], None]) -> Session:
-        await session.run([session.condition(each) for each in conditions if each.strip()], tell)
-        return session
+    async def act(stepper: Stepper, tell: Callable[[Stop], None]) -> Stepper:
+        await stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
+        return stepper
 
     return act
 
@@ -126,9 +126,9 @@ def play_on(*conditions: str) -> Action:
 def say(who: str, words: str) -> Action:
     """Let a role say this in the next step."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.say(who, words)
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.say(who, words)
+        return stepper
 
     return act
 
@@ -136,9 +136,9 @@ def say(who: str, words: str) -> Action:
 def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
     """Play the next step with another request."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.ask_instead(who, messages)
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.ask_instead(who, messages)
+        return stepper
 
     return act
 
@@ -146,9 +146,9 @@ def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
 def edit(path: str, value: str) -> Action:
     """Set a place in the state; a value is parsed as JSON if possible, else taken as text."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.edit(path.strip(), parsed(value))
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.edit(path.strip(), parsed(value))
+        return stepper
 
     return act
 
@@ -162,9 +162,9 @@ def exchange(role: str, model: str) -> Action:
     if list(player_named(model)):
         raise RunError(f"model {model!r:.80} is code of this machine, which no browser names; name it in the terminal")
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.exchange(role, model)
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.exchange(role, model)
+        return stepper
 
     return act
 
@@ -172,9 +172,9 @@ def exchange(role: str, model: str) -> Action:
 def resample() -> Action:
     """Sample new replies from here on."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.resample()
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.resample()
+        return stepper
 
     return act
 
@@ -182,8 +182,8 @@ def resample() -> Action:
 def fork(name: str) -> Action:
     """Fork a branch from here, and switch to it."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        return await session.fork(name)
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        return await stepper.fork(name)
 
     return act
 
@@ -191,8 +191,8 @@ def fork(name: str) -> Action:
 def promote() -> Action:
     """Make this branch's end the scenario's outcome."""
 
-    async def act(session: Session, _tell: Any) -> Session:
-        await session.promote()
-        return session
+    async def act(stepper: Stepper, _tell: Any) -> Stepper:
+        await stepper.promote()
+        return stepper
 
     return act

@@ -214,7 +214,7 @@ _LONGEST = 14
 """Greatest height of a field in lines."""
 
 
-class Stepper(Protocol):
+class FormPage(Protocol):
     """The page, which carries out the actions of a form."""
 
     run: Run
@@ -236,7 +236,7 @@ class Forms:
         seen: Where one stands.
     """
 
-    def __init__(self, page: Stepper, seen: Looked) -> None:
+    def __init__(self, page: FormPage, seen: Looked) -> None:
         self._page = page
         self._seen = seen
 

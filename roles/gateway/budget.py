@@ -42,20 +42,20 @@ class Budget(BaseModel):
 
 
 @dataclass(slots=True)
-class Taken:
+class Spend:
     """The consumption of calls, actual or estimated."""
 
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
 
-    def __iadd__(self, other: Taken) -> Taken:
+    def __iadd__(self, other: Spend) -> Spend:
         self.calls += other.calls
         self.tokens += other.tokens
         self.cost += other.cost
         return self
 
-    def __isub__(self, other: Taken) -> Taken:
+    def __isub__(self, other: Spend) -> Spend:
         self.calls -= other.calls
         self.tokens -= other.tokens
         self.cost -= other.cost
@@ -73,12 +73,12 @@ class Account:
     """
 
     budget: Budget
-    spent: Taken = field(default_factory=Taken)
-    reserved: Taken = field(default_factory=Taken)
+    spent: Spend = field(default_factory=Spend)
+    reserved: Spend = field(default_factory=Spend)
     _refused: BudgetError | None = None
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def claim(self, expected: Taken) -> None:
+    async def claim(self, expected: Spend) -> None:
         """Reserve a call's estimated consumption, waiting for calls in flight to leave room if necessary.
 
         Raises:
@@ -101,7 +101,7 @@ class Account:
         while self.reserved.calls:
             await self._settled.wait()
 
-    def reserve(self, expected: Taken) -> None:
+    def reserve(self, expected: Spend) -> None:
         """Reserve a call's estimated consumption.
 
         Raises:
@@ -125,17 +125,17 @@ class Account:
                 )
         self.reserved += expected
 
-    def settle(self, expected: Taken, taken: Taken) -> None:
+    def settle(self, expected: Spend, taken: Spend) -> None:
         """Replace a call's reservation by its actual consumption."""
         self.reserved -= expected
         if not self.reserved.calls:
-            self.reserved = Taken()  # nothing is in flight: discard rounding residue
+            self.reserved = Spend()  # nothing is in flight: discard rounding residue
         self.spent += taken
         self._settled.set()  # waiting calls check again, and wait on if there is still no room
         self._settled = asyncio.Event()
 
 
-def tokens_taken(completion: Completion) -> int | None:
+def tokens_spent(completion: Completion) -> int | None:
     """Return the tokens of the request and the reply together; `None` if the provider does not report both."""
     if completion.input_tokens is None or completion.output_tokens is None:
         return None

@@ -19,8 +19,8 @@ from dialoom.roles.errors import (
 )
 from dialoom.roles.players import GRAPH, PYTHON, OwnPlayer, named_player
 
-from .availability import Presence, Tidings, UnderWay
-from .budget import Account, Budget, Taken, tokens_taken
+from .availability import Availability, CallInFlight, ProviderEvent
+from .budget import Account, Budget, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
@@ -86,7 +86,7 @@ class Gateway:
         self,
         ledger: Ledger,
         limits: Limits | None = None,
-        spent: Taken | None = None,
+        spent: Spend | None = None,
         cache: Replies | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, OwnPlayer] | None = None,
@@ -101,24 +101,24 @@ class Gateway:
         self._shapes = shapes or Shapes()
         self._sharing = sharing
         budget = self._limits.budget
-        self._account = sharing.account(budget) if sharing else Account(budget, spent or Taken())
+        self._account = sharing.account(budget) if sharing else Account(budget, spent or Spend())
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
-        self._presences: dict[tuple[str, str | None], Presence] = {}
+        self._availabilities: dict[tuple[str, str | None], Availability] = {}
         self._pauses = Pauses()
         self._windows = Windows(self._limits.context)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
-        self._listener: Callable[[Tidings], None] = lambda _tidings: None
-        self._under_way: dict[str, UnderWay] = {}
+        self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
+        self._in_flight: dict[str, CallInFlight] = {}
         if sharing is not None:
             sharing.listen(self._hear_overload)
 
     @property
-    def under_way(self) -> Sequence[UnderWay]:
+    def in_flight(self) -> Sequence[CallInFlight]:
         """The calls in flight, oldest first."""
-        return tuple(self._under_way.values())  # in insertion order
+        return tuple(self._in_flight.values())  # in insertion order
 
     @property
     def states(self) -> dict[str, LimitState]:
@@ -129,7 +129,7 @@ class Gateway:
         """End every pause: attempts in flight are completed, calls that would have to wait are given up."""
         self._pauses.drain()
 
-    def listen(self, listener: Callable[[Tidings], None]) -> None:
+    def listen(self, listener: Callable[[ProviderEvent], None]) -> None:
         """Register a listener for a provider's going away, its return, and the end of the patience with it.
 
         In the last case the listener should drain the gateway; otherwise the calls fail.
@@ -224,7 +224,7 @@ class Gateway:
             if (known := await self._ledger.find(key, place)) is not None:
                 return known
             await self._account.claim(expected)
-        taken = Taken()
+        taken = Spend()
         try:
             completion, taken = await self._call(request, place, key)
         except DrainedError:
@@ -235,31 +235,31 @@ class Gateway:
             self._account.settle(expected, taken)
             raise
         finally:
-            self._under_way.pop(key, None)
+            self._in_flight.pop(key, None)
         self._account.settle(expected, taken)
         return completion
 
-    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
+    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
         """Return the reply and its consumption, which is zero if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
         if timeouts := self._limits.timeouts:
             request = replace(request, timeout=timeouts.get(request.role, timeouts.get("")))
-        presence = self._presence(request)
-        if presence.is_away and (known := await self._ledger.find(key, place)) is not None:
-            return known, Taken()
-        async with presence.turn(limit, request.expected_tokens) as turn:
+        availability = self._availability(request)
+        if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
+            return known, Spend()
+        async with availability.turn(limit, request.expected_tokens) as turn:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
                 limit.unsent(turn.slot)
-                return begun, Taken()
-            self._under_way[key] = UnderWay(request.role, request.model)
+                return begun, Spend()
+            self._in_flight[key] = CallInFlight(request.role, request.model)
             attempts = Attempts(
                 backend,
                 request,
                 key,
                 limit,
-                presence,
+                availability,
                 self._limits.longest_wait,
                 lambda attempt: self._ledger.failed(begun, attempt),
                 self._pauses,
@@ -315,17 +315,17 @@ class Gateway:
             )
         return known
 
-    def _expected(self, request: Request) -> Taken:
+    def _expected(self, request: Request) -> Spend:
         if not self._limits.budget.is_bounded:
-            return Taken(1)
+            return Spend(1)
         tokens = request.expected_tokens
-        return Taken(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
+        return Spend(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
 
-    def _taken(self, completion: Completion, request: Request) -> Taken:
+    def _taken(self, completion: Completion, request: Request) -> Spend:
         """Return a reply's consumption; figures that are not reported are replaced by the estimates."""
         expected = self._expected(request)
-        tokens, cost = tokens_taken(completion), completion.cost
-        return Taken(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
+        tokens, cost = tokens_spent(completion), completion.cost
+        return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)
@@ -352,15 +352,15 @@ class Gateway:
         if (limit := self._adaptive.get(place)) is not None:
             limit.hear_overload(time.monotonic() - age, retry_after)
 
-    def _presence(self, request: Request) -> Presence:
+    def _availability(self, request: Request) -> Availability:
         provider = provider_of(request.model)
         place = (provider, request.api_base)
-        if place not in self._presences:
+        if place not in self._availabilities:
             name = provider if request.api_base is None else f"{provider} at {request.api_base}"
-            self._presences[place] = Presence(
+            self._availabilities[place] = Availability(
                 name, self._limits.patience, self._pauses, lambda tidings: self._listener(tidings)
             )
-        return self._presences[place]
+        return self._availabilities[place]
 
     async def _backend_for_call(self, model: str) -> Backend:
         """Return the model's backend, loaded in a thread because imports would block the event loop."""

@@ -179,7 +179,7 @@ class Card:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
             yield f"* {reduced_shares(status.languages, status.gated)}"
-        for id_, branch in run.branches_taken():
+        for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:

@@ -82,7 +82,7 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
     several = len({each.run.path for each in reported}) > 1
     for each in reported:
         keeps = None if where is None else Where.parse(where, each.run).keeps
-        for id_, branch in each.run.branches_taken():
+        for id_, branch in each.run.promoted_branches():
             episode = each.run.episode(each.run.resolve(id_), each.set_name)
             if episode is not None and (keeps is None or keeps(episode)):
                 named[each.run.path, id_] = f"{id_} ({branch.told()}{f', {each.label}' if several else ''})"

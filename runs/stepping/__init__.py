@@ -4,7 +4,7 @@ from .cases import Case, case_of, read_case, write_case
 from .gateway import NextRequest, SteppingError
 from .navigation import Looking, NotBegunError
 from .replaying import ReplayResult, replay
-from .session import Session
+from .stepper import Stepper
 from .stop import Cost, Stop
 from .tree import Difference, diff
 from .values import PathError
@@ -21,7 +21,7 @@ __all__ = [
     "NotBegunError",
     "PathError",
     "ReplayResult",
-    "Session",
+    "Stepper",
     "SteppingError",
     "Stop",
     "case_of",

@@ -25,7 +25,7 @@ from dialoom.runs.trust import loads_named, remember
 
 from .context import START
 from .stop import changes
-from .view import SessionView
+from .view import StepperView
 
 _FORMAT = "dialoom case, version 1"
 
@@ -91,10 +91,10 @@ class Case(BaseModel):
         return "case " + hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-async def case_of(session: SessionView) -> Case:
-    """Return the case of a session's or view's branch, from its beginning to the current checkpoint."""
-    context = session.context
-    stops = await session.stops()
+async def case_of(stepper: StepperView) -> Case:
+    """Return the case of a stepper's or view's branch, from its beginning to the current checkpoint."""
+    context = stepper.context
+    stops = await stepper.stops()
     recorded: list[RecordedStep] = []
     for before, stop in pairwise(stops):
         if stop.kind == "edit":
@@ -130,7 +130,7 @@ async def case_of(session: SessionView) -> Case:
         user_retries=config.user_retries,
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
-        outcome=(await session.outcome()).model_copy(
+        outcome=(await stepper.outcome()).model_copy(
             update={"faults": None, "languages": ()}
         ),  # the gate's rules may change, a case must not
     )

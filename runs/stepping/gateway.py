@@ -23,7 +23,7 @@ _TURNS_OF_THE_LOOP = 50
 
 
 class SteppingError(RunError):
-    """An action that is not possible in a stepping session; the message says what would be."""
+    """An action that the stepper cannot carry out now; the message names what it can."""
 
 
 class NotSentError(Exception):

@@ -13,11 +13,11 @@ from .context import PlayableContext, ScenarioContext, at, one_step, open_to_loo
 from .gateway import CallOverrides, SteppingError, SteppingGateway
 from .stop import Stop
 from .tree import fork_branch
-from .view import Condition, SessionView
+from .view import Condition, StepperView
 
 
-class Navigation(SessionView):
-    """A session that moves along a scenario's branches; `main` only goes forward, other new steps are on branches."""
+class Navigation(StepperView):
+    """A stepper that moves along a scenario's branches; `main` only goes forward, other new steps are on branches."""
 
     context: PlayableContext
 
@@ -32,7 +32,7 @@ class Navigation(SessionView):
 
         Raises:
             SteppingError: At the end of the conversation.
-            RoleError, PromptError: The error of a node; the session does not move.
+            RoleError, PromptError: The error of a node; the stepper does not move.
         """
         await self._ensure_more()
         if changed is None and (played := await self._played_already()) is not None:
@@ -133,7 +133,7 @@ class Navigation(SessionView):
         return self.context.is_pending and self._head == self._end()
 
     async def _branch_off(self) -> None:
-        """Fork a branch here, unless this one is unfinished; reload that, as other sessions may have changed it."""
+        """Fork a branch here, unless this one is unfinished; reload that, as other steppers may have changed it."""
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
             if not await self._is_over():
@@ -180,7 +180,7 @@ class Navigation(SessionView):
     async def _moved(self, head: str) -> None:
         self._head = head
         if self.branch != MAIN:
-            # Reloaded: another session may have changed a model on it.
+            # Reloaded: another stepper may have changed a model on it.
             await self._keep(replace(self.context.branch(self.branch), head=head))
 
     async def _keep(self, branch: Branch) -> None:
@@ -192,8 +192,8 @@ class NotBegunError(SteppingError):
     """The scenario has no checkpoint yet, not even its initial state."""
 
 
-class Looking(SessionView):
-    """A read-only view at a checkpoint, like a `Session`; it moves no branch, as others may use it.
+class Looking(StepperView):
+    """A read-only view at a checkpoint, like a `Stepper`; it moves no branch, as others may use it.
 
     Opened by `Looking.open`; `at` gives further ones over the same file.
     """

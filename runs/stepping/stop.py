@@ -1,4 +1,4 @@
-"""Stops of a session: the changes of state since the previous one, and short descriptions."""
+"""Stops of a stepper: the changes of state since the previous one, and short descriptions."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stop of a session at one checkpoint of a branch.
+    """A stop of a stepper at one checkpoint of a branch.
 
     Attributes:
         branch: The branch's name.

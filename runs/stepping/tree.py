@@ -14,7 +14,7 @@ from dialoom.runs.store.branches import Branch
 from .context import PlayableContext
 from .gateway import SteppingError
 from .stop import Cost
-from .view import SessionView
+from .view import StepperView
 
 _HERE = "here"
 
@@ -245,8 +245,8 @@ class Difference:
     before: Cost
 
 
-async def diff(left: SessionView, right: SessionView) -> Difference:
-    """Compare the current checkpoints of two sessions or views over one run.
+async def diff(left: StepperView, right: StepperView) -> Difference:
+    """Compare the current checkpoints of two steppers or views over one run.
 
     Args:
         left: A branch.

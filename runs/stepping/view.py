@@ -1,4 +1,4 @@
-"""The read-only view of a session, and the conditions of `until` and `break`."""
+"""The read-only view of a stepper, and the conditions of `until` and `break`."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class HistoryEntry(NamedTuple):
     branches: tuple[str, ...]
 
 
-class SessionView:
+class StepperView:
     """A view at a checkpoint of a branch of one scenario; it never changes a run.
 
     Args:
@@ -275,7 +275,7 @@ class SessionView:
         """
         line = self.context.line(self._end())
         for end in range(1, len(line) + 1):
-            there = SessionView(self.context, self._branch, line[end - 1].id)
+            there = StepperView(self.context, self._branch, line[end - 1].id)
             stop = await self._stop(line[:end])
             if await there.meets([condition], stop):
                 return stop

@@ -89,8 +89,8 @@ async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_pat
     run = dialoom.play(
         "personalens", path=tmp_path / "run.db", **told(release, models={"assistant": mine}, budget=none)
     )
-    async with run.step(1) as session:
-        assert len((await session.outcome()).messages) >= 1
+    async with run.step(1) as stepper:
+        assert len((await stepper.outcome()).messages) >= 1
     run = run.judge(model=judge, name="second").resume(budget=more)
     assert run.status().done == 6 and made
 
@@ -263,7 +263,7 @@ BAD: Mapping[str, tuple[Any, str]] = {
     ),
     "raises": (
         returning(ValueError("no data")),
-        "mine raised ValueError: no data [tests/api/test_own_players.py:",
+        "mine raised ValueError: no data [tests/api/test_models.py:",
     ),
     "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
     "only calls": (

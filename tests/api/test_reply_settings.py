@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.progress import under_way_for_long
+from dialoom.cli.progress import slow_calls
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, talk, told
@@ -91,14 +91,14 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
             params={"assistant": {"frequency_penalty": 0.5}},
             options={"profiles": release, "limit": 1, "judge": False},
         )
-        async with run.step(1) as session:
-            await session.goto(2)
+        async with run.step(1) as stepper:
+            await stepper.goto(2)
             with pytest.raises(dialoom.DialoomError, match=r"assistant.frequency_penalty would be left out"):
-                await session.exchange("assistant", "anthropic/claude-sonnet-4-5")
-            await session.exchange("assistant", "openai/other")
+                await stepper.exchange("assistant", "anthropic/claude-sonnet-4-5")
+            await stepper.exchange("assistant", "openai/other")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("OPENAI_API_BASE", server.url)
-                await session.step()
+                await stepper.step()
     last = server.requests[-1]
     assert (last["model"], last["max_tokens"], last["frequency_penalty"]) == ("other", 90, 0.5)
 
@@ -162,16 +162,16 @@ async def test_long_running_call_is_listed_with_role_and_age(
     settings = told(release, models={"assistant": slow}, options={"limit": 1}, control=control)
     work = asyncio.create_task(dialoom.aplay("personalens", path=tmp_path / "run.db", **settings))
     await is_asked.wait()
-    (call,) = control.under_way
+    (call,) = control.in_flight
     assert call.role == "assistant" and call.model == "object:slow" and call.age >= 0
-    assert under_way_for_long(control.under_way) == ""
+    assert slow_calls(control.in_flight) == ""
     now = time.monotonic()
     monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
-    assert under_way_for_long(control.under_way) == "1 call under way for 4m10s (assistant)"
+    assert slow_calls(control.in_flight) == "1 call under way for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()
     await work
-    assert control.under_way == ()
+    assert control.in_flight == ()
 
 
 def test_turn_limit_is_an_option_and_part_of_the_scenario(release: Path, tmp_path: Path) -> None:

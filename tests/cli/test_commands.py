@@ -418,3 +418,28 @@ def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], 
     with sqlite3.connect(tmp_path / "run.db") as connection:
         connection.execute("DELETE FROM kept_texts")
     assert [dialoom("show", "run.db", *way).stdout for way in ways] == listed
+
+
+def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
+    assert dialoom("new", "study", "shop").stdout.split() == ["shop/study.toml", "shop/README.md", "shop/people.csv"]
+    dialoom("run", "shop/study.toml", "-o", "run.db")
+    assert "gave_number %" in dialoom("report", "run.db").stdout
+    assert sum(bool(line.strip()) for line in (tmp_path / "shop" / "README.md").read_text().splitlines()) <= 10
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "count"),
+    [
+        ("email;style;Goal\na@x;brief;a kettle\nb@x;wordy;an address\n", ['id = "email"', 'portrait = ["style"]'], 2),
+        ("name,age\nAda,34\nAda,35\n", ['portrait = ["name", "age"]', "{{ task.goal }}"], 4),
+    ],
+)
+def test_a_new_study_is_filled_in_from_a_file(
+    dialoom: Command, tmp_path: Path, content: str, lines: list[str], count: int
+) -> None:
+    (tmp_path / "my people.csv").write_text(content)
+    dialoom("new", "study", "my/shop", "--from", "my people.csv")
+    text = (tmp_path / "my" / "shop" / "study.toml").read_text()
+    assert all(line in text for line in ['file = "../../my people.csv"', *lines])
+    told = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout
+    assert f"{count} done, 0 failed" in told

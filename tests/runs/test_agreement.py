@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
 
-from dialoom import Judgement, Line, Outcome, Run, Session
+from dialoom import Judgement, Line, Outcome, Run, Stepper
 from dialoom import open_run as opened
 from dialoom.graphs.check import conversation_to
 from dialoom.personas import DataError
@@ -366,16 +366,16 @@ def test_impossible_label_is_refused_and_not_written(
     assert not labels_beside(run.path).exists()
 
 
-async def _another(session: Session) -> None:
-    await session.goto(3)
-    branch = await session.fork("other")
+async def _another(stepper: Stepper) -> None:
+    await stepper.goto(3)
+    branch = await stepper.fork("other")
     await branch.say("user", "Something else, please.")
     await branch.run()
     await branch.promote()
 
 
-async def _back(session: Session) -> None:
-    await session.promote()
+async def _back(stepper: Stepper) -> None:
+    await stepper.promote()
 
 
 def test_labels_count_for_the_conversation_they_were_given_to(made_once: MadeOnce, dialoom: Command) -> None:

@@ -132,11 +132,11 @@ def test_show_and_step_list_common_calls(dialoom: Command, tmp_path: Path) -> No
     assert shown["common_calls"][0]["prompt"] == "recalling/reply"
 
     async def step() -> None:
-        async with run.step(2) as session:
-            asked = [call for stop in await session.stops() for call in stop.calls]
+        async with run.step(2) as stepper:
+            asked = [call for stop in await stepper.stops() for call in stop.calls]
             assert [(call.node, call.is_common) for call in asked] == [("reply", True), ("answer", False)]
             assert asked[0].messages[0]["content"].startswith("p0")
-            write_case(await case_of(session), tmp_path / "case.json")
+            write_case(await case_of(stepper), tmp_path / "case.json")
 
     asyncio.run(step())
     done = asyncio.run(replay(read_case(tmp_path / "case.json")))
@@ -158,8 +158,8 @@ def test_replayed_scenario_uses_recorded_common_calls(tmp_path: Path) -> None:
     assert again.status().usage.calls == 3 + 12 + 1
 
     async def step() -> list[bool]:
-        async with again.step(2) as session:
-            return [call.is_common for stop in await session.stops() for call in stop.calls]
+        async with again.step(2) as stepper:
+            return [call.is_common for stop in await stepper.stops() for call in stop.calls]
 
     assert asyncio.run(step()) == [True, False]
 

@@ -56,7 +56,7 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
     return on_event
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     seed=st.integers(min_value=0, max_value=3),
     concurrency=st.integers(min_value=1, max_value=9),
@@ -168,11 +168,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
     made = dialoom.play("personalens", path=path, options={"limit": 6, "tasks": "single", "setting": ["base", "I"]})
 
     async def change() -> None:
-        async with made.step(2) as session:
-            await session.goto(2)
-            await session.say("assistant", "I would rather not.")
-            await session.run()
-            await session.promote()
+        async with made.step(2) as stepper:
+            await stepper.goto(2)
+            await stepper.say("assistant", "I would rather not.")
+            await stepper.run()
+            await stepper.promote()
 
     asyncio.run(change())
     return made

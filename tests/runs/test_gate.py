@@ -98,8 +98,8 @@ def test_faults_are_kept_with_their_role(run: dialoom.Run) -> None:
 
 async def end_of(run: dialoom.Run) -> Stop:
     """Where the first conversation ends."""
-    async with run.step(1) as session:
-        return await session.here()
+    async with run.step(1) as stepper:
+        return await stepper.here()
 
 
 def test_show_and_step_name_faults_at_the_message(dialoom: Command, run: dialoom.Run) -> None:

@@ -16,7 +16,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 import dialoom
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
 from dialoom.runs import RunFile, StoreError
@@ -114,9 +114,9 @@ def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: 
         )
         assert (json.loads(said[6].content), said[-1].content) == ({"ordered": 3}, "")
 
-    async def act(session: Session) -> list[Any]:
-        stops = await session.stops()
-        assert (await replay(await case_of(session))).departures == []
+    async def act(stepper: Stepper) -> list[Any]:
+        stops = await stepper.stops()
+        assert (await replay(await case_of(stepper))).departures == []
         state = stops[3].state["messages"]
         assert state[0].invalid_tool_calls[0]["args"] == '{"shelf": "upp' and isinstance(state[1], ToolMessage)
         call = next(call for stop in stops for call in stop.calls)
@@ -130,39 +130,39 @@ def test_broken_calls_are_kept_replayed_and_shared(tmp_path: Path, monkeypatch: 
 
 
 def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
-    async def act(session: Session) -> None:
-        await session.goto(3)
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
         for wrong, told in (('{"name": "order_jars", "arg', "no JSON"), ("", "cannot say nothing")):
             with pytest.raises(SteppingError, match=told):
-                await session.say("clerk", wrong)
-        stop = await session.say("clerk", ORDER)
+                await stepper.say("clerk", wrong)
+        stop = await stepper.say("clerk", ORDER)
         assert stop.calls[0].tool_calls[0]["arguments"] == '{"count": 2}' and stop.next == ("tools",)
         assert [line.spoken for line in stop.transcript][-1:] == ["calls order_jars(count=2)"]  # type: ignore[union-attr]
-        stop = await session.step()
+        stop = await stepper.step()
         assert stop.state["messages"][-1].content == '{"ordered": 2}'
-        assert (await replay(await case_of(session))).departures == []
-        stop = await session.say("clerk", "I stop here.")
+        assert (await replay(await case_of(stepper))).departures == []
+        stop = await stepper.say("clerk", "I stop here.")
         assert stop.is_end and not stop.calls[0].tool_calls
-        outcome = await session.outcome()
+        outcome = await stepper.outcome()
         assert outcome.judgements[0].score is False
 
     stepping(made, act)
 
 
 def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        (asked,) = await session.next_requests()
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        (asked,) = await stepper.next_requests()
         text = as_text(asked.request.messages)
         assert as_messages(text) == [*asked.request.messages] and '=== tool {"tool_call_id"' in text
-        stop = await session.ask_instead("clerk", as_messages(text.replace('{"jars": ', '{"jars": 1')))
+        stop = await stepper.ask_instead("clerk", as_messages(text.replace('{"jars": ', '{"jars": 1')))
         assert stop.calls[0].is_edited and stop.calls[0].messages[2] == asked.request.messages[2]
-        await session.goto(3)
-        await session.edit("messages[1].content", '{"jars": 0}')
-        whole = plain(session.state["messages"])
+        await stepper.goto(3)
+        await stepper.edit("messages[1].content", '{"jars": 0}')
+        whole = plain(stepper.state["messages"])
         assert whole[0]["tool_calls"] and whole[1]["tool_call_id"] == whole[0]["tool_calls"][0]["id"]
-        await session.edit("messages", whole)
-        assert calls_of(session.state["messages"][0])[0]["name"] == "count_jars"
+        await stepper.edit("messages", whole)
+        assert calls_of(stepper.state["messages"][0])[0]["name"] == "count_jars"
 
     stepping(made, act)
 
@@ -172,8 +172,8 @@ def test_request_with_calls_is_edited_and_sent(made: Path) -> None:
     [('[{"type":%', "[3]"), ('[{"type":%', "{"), ('{"tool_calls":%', '{"tool_calls": 3}'), ('{"tool_call_id":%', "[]")],
 )
 def test_damaged_tool_call_is_reported_as_corruption(made: Path, like: str, content: str) -> None:
-    async def act(session: Session) -> None:
-        await session.stops()
+    async def act(stepper: Stepper) -> None:
+        await stepper.stops()
 
     with closing(sqlite3.connect(made)) as connection, connection:
         which = "id IN (SELECT id FROM texts WHERE content LIKE ?)"

@@ -1,4 +1,4 @@
-"""The commands of the step debugger: their names, keys and help, and their effect on a session."""
+"""The commands of the step debugger: their names, keys and help, and their effect on a stepper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from dialoom.runs.stepping import Condition, NextRequest, Session, SteppingError, Stop, case_of, diff, write_case
+from dialoom.runs.stepping import Condition, NextRequest, Stepper, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.stop import label
 from dialoom.runs.stepping.values import look, parsed
 from dialoom.runs.store.branches import MAIN
@@ -42,19 +42,19 @@ class Command:
 
 
 class CommandInterpreter:
-    """A session with its user's settings: breakpoints, and how much is displayed.
+    """A stepper with its user's settings: breakpoints, and how much is displayed.
 
     Args:
-        session: The current session.
+        stepper: The current stepper.
         watch: Called with the answer of each stop on the way.
         is_full: Whether stops show requests and the conversation whole.
         inputs: The files that the lines and the conversation come from, which `save` does not write over.
     """
 
     def __init__(
-        self, session: Session, watch: Callable[[Answer], None], is_full: bool = False, inputs: Sequence[Path] = ()
+        self, stepper: Stepper, watch: Callable[[Answer], None], is_full: bool = False, inputs: Sequence[Path] = ()
     ) -> None:
-        self.session = session
+        self.stepper = stepper
         self.inputs = inputs
         self.breaks: list[Condition] = []
         self.watch = watch
@@ -79,7 +79,7 @@ class CommandInterpreter:
 
     async def stopped(self, stop: Stop) -> Answer:
         """Return the answer that shows a stop."""
-        return stop_answer(stop, self.session.parsed_replies(stop), self.is_full)
+        return stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
         """Play on to one of the conditions, a breakpoint or the end; the answer includes the stops on the way."""
@@ -89,7 +89,7 @@ class CommandInterpreter:
             self.watch(_passed(stop))
             passed.append(stop)
 
-        stop = await self.session.run([*until, *self.breaks], pass_by)
+        stop = await self.stepper.run([*until, *self.breaks], pass_by)
         return _after(await self.stopped(stop), passed[:-1])
 
 
@@ -106,9 +106,9 @@ def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
 async def _next(interpreter: CommandInterpreter, rest: str) -> Answer:
     passed: list[Stop] = []
     for _ in range(_count(rest, 1) - 1):
-        passed.append(await interpreter.session.step())
+        passed.append(await interpreter.stepper.step())
         interpreter.watch(_passed(passed[-1]))
-    return _after(await interpreter.stopped(await interpreter.session.step()), passed)
+    return _after(await interpreter.stopped(await interpreter.stepper.step()), passed)
 
 
 async def _continue(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -117,11 +117,11 @@ async def _continue(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _until(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.run([interpreter.session.condition(rest)])
+    return await interpreter.run([interpreter.stepper.condition(rest)])
 
 
 async def _break(interpreter: CommandInterpreter, rest: str) -> Answer:
-    condition = interpreter.session.condition(rest)
+    condition = interpreter.stepper.condition(rest)
     interpreter.breaks.append(condition)
     return note(f"breakpoint {len(interpreter.breaks)}: {condition}", breakpoint=len(interpreter.breaks))
 
@@ -143,43 +143,43 @@ async def _clear(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _back(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.stopped(await interpreter.session.rewind(_count(rest, 1)))
+    return await interpreter.stopped(await interpreter.stepper.rewind(_count(rest, 1)))
 
 
 async def _forward(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return await interpreter.stopped(await interpreter.session.forward(_count(rest, 1)))
+    return await interpreter.stopped(await interpreter.stepper.forward(_count(rest, 1)))
 
 
 async def _goto(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("where to? a checkpoint's number ('history' shows them), or what 'until' takes")
     if rest.removeprefix("#").isdecimal() or rest.count("-") == 4:
-        return await interpreter.stopped(await interpreter.session.goto(rest))
-    return await interpreter.stopped(await interpreter.session.goto_where(interpreter.session.condition(rest)))
+        return await interpreter.stopped(await interpreter.stepper.goto(rest))
+    return await interpreter.stopped(await interpreter.stepper.goto_where(interpreter.stepper.condition(rest)))
 
 
 async def _history(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "history")
-    return branch_views.history_answer(await interpreter.session.history(), (await interpreter.session.here()).number)
+    return branch_views.history_answer(await interpreter.stepper.history(), (await interpreter.stepper.here()).number)
 
 
 async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return views.state_answer(rest, look(interpreter.session.state, rest))
+    return views.state_answer(rest, look(interpreter.stepper.state, rest))
 
 
 async def _set(interpreter: CommandInterpreter, rest: str) -> Answer:
     path, _, text = rest.partition(" ")
     if not path or not text.strip():
         raise SteppingError("set takes a place and a value: set turns 2, set messages[1].content Hello")
-    return await interpreter.stopped(await interpreter.session.edit(path, parsed(text.strip())))
+    return await interpreter.stopped(await interpreter.stepper.edit(path, parsed(text.strip())))
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, text = rest.partition(" ")
     if not role or not text.strip():
         raise SteppingError("say takes a role and its words: say user I would rather take the train.")
-    node = _only(await interpreter.session.next_requests(), role)
-    return await interpreter.stopped(await interpreter.session.say(node or role, text.strip()))
+    node = _only(await interpreter.stepper.next_requests(), role)
+    return await interpreter.stopped(await interpreter.stepper.say(node or role, text.strip()))
 
 
 async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -190,7 +190,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
         raise SteppingError(f"prompt takes 'edit', and a role or a node, so not {rest!r}")
     if is_edit:
         return await _edit_prompt(interpreter, who)
-    asked = await interpreter.session.next_requests()
+    asked = await interpreter.stepper.next_requests()
     chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
     if who and not chosen:
         raise SteppingError(f"the next step asks {_roles(asked)}, not {who[0]!r}")
@@ -198,52 +198,52 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> Answer:
-    asked = await interpreter.session.next_requests()
+    asked = await interpreter.stepper.next_requests()
     node = _only(asked, who[0] if who else None)
     if node is None:
         raise SteppingError(f"the next step asks {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
     messages = edited(next(each for each in asked if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is as it was, so nothing was played")
-    return await interpreter.stopped(await interpreter.session.ask_instead(node, messages))
+    return await interpreter.stopped(await interpreter.stepper.ask_instead(node, messages))
 
 
 async def _model(interpreter: CommandInterpreter, rest: str) -> Answer:
     role, _, model = rest.partition(" ")
     if not model.strip():
         raise SteppingError("model takes a role and a model: model assistant openai/gpt-4o-mini")
-    await interpreter.session.exchange(role, model.strip())
-    return note(f"{role} is played by {model.strip()} from here on, on {interpreter.session.branch}")
+    await interpreter.stepper.exchange(role, model.strip())
+    return note(f"{role} is played by {model.strip()} from here on, on {interpreter.stepper.branch}")
 
 
 async def _resample(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "resample")
-    sample = await interpreter.session.resample()
-    text = f"sample {sample} on {interpreter.session.branch}: from here on replies are asked for anew"
-    return note(text, sample=sample, branch=interpreter.session.branch)
+    sample = await interpreter.stepper.resample()
+    text = f"sample {sample} on {interpreter.stepper.branch}: from here on replies are asked for anew"
+    return note(text, sample=sample, branch=interpreter.stepper.branch)
 
 
 async def _fork(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("fork takes a name for the new branch: fork by-train")
-    interpreter.session = await interpreter.session.fork(rest)
-    return await interpreter.stopped(await interpreter.session.here())
+    interpreter.stepper = await interpreter.stepper.fork(rest)
+    return await interpreter.stopped(await interpreter.stepper.here())
 
 
 async def _switch(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("switch takes the name of a branch; 'forks' lists them")
-    interpreter.session = await interpreter.session.switch(rest)
-    return await interpreter.stopped(await interpreter.session.here())
+    interpreter.stepper = await interpreter.stepper.switch(rest)
+    return await interpreter.stopped(await interpreter.stepper.here())
 
 
 async def _forks(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "forks")
     branches = [
-        (each, await (await interpreter.session.switch(each.name)).here()) for each in interpreter.session.branches()
+        (each, await (await interpreter.stepper.switch(each.name)).here()) for each in interpreter.stepper.branches()
     ]
-    taken = None if interpreter.session.is_pending else interpreter.session.outcome_branch
-    return branch_views.forks_answer(branches, interpreter.session.branch, taken)
+    taken = None if interpreter.stepper.is_pending else interpreter.stepper.outcome_branch
+    return branch_views.forks_answer(branches, interpreter.stepper.branch, taken)
 
 
 async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -251,26 +251,26 @@ async def _diff(interpreter: CommandInterpreter, rest: str) -> Answer:
     if len(names) > 2:
         raise SteppingError("diff takes two branches, or one to compare with this one, or none for main and this one")
     if len(names) < 2:
-        names = [names[0] if names else MAIN, interpreter.session.branch]
-    sessions = [
-        interpreter.session if name == interpreter.session.branch else await interpreter.session.switch(name)
+        names = [names[0] if names else MAIN, interpreter.stepper.branch]
+    steppers = [
+        interpreter.stepper if name == interpreter.stepper.branch else await interpreter.stepper.switch(name)
         for name in names
     ]
-    return branch_views.diff_answer(await diff(sessions[0], sessions[1]))
+    return branch_views.diff_answer(await diff(steppers[0], steppers[1]))
 
 
 async def _promote(interpreter: CommandInterpreter, rest: str) -> Answer:
-    session = await interpreter.session.switch(rest) if rest else interpreter.session
-    outcome = await session.promote()
+    stepper = await interpreter.stepper.switch(rest) if rest else interpreter.stepper
+    outcome = await stepper.promote()
     judged = f" with {len(outcome.judgements)} judgements" if outcome.judgements else ""
-    text = f"the outcome of {session.scenario} is that of {session.branch} now{judged}"
-    return note(text, promoted=session.branch, ended_by=outcome.ended_by)
+    text = f"the outcome of {stepper.scenario} is that of {stepper.branch} now{judged}"
+    return note(text, promoted=stepper.branch, ended_by=outcome.ended_by)
 
 
 async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("save takes a file: save case.json")
-    case = await case_of(interpreter.session)
+    case = await case_of(interpreter.stepper)
     write_case(case, Path(rest), interpreter.inputs)
     text = f"{len(case.steps)} steps saved in {rest}; 'dialoom replay {rest}' plays them again"
     return note(text, file=rest, steps=len(case.steps))
@@ -278,19 +278,19 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "calls")
-    stop = await interpreter.session.here()
-    return views.calls_answer(stop, interpreter.session.parsed_replies(stop))
+    stop = await interpreter.stepper.here()
+    return views.calls_answer(stop, interpreter.stepper.parsed_replies(stop))
 
 
 async def _transcript(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "transcript")
-    stop = await interpreter.session.here()
+    stop = await interpreter.stepper.here()
     return views.transcript_answer(stop.transcript, stop.faults)
 
 
 async def _where(interpreter: CommandInterpreter, rest: str) -> Answer:
     _none(rest, "where")
-    return await interpreter.stopped(await interpreter.session.here())
+    return await interpreter.stopped(await interpreter.stepper.here())
 
 
 async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:

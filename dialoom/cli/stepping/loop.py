@@ -28,7 +28,7 @@ def play_script(
     for number, line in enumerate(lines, start=1):
         words = line.strip()
         place = f"{name}, line {number} ({words}): "
-        printer.echo(interpreter.session.branch, words)
+        printer.echo(interpreter.stepper.branch, words)
         try:
             answer = runner.run(interpreter.do(words))
         except Quit:
@@ -49,7 +49,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
     _complete()
     while True:
         try:
-            line = input(f"{interpreter.session.branch}> ")
+            line = input(f"{interpreter.stepper.branch}> ")
         except EOFError:
             say()
             return EXIT_DONE
@@ -62,7 +62,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
-            here = runner.run(interpreter.session.here())
+            here = runner.run(interpreter.stepper.here())
             say()
             printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
         except Exception as error:
@@ -80,7 +80,7 @@ def _exit_code(error: Exception) -> int:
 def _told(error: Exception) -> str:
     """Return the message of an error. The traceback of an unexpected error is printed first.
 
-    A debugger is meant to show the errors of nodes in a recipe under development, so they do not end the session.
+    A debugger is meant to show the errors of nodes in a recipe under development, so they do not end the stepping.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)

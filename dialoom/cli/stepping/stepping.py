@@ -22,7 +22,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec, is_study
 from dialoom.runs.scenario_pages import every
-from dialoom.runs.stepping import Session, read_case, replay
+from dialoom.runs.stepping import Stepper, read_case, replay
 from dialoom.runs.store import RunFile
 
 from .commands import CommandInterpreter
@@ -113,14 +113,14 @@ def _stepped(
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
         opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
-        session: Session = runner.run(opened.enter_async_context(opening))
+        stepper: Stepper = runner.run(opened.enter_async_context(opening))
         try:
-            interpreter = CommandInterpreter(session, printer.passed, inputs=[path, *([script] if script else [])])
+            interpreter = CommandInterpreter(stepper, printer.passed, inputs=[path, *([script] if script else [])])
             if lines is not None:
                 return play_script(runner, interpreter, lines, printer, str(script or "standard input"))
-            say(f"{session.scenario} in {path}: {_state(path, session.scenario)}")
+            say(f"{stepper.scenario} in {path}: {_state(path, stepper.scenario)}")
             say("'help' lists the commands")
-            printer.answer(runner.run(interpreter.stopped(runner.run(session.here()))))
+            printer.answer(runner.run(interpreter.stopped(runner.run(stepper.here()))))
             return converse(runner, interpreter, printer)
         finally:
             runner.run(opened.aclose())

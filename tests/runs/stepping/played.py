@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from dialoom import Budget, Session, step
+from dialoom import Budget, Stepper, step
 from dialoom.runs.stepping import Stop
 from tests.conftest import ROOT, Command, MadeOnce, quick_players
 from tests.invented import write_release
@@ -85,12 +85,12 @@ def asked(path: Path, after: int = 0) -> list[str]:
         return [row[0] for row in connection.execute("SELECT role FROM calls WHERE id > ? ORDER BY id", (after,))]
 
 
-def stepping(path: Path, act: Callable[[Session], Awaitable[T]], **options: Any) -> T:
-    """What comes of acting in a session on a run's first scenario."""
+def stepping(path: Path, act: Callable[[Stepper], Awaitable[T]], **options: Any) -> T:
+    """What comes of acting in a stepper on a run's first scenario."""
 
     async def within() -> T:
-        async with step(path, 1, **options) as session:
-            return await act(session)
+        async with step(path, 1, **options) as stepper:
+            return await act(stepper)
 
     return asyncio.run(within())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.runs.stepping import ConditionError, SteppingError, diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
@@ -16,17 +16,17 @@ def test_numbers_of_stops_never_change(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     known: dict[int, str] = {}
 
-    async def act(session: Session) -> None:
+    async def act(stepper: Stepper) -> None:
         async def check() -> None:
-            points = session.context.points().values()
+            points = stepper.context.points().values()
             assert [point.number for point in points] == list(range(len(points)))
             known.update({point.number: known.get(point.number, point.id) for point in points})
             assert known == {point.number: point.id for point in points}
 
         await check()
-        await session.goto(3)
+        await stepper.goto(3)
         for name in ("one", "two"):
-            branch = await session.fork(name)
+            branch = await stepper.fork(name)
             await branch.resample()
             await branch.step()
             await check()
@@ -36,32 +36,32 @@ def test_numbers_of_stops_never_change(made_once: MadeOnce) -> None:
             await branch.step()
             await check()
         for number, checkpoint in known.items():
-            assert (await session.goto(number)).checkpoint == checkpoint
-            assert (await session.goto(f"#{number}")).checkpoint == checkpoint
-            assert (await session.goto(checkpoint)).number == number
+            assert (await stepper.goto(number)).checkpoint == checkpoint
+            assert (await stepper.goto(f"#{number}")).checkpoint == checkpoint
+            assert (await stepper.goto(checkpoint)).number == number
 
     stepping(path, act)
 
-    async def again(session: Session) -> None:
-        assert {point.number: point.id for point in session.context.points().values()} == known
+    async def again(stepper: Stepper) -> None:
+        assert {point.number: point.id for point in stepper.context.points().values()} == known
 
     stepping(path, again)
 
 
 def test_finished_branch_keeps_its_end(made_once: MadeOnce) -> None:
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        await session.say("user", "Rather not.")
-        assert session.branch == "b1"
-        await session.goto(3)
-        await session.say("user", "Not at all.")
-        assert session.branch == "b1"
-        end = await session.run()
-        await session.goto(3)
-        await session.say("user", "By no means.")
-        assert session.branch == "b2"
-        back = await session.goto(end.number)
-        assert (session.branch, back.is_end) == ("b1", True)
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        await stepper.say("user", "Rather not.")
+        assert stepper.branch == "b1"
+        await stepper.goto(3)
+        await stepper.say("user", "Not at all.")
+        assert stepper.branch == "b1"
+        end = await stepper.run()
+        await stepper.goto(3)
+        await stepper.say("user", "By no means.")
+        assert stepper.branch == "b2"
+        back = await stepper.goto(end.number)
+        assert (stepper.branch, back.is_end) == ("b1", True)
 
     stepping(dialogue(made_once), act)
 
@@ -69,19 +69,19 @@ def test_finished_branch_keeps_its_end(made_once: MadeOnce) -> None:
 def test_going_to_another_branchs_checkpoint_switches_branches(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        branch = await session.fork("mine")
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        branch = await stepper.fork("mine")
         stop = await branch.say("user", "Rather not.")
         shared = await branch.goto(2)
         assert (branch.branch, shared.number) == ("mine", 2)
-        assert session.branch == "main"
-        there = await session.goto(stop.number)
-        assert (session.branch, shown(there)) == ("mine", shown(stop))
-        await session.step()
-        assert session.branch == "mine"
+        assert stepper.branch == "main"
+        there = await stepper.goto(stop.number)
+        assert (stepper.branch, shown(there)) == ("mine", shown(stop))
+        await stepper.step()
+        assert stepper.branch == "mine"
         with pytest.raises(SteppingError, match=r"no checkpoint 99; the history has 0 to \d+"):
-            await session.goto(99)
+            await stepper.goto(99)
 
     stepping(path, act)
 
@@ -90,9 +90,9 @@ def test_branch_of_a_branch_inherits_its_settings(made_once: MadeOnce, tmp_path:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
-    async def act(session: Session) -> None:
-        await session.goto(2)
-        first = await session.fork("first")
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(2)
+        first = await stepper.fork("first")
         await first.exchange("assistant", "python:others:brief")
         sample = await first.resample()
         await first.step()
@@ -103,7 +103,7 @@ def test_branch_of_a_branch_inherits_its_settings(made_once: MadeOnce, tmp_path:
         said = [[m.content for m in each.state["messages"] if m.name == "assistant"] for each in (first, second)]
         assert set(said[0]) == {"As you like."}
         assert (said[1][0], set(said[1][1:]) & {"As you like."}) == ("As you like.", set())
-        found = {each.name: each for each in session.branches()}
+        found = {each.name: each for each in stepper.branches()}
         assert [(each.origin, each.sample) for each in found.values()] == [
             (None, 0),
             ("main", sample),
@@ -123,10 +123,10 @@ def test_branch_of_a_branch_inherits_its_settings(made_once: MadeOnce, tmp_path:
 def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
+    async def act(stepper: Stepper) -> None:
         with pytest.raises(SteppingError, match="is no name for a branch; letters"):
-            await session.fork(name)
-        assert len(session.branches()) == 1
+            await stepper.fork(name)
+        assert len(stepper.branches()) == 1
 
     stepping(path, act)
 
@@ -134,16 +134,16 @@ def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
 def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        await session.fork("b1")
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        await stepper.fork("b1")
         for name in ("b1", "main"):
             with pytest.raises(SteppingError, match=f"there is a branch '{name}' already"):
-                await session.fork(name)
-        await session.resample()
-        assert session.branch == "b2"
+                await stepper.fork(name)
+        await stepper.resample()
+        assert stepper.branch == "b2"
         with pytest.raises(SteppingError, match="there is no branch 'b3'; there are main, b1, b2"):
-            await session.switch("b3")
+            await stepper.switch("b3")
 
     stepping(path, act)
 
@@ -151,22 +151,22 @@ def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
 def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        main = await session.stops()
+    async def act(stepper: Stepper) -> None:
+        main = await stepper.stops()
         for count in (0, -1, len(main)):
             with pytest.raises(SteppingError, match=f"there are {len(main) - 1} steps before this one"):
-                await session.rewind(count)
-        assert (await session.rewind(len(main) - 1)).number == 0
-        await session.goto(3)
-        stepped = await session.step()
-        edited = await session.edit("messages[0].content", "Good morning.")
-        assert (await session.rewind()).number == stepped.number
-        assert (await session.rewind()).number == 3
-        again = await session.goto(edited.number)
+                await stepper.rewind(count)
+        assert (await stepper.rewind(len(main) - 1)).number == 0
+        await stepper.goto(3)
+        stepped = await stepper.step()
+        edited = await stepper.edit("messages[0].content", "Good morning.")
+        assert (await stepper.rewind()).number == stepped.number
+        assert (await stepper.rewind()).number == 3
+        again = await stepper.goto(edited.number)
         assert shown(again) == shown(edited)
         with pytest.raises(SteppingError, match="b1 is at its end"):
-            await session.run()
-            await session.step()
+            await stepper.run()
+            await stepper.step()
 
     stepping(path, act)
 
@@ -175,20 +175,20 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
     path = play(made_once, "personalens")
     rows = counted(path).rows
 
-    async def act(session: Session) -> None:
-        end = await session.here()
-        assert (await session.goto_where(session.condition("turn 2"))).counts == {"turn": 2}
-        assert (await session.goto_where(session.condition("assistant"))).number == 2
-        stop = await session.goto_where(session.condition("messages[-1].role == 'assistant'"))
-        assert (stop.number, session.branch) == (3, "main")
+    async def act(stepper: Stepper) -> None:
+        end = await stepper.here()
+        assert (await stepper.goto_where(stepper.condition("turn 2"))).counts == {"turn": 2}
+        assert (await stepper.goto_where(stepper.condition("assistant"))).number == 2
+        stop = await stepper.goto_where(stepper.condition("messages[-1].role == 'assistant'"))
+        assert (stop.number, stepper.branch) == (3, "main")
         with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
-            await session.goto_where(session.condition("turn 99"))
+            await stepper.goto_where(stepper.condition("turn 99"))
         with pytest.raises(ConditionError, match="there is no 'name'"):
-            await session.goto_where(session.condition("messages[-1].name == 'assistant'"))
-        assert (await session.here()).number == 3
-        assert (await session.run([session.condition("judge"), session.condition("turn 3")])).counts == {"turn": 3}
-        assert (await session.run([session.condition("judge")])).next == tuple(session.nodes[2:])
-        assert stood([end]) == stood([await (await session.switch("main")).here()])
+            await stepper.goto_where(stepper.condition("messages[-1].name == 'assistant'"))
+        assert (await stepper.here()).number == 3
+        assert (await stepper.run([stepper.condition("judge"), stepper.condition("turn 3")])).counts == {"turn": 3}
+        assert (await stepper.run([stepper.condition("judge")])).next == tuple(stepper.nodes[2:])
+        assert stood([end]) == stood([await (await stepper.switch("main")).here()])
 
     stepping(path, act)
     assert counted(path).rows == rows
@@ -197,13 +197,13 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
 def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        await session.goto(3)
-        assert (await session.forward(2)).number == 5
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        assert (await stepper.forward(2)).number == 5
         with pytest.raises(SteppingError, match="3 steps were played after this one on main"):
-            await session.forward(4)
-        await session.goto(3)
-        branch = await session.fork("mine")
+            await stepper.forward(4)
+        await stepper.goto(3)
+        branch = await stepper.fork("mine")
         with pytest.raises(SteppingError, match="0 steps were played after this one on mine"):
             await branch.forward()
         first = await branch.step()
@@ -217,7 +217,7 @@ def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None
         assert (
             await branch.goto_where(branch.condition(f"messages|length == {len(first.state['messages'])}"))
         ) == first
-        assert (branch.branch, session.branch) == ("mine", "main")
+        assert (branch.branch, stepper.branch) == ("mine", "main")
 
     stepping(path, act)
 
@@ -225,10 +225,10 @@ def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None
 def test_branch_holds_only_what_led_to_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        last = (await session.here()).number
-        await session.goto(3)
-        branch = await session.fork("mine")
+    async def act(stepper: Stepper) -> None:
+        last = (await stepper.here()).number
+        await stepper.goto(3)
+        branch = await stepper.fork("mine")
         await branch.run()
         stops = await branch.stops()
         assert [stop.kind for stop in stops] == ["input"] + ["step"] * (len(stops) - 1)
@@ -239,20 +239,20 @@ def test_branch_holds_only_what_led_to_it(made_once: MadeOnce) -> None:
     stepping(path, act)
 
 
-def test_two_sessions_on_one_branch_undo_nothing_of_each_other(made_once: MadeOnce, tmp_path: Path) -> None:
+def test_two_steppers_on_one_branch_undo_nothing_of_each_other(made_once: MadeOnce, tmp_path: Path) -> None:
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
-    async def act(session: Session) -> None:
-        await session.goto(2)
-        one = await session.fork("mine")
-        other = await session.switch("mine")
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(2)
+        one = await stepper.fork("mine")
+        other = await stepper.switch("mine")
         await other.exchange("assistant", "python:others:brief")
         await other.resample()
         stop = await one.step()
         assert stop.state["messages"][-1].content == "As you like."
         await one.exchange("user", "python:others:brief")
-        [branch] = session.branches()[1:]
+        [branch] = stepper.branches()[1:]
         assert (sorted(branch.models), branch.head) == (["assistant", "user"], stop.checkpoint)
 
     stepping(path, act)
@@ -261,12 +261,12 @@ def test_two_sessions_on_one_branch_undo_nothing_of_each_other(made_once: MadeOn
 def test_conversations_are_compared_turn_by_turn(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
 
-    async def act(session: Session) -> None:
-        lines = session.state["messages"]
-        branch = await session.fork("early")
+    async def act(stepper: Stepper) -> None:
+        lines = stepper.state["messages"]
+        branch = await stepper.fork("early")
         await branch.goto(3)
         await branch.say("user", lines[4].content)
-        pairs = (await diff(session, branch)).lines
+        pairs = (await diff(stepper, branch)).lines
         assert [pair.is_same for pair in pairs[:3]] == [True, True, False]
         assert [pair.right is None for pair in pairs] == [False] * 3 + [True] * (len(lines) - 3)
 

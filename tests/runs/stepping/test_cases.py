@@ -10,23 +10,23 @@ from typing import Any
 
 import pytest
 
-from dialoom import DialoomError, Session
+from dialoom import DialoomError, Stepper
 from dialoom.outputs import OutputError
 from dialoom.runs import RunError
 from dialoom.runs.stepping import ReplayResult, SteppingError, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, stepping, stood
 
-Act = Callable[[Session], Any]
+Act = Callable[[Stepper], Any]
 
 
 def saved(path: Path, act: Act | None = None) -> Path:
     """The case of a run's first scenario, or of the branch on which some acts end."""
 
-    async def save(session: Session) -> None:
+    async def save(stepper: Stepper) -> None:
         if act is not None:
-            await act(session)
-        write_case(await case_of(session), path.parent / "case.json")
+            await act(stepper)
+        write_case(await case_of(stepper), path.parent / "case.json")
 
     stepping(path, save)
     return path.parent / "case.json"
@@ -49,8 +49,8 @@ def rewritten(case: Path, old: str, new: str) -> ReplayResult:
 def test_replayed_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
-    async def count(session: Session) -> int:
-        return sum(len(stop.calls) for stop in await session.stops())
+    async def count(stepper: Stepper) -> int:
+        return sum(len(stop.calls) for stop in await stepper.stops())
 
     calls = stepping(path, count)
     case = saved(path)
@@ -64,13 +64,13 @@ def test_replayed_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> N
 def test_branch_with_edits_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
-    async def act(session: Session) -> None:
-        await session.goto(1)
-        while (stop := await session.here()).number < 40 and not stop.is_end:
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(1)
+        while (stop := await stepper.here()).number < 40 and not stop.is_end:
             channel = next(iter(stop.state))
-            await session.edit(channel, stop.state[channel])
-            await session.step()
-            if len(await session.stops()) > 14:
+            await stepper.edit(channel, stop.state[channel])
+            await stepper.step()
+            if len(await stepper.stops()) > 14:
                 break
 
     done = replayed(saved(path, act))
@@ -82,13 +82,13 @@ def test_actions_of_a_person_are_in_the_case(made_once: MadeOnce, tmp_path: Path
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
-    async def act(session: Session) -> None:
-        await session.goto(1)
-        await session.say("user", "Rather a quiet place.")
-        await session.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
-        await session.edit("messages[0].content", "Rather a loud place.")
-        await session.exchange("assistant", "python:others:brief")
-        await session.run()
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(1)
+        await stepper.say("user", "Rather a quiet place.")
+        await stepper.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
+        await stepper.edit("messages[0].content", "Rather a loud place.")
+        await stepper.exchange("assistant", "python:others:brief")
+        await stepper.run()
 
     case = saved(path, act)
     done = replayed(case)
@@ -293,56 +293,56 @@ def run(dialoom: Command, tmp_path: Path) -> Path:
 
 
 def test_calls_of_parallel_tasks_belong_to_the_step(run: Path) -> None:
-    async def act(session: Session) -> None:
-        main = await session.stops()
+    async def act(stepper: Stepper) -> None:
+        main = await stepper.stops()
         assert sorted(call.reply or "" for call in main[3].calls) == ["On alpacas", "On cellos", "On ferries"]
-        await session.goto(0)
-        session = await session.fork("again")
-        await session.run()
-        branch = await session.stops()
+        await stepper.goto(0)
+        stepper = await stepper.fork("again")
+        await stepper.run()
+        branch = await stepper.stops()
         assert [stop["state"] for stop in stood(branch)] == [stop["state"] for stop in stood(main)]
         assert {call.key for call in branch[-2].calls} == {call.key for call in main[3].calls}
-        assert (await replay(await case_of(session))).departures == []
+        assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
     assert counted(run) == (4, 4)
 
 
 def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
-    async def act(session: Session) -> None:
-        await session.goto(2)
-        assert [each.name for each in await session.next_requests()] == ["write:0", "write:1", "write:2"]
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(2)
+        assert [each.name for each in await stepper.next_requests()] == ["write:0", "write:1", "write:2"]
         with pytest.raises(SteppingError, match="no such role as 'write:3'; there are writer"):
-            await session.say("write:3", "Nothing.")
-        stop = await session.say("write:1", "Alpacas hum.")
+            await stepper.say("write:3", "Nothing.")
+        stop = await stepper.say("write:1", "Alpacas hum.")
         assert stop.state["notes"] == ["On ferries", "Alpacas hum.", "On cellos"]
         assert asked(run, 4) == ["writer"]
-        assert (await replay(await case_of(session))).departures == []
-        await session.rewind()
-        stop = await session.ask_instead("write:2", [{"role": "user", "content": "Cellos, briefly"}])
+        assert (await replay(await case_of(stepper))).departures == []
+        await stepper.rewind()
+        stop = await stepper.ask_instead("write:2", [{"role": "user", "content": "Cellos, briefly"}])
         assert stop.state["notes"] == ["On ferries", "On alpacas", "On Cellos, briefly"]
         assert sorted(call.is_edited for call in stop.calls) == [False, False, True]
-        await session.run()
-        assert (await replay(await case_of(session))).departures == []
+        await stepper.run()
+        assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
     assert counted(run) == (4 + 1 + 1 + 1, 2 + 2)
 
 
 def test_repeated_request_shows_what_the_person_wrote(run: Path) -> None:
-    async def act(session: Session) -> None:
-        await session.goto(2)
-        stop = await session.ask_instead("write:0", [{"role": "user", "content": "Say nothing."}])
+    async def act(stepper: Stepper) -> None:
+        await stepper.goto(2)
+        stop = await stepper.ask_instead("write:0", [{"role": "user", "content": "Say nothing."}])
         first, second = (call for call in stop.calls if call.is_edited)
         assert first.messages == ({"role": "user", "content": "Say nothing."},)
         assert second.messages[0] == {"role": "user", "content": "Say nothing."}
         assert "could not be used" in second.messages[-1]["content"]
         assert (first.ask, second.ask) == (1, 2)
-        assert (await replay(await case_of(session))).departures == []
+        assert (await replay(await case_of(stepper))).departures == []
 
     stepping(run, act)
 
 
 def test_place_before_the_beginning_is_shown(run: Path) -> None:
-    stop = stepping(run, lambda session: session.goto(0))
+    stop = stepping(run, lambda stepper: stepper.goto(0))
     assert (stop.next, stop.transcript) == (("__start__",), ())

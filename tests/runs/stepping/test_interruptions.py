@@ -1,4 +1,4 @@
-"""What breaks off in the middle: a session stays where it was, can go on, and the run's file takes no harm."""
+"""What breaks off in the middle: a stepper stays where it was, can go on, and the run's file takes no harm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialoom import Session, step
+from dialoom import Stepper, step
 from dialoom.roles import ProviderError
 from dialoom.runs import RunStore, StoreError
 from dialoom.runs.stepping import SteppingError
@@ -41,21 +41,21 @@ def test_stepped_scenario_ends_as_a_run_would(dialoom: Command, made_once: MadeO
     folder = made_once(stopped, calls)
     path, uninterrupted = folder / "run.db", folder / "whole.db"
 
-    async def act(session: Session) -> None:
-        assert session.branch == "main"
+    async def act(stepper: Stepper) -> None:
+        assert stepper.branch == "main"
         if way == "steps":
-            assert (await session.run()).is_end
-            assert session.branch == "main"
+            assert (await stepper.run()).is_end
+            assert stepper.branch == "main"
         elif way == "steps, then resume":
-            await session.step()
-            if not (await session.here()).is_end:
-                await session.step()
+            await stepper.step()
+            if not (await stepper.here()).is_end:
+                await stepper.step()
         else:
-            branch = await session.fork("before")
+            branch = await stepper.fork("before")
             await branch.run()
         if way == "a branch, then steps":
-            await session.run()
-            assert stood(await session.stops()) == stood(await branch.stops())
+            await stepper.run()
+            assert stood(await stepper.stops()) == stood(await branch.stops())
 
     stepping(path, act, budget=UNBOUNDED)
     made = counted(path).rows
@@ -83,7 +83,7 @@ def served(path_of_run: Path, dialoom: Command, players: list[str], url: str) ->
     return path_of_run / "run.db"
 
 
-def test_failed_step_leaves_the_session_where_it_was(
+def test_failed_step_leaves_the_stepper_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -92,12 +92,12 @@ def test_failed_step_leaves_the_session_where_it_was(
     def answer(body: dict[str, Any], number: int) -> Answer:  # noqa: ARG001
         return error(400, "no such thing", "bad") if is_ill else completion("fine")
 
-    async def act(session: Session) -> None:
+    async def act(stepper: Stepper) -> None:
         nonlocal is_ill
-        await session.run([session.condition("assistant")])
-        branch = await session.fork("mine")
+        await stepper.run([stepper.condition("assistant")])
+        branch = await stepper.fork("mine")
         await branch.resample()
-        for there in (session, branch):
+        for there in (stepper, branch):
             is_ill = True
             before = await there.here()
             for _ in range(2):
@@ -108,7 +108,7 @@ def test_failed_step_leaves_the_session_where_it_was(
             stop = await there.step()
             assert (stop.ran, stop.number > before.number) == (("assistant",), True)
             assert [call.reply for call in stop.calls] == ["fine"]
-        assert (await session.run()).is_end
+        assert (await stepper.run()).is_end
 
     with serving(answer) as server:
         path = served(tmp_path, dialoom, players, server.url)
@@ -117,7 +117,7 @@ def test_failed_step_leaves_the_session_where_it_was(
     assert b'"ended_by": "user_terminated"' in exported(dialoom, path)
 
 
-def test_cancelled_step_leaves_the_session_where_it_was(
+def test_cancelled_step_leaves_the_stepper_where_it_was(
     dialoom: Command, players: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -129,12 +129,12 @@ def test_cancelled_step_leaves_the_session_where_it_was(
     with serving(answer) as server:
         path = served(tmp_path, dialoom, players, server.url)
 
-        async def act(session: Session) -> None:
+        async def act(stepper: Stepper) -> None:
             nonlocal is_silent
-            before = await session.run([session.condition("assistant")])
-            branch = await session.fork("mine")
+            before = await stepper.run([stepper.condition("assistant")])
+            branch = await stepper.fork("mine")
             await branch.resample()
-            for there in (session, branch):
+            for there in (stepper, branch):
                 is_silent = True
                 seen = len(server.requests)
                 task = asyncio.create_task(there.step())
@@ -158,9 +158,9 @@ import asyncio, sys
 import dialoom
 
 async def main():
-    async with dialoom.step("run.db", 1) as session:
-        await session.goto(1)
-        branch = await session.fork("mine")
+    async with dialoom.step("run.db", 1) as stepper:
+        await stepper.goto(1)
+        branch = await stepper.fork("mine")
         await branch.resample()
         for _ in range(4):
             stop = await branch.step()
@@ -182,14 +182,14 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
 
     rows = counted(path).rows
 
-    async def go_on(session: Session) -> None:
-        stop = await session.here()
+    async def go_on(stepper: Stepper) -> None:
+        stop = await stepper.here()
         assert stop.checkpoint == told[-1][1]
-        assert [each.checkpoint for each in (await session.stops())[-4:]] == [id_ for _, id_ in told]
-        await session.rewind(4)
-        await session.run([session.condition(f"messages|length == {len(stop.state['messages'])}")])
+        assert [each.checkpoint for each in (await stepper.stops())[-4:]] == [id_ for _, id_ in told]
+        await stepper.rewind(4)
+        await stepper.run([stepper.condition(f"messages|length == {len(stop.state['messages'])}")])
         assert counted(path).rows == rows
-        assert (await session.run()).is_end
+        assert (await stepper.run()).is_end
 
     stepping(path, go_on, branch="mine")
     assert exported(dialoom, path) == before
@@ -212,8 +212,8 @@ def test_missing_scenario_and_locked_run_are_refused(made_once: MadeOnce) -> Non
     with RunStore(path) as store:
 
         async def within() -> str:
-            async with Session.open(store, 1) as session:
-                return session.branch
+            async with Stepper.open(store, 1) as stepper:
+                return stepper.branch
 
         assert asyncio.run(within()) == "main"
         assert store.state_of(0) == "done", "a store that was open stays open"
@@ -223,26 +223,26 @@ def test_missing_scenario_and_locked_run_are_refused(made_once: MadeOnce) -> Non
 def test_branches_survive_compacting(dialoom: Command, made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
-    async def branch_off(session: Session) -> Any:
-        await session.rewind(3)
-        await session.resample()
-        await session.run()
-        await session.rewind(1)
-        await (await session.fork("mine")).resample()
-        return stood(await session.stops())
+    async def branch_off(stepper: Stepper) -> Any:
+        await stepper.rewind(3)
+        await stepper.resample()
+        await stepper.run()
+        await stepper.rewind(1)
+        await (await stepper.fork("mine")).resample()
+        return stood(await stepper.stops())
 
     stops = stepping(path, branch_off)
     dialoom("compact", "run.db")
     rows = counted(path).rows
 
-    async def look(session: Session) -> None:
-        assert stood(await session.stops()) == stops
-        await session.rewind(1)
-        await session.run()
-        main = await session.switch("main")
+    async def look(stepper: Stepper) -> None:
+        assert stood(await stepper.stops()) == stops
+        await stepper.rewind(1)
+        await stepper.run()
+        main = await stepper.switch("main")
         await main.goto(1)
         await main.run()
         assert counted(path).rows == rows
-        assert (await (await session.switch("mine")).run()).is_end
+        assert (await (await stepper.switch("mine")).run()).is_end
 
     stepping(path, look, branch="b1")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.roles import UnparsedReplyError
 from dialoom.runs import RunFile
 from dialoom.runs.stepping import SteppingError
@@ -25,14 +25,14 @@ def exported(dialoom: Command, path: Path, *options: object) -> bytes:
     return (path.parent / "out.jsonl").read_bytes()
 
 
-async def another_ending(session: Session) -> None:
+async def another_ending(stepper: Stepper) -> None:
     """A branch with words of the user's, another model and an edit, played to its end."""
-    await session.goto(3)
-    await session.say("user", "By the river, please.")
-    await session.exchange("assistant", "python:others:brief")
-    await session.step()
-    await session.edit("messages[0].content", "Good morning.")
-    await session.run()
+    await stepper.goto(3)
+    await stepper.say("user", "By the river, please.")
+    await stepper.exchange("assistant", "python:others:brief")
+    await stepper.step()
+    await stepper.edit("messages[0].content", "Good morning.")
+    await stepper.run()
 
 
 def others(folder: Path) -> None:
@@ -57,10 +57,10 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     others(tmp_path)
     before, detailed = exported(dialoom, path), dialoom("show", "run.db", 1, "--json").stdout
 
-    async def promote(session: Session) -> Any:
-        await another_ending(session)
-        outcome = await session.promote()
-        assert session.outcome_branch == session.branch == "b1"
+    async def promote(stepper: Stepper) -> Any:
+        await another_ending(stepper)
+        outcome = await stepper.promote()
+        assert stepper.outcome_branch == stepper.branch == "b1"
         return outcome
 
     outcome = stepping(path, promote)
@@ -80,9 +80,9 @@ def test_promoted_branch_is_the_outcome_and_main_can_be_restored(
     dialoom("resume", "run.db")
     assert counted(path) == rows, "there is nothing left to do"
 
-    async def back(session: Session) -> None:
-        assert session.branch == "main"
-        await session.promote()
+    async def back(stepper: Stepper) -> None:
+        assert stepper.branch == "main"
+        await stepper.promote()
 
     stepping(path, back)
     assert exported(dialoom, path) == before
@@ -94,16 +94,16 @@ def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce
     path = play(made_once, recipe)
     before = exported(dialoom, path)
 
-    async def promote(session: Session) -> None:
-        await session.rewind(3)
-        await session.resample()
-        await session.run()
-        await session.promote()
-        await session.rewind(2)
-        await session.resample()
-        await session.run()
-        await session.promote()
-        await (await session.switch("main")).promote()
+    async def promote(stepper: Stepper) -> None:
+        await stepper.rewind(3)
+        await stepper.resample()
+        await stepper.run()
+        await stepper.promote()
+        await stepper.rewind(2)
+        await stepper.resample()
+        await stepper.run()
+        await stepper.promote()
+        await (await stepper.switch("main")).promote()
 
     stepping(path, promote)
     assert exported(dialoom, path) == before
@@ -112,9 +112,9 @@ def test_promotion_and_back_leave_no_trace(dialoom: Command, made_once: MadeOnce
 def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
     path = play(made_once, "aloe-eval")
 
-    async def tokens(session: Session) -> dict[str, int]:
+    async def tokens(stepper: Stepper) -> dict[str, int]:
         summed: dict[str, int] = {}
-        for stop in await session.stops():
+        for stop in await stepper.stops():
             for call in stop.calls:
                 summed[call.role] = summed.get(call.role, 0) + (call.output_tokens or 0)
         return summed
@@ -124,12 +124,12 @@ def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
             [episode] = run.episodes()
         return episode.output_tokens
 
-    async def promote(session: Session) -> dict[str, int]:
-        await session.goto_where(session.condition("user"))
-        await session.say("user", "Well, tell me about harbour seals, and at length, as I know nothing of them.")
-        await session.run()
-        await session.promote()
-        return await tokens(session)
+    async def promote(stepper: Stepper) -> dict[str, int]:
+        await stepper.goto_where(stepper.condition("user"))
+        await stepper.say("user", "Well, tell me about harbour seals, and at length, as I know nothing of them.")
+        await stepper.run()
+        await stepper.promote()
+        return await tokens(stepper)
 
     assert reported() == stepping(path, tokens)
     theirs = stepping(path, promote)
@@ -147,9 +147,9 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     strict = exported(dialoom, path, "--judging", "strict")
     rows = counted(path).rows
 
-    async def promote(session: Session) -> None:
-        await another_ending(session)
-        await session.promote()
+    async def promote(stepper: Stepper) -> None:
+        await another_ending(stepper)
+        await stepper.promote()
 
     stepping(path, promote)
     tried = counted(path).rows
@@ -161,7 +161,7 @@ def test_other_judges_verdicts_are_dropped_and_requested_again(
     assert line["messages"][0]["content"] == "Good morning."
     assert {each["score"] for each in line["judgements"]} == {1, False}
 
-    stepping(path, lambda session: session.promote())
+    stepping(path, lambda stepper: stepper.promote())
     dialoom(*judge)
     assert counted(path).rows == tried + 6
     assert exported(dialoom, path, "--judging", "strict") == strict
@@ -174,7 +174,7 @@ def test_promoting_the_current_outcome_keeps_other_judgements(
     others(tmp_path)
     dialoom("judge", "run.db", "--model", "judge=python:others:strict", "--name", "strict")
     before = exported(dialoom, path, "--judging", "strict")
-    stepping(path, lambda session: session.promote())
+    stepping(path, lambda stepper: stepper.promote())
     assert exported(dialoom, path, "--judging", "strict") == before
 
 
@@ -182,11 +182,11 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
     path = dialogue(made_once)
     before = exported(dialoom, path)
 
-    async def promote(session: Session) -> None:
-        await session.rewind(1)
+    async def promote(stepper: Stepper) -> None:
+        await stepper.rewind(1)
         with pytest.raises(SteppingError, match=r"main is not at its end.*play it to its end first"):
-            await session.promote()
-        branch = await session.fork("mine")
+            await stepper.promote()
+        branch = await stepper.fork("mine")
         with pytest.raises(SteppingError, match="mine is not at its end"):
             await branch.promote()
 
@@ -209,21 +209,21 @@ async def judge(messages):
     path = dialogue_failing(dialoom, tmp_path, [*players[:4], "--model", "judge=python:moody:judge"])
     rows = counted(path).rows
 
-    async def go_on(session: Session) -> None:
-        assert (session.branch, len((await session.here()).next)) == ("main", 6)
+    async def go_on(stepper: Stepper) -> None:
+        assert (stepper.branch, len((await stepper.here()).next)) == ("main", 6)
         with pytest.raises(Exception, match="not in the mood"):
-            await session.step()
-        assert session.branch == "b1"
-        stop = await session.here()
+            await stepper.step()
+        assert stepper.branch == "b1"
+        stop = await stepper.here()
         assert len(stop.next) == 6
         assert counted(path).rows == rows + 1, "only the one that had failed is asked again"
-        await session.resample()
-        await session.exchange("judge", "python:players:judge")
-        end = await session.step()
+        await stepper.resample()
+        await stepper.exchange("judge", "python:players:judge")
+        end = await stepper.step()
         assert end.is_end
         assert {call.sample for call in end.calls} == {1}
         assert len(end.calls) == 6, "those who had answered before are asked with the others"
-        assert len((await session.promote()).judgements) == 6
+        assert len((await stepper.promote()).judgements) == 6
 
     stepping(path, go_on)
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
@@ -235,9 +235,9 @@ async def judge(messages):
     dialoom("retry", "run.db", code=0)
     assert exported(dialoom, path).count(b'"b1"') == 1
 
-    async def cannot(session: Session) -> None:
+    async def cannot(stepper: Stepper) -> None:
         with pytest.raises(SteppingError, match="main is not at its end"):
-            await session.promote()
+            await stepper.promote()
 
     stepping(path, cannot)
 
@@ -253,25 +253,25 @@ def test_replayed_scenario_has_no_earlier_branches(dialoom: Command, made_once: 
     path = dialogue(made_once)
     others(tmp_path)
 
-    async def promote(session: Session) -> None:
-        await another_ending(session)
-        await session.promote()
+    async def promote(stepper: Stepper) -> None:
+        await another_ending(stepper)
+        await stepper.promote()
 
     stepping(path, promote)
     dialoom("retry", "run.db", "--scenario", 1)
     anew = exported(dialoom, path)
     assert b'"b1"' not in anew
 
-    async def again(session: Session) -> None:
-        assert [each.name for each in session.branches()] == ["main"]
+    async def again(stepper: Stepper) -> None:
+        assert [each.name for each in stepper.branches()] == ["main"]
         rows = counted(path).rows
-        main = await session.stops()
-        await session.goto(1)
-        branch = await session.fork("b1")
+        main = await stepper.stops()
+        await stepper.goto(1)
+        branch = await stepper.fork("b1")
         assert (await branch.run()).state == main[-1].state
         assert counted(path).rows == rows
         await branch.promote()
-        await (await session.switch("main")).promote()
+        await (await stepper.switch("main")).promote()
 
     stepping(path, again)
     assert exported(dialoom, path) == anew
@@ -282,16 +282,16 @@ def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, playe
     plan = ["run", "personalens", "--profiles", "release", "--limit", 1, *players, "--max-calls", 3, "-o", "run.db"]
     dialoom(*plan, code=3)
 
-    async def promote(session: Session) -> None:
-        assert session.branch == "main"
-        branch = await session.fork("mine")
+    async def promote(stepper: Stepper) -> None:
+        assert stepper.branch == "main"
+        branch = await stepper.fork("mine")
         await branch.say("assistant", "I see.")
         await branch.run()
         await branch.promote()
-        await session.step()
-        assert session.branch == "b1"
+        await stepper.step()
+        assert stepper.branch == "b1"
         with pytest.raises(SteppingError, match="main is not at its end"):
-            await (await session.switch("main")).promote()
+            await (await stepper.switch("main")).promote()
 
     stepping(tmp_path / "run.db", promote, budget=UNBOUNDED)
     rows = counted(tmp_path / "run.db")
@@ -316,10 +316,10 @@ async def assistant(messages):
     cast = [*players[:2], *players[4:], "--model", "assistant=python:terse:assistant"]
     path = dialogue_failing(dialoom, tmp_path, cast)
 
-    async def act(session: Session) -> int:
-        sample = await session.resample()
+    async def act(stepper: Stepper) -> int:
+        sample = await stepper.resample()
         with pytest.raises(UnparsedReplyError):
-            await session.step()
+            await stepper.step()
         return sample
 
     assert stepping(path, act) == 1
@@ -329,12 +329,12 @@ async def assistant(messages):
         samples = "SELECT DISTINCT sample FROM calls WHERE role = 'assistant' ORDER BY id"
         assert [row[0] for row in connection.execute(samples)] == [0, 1, 2]
 
-    async def back(session: Session) -> None:
-        await session.rewind(1)
-        await session.resample()
-        await session.run()
-        await session.promote()
-        await (await session.switch("main")).promote()
+    async def back(stepper: Stepper) -> None:
+        await stepper.rewind(1)
+        await stepper.resample()
+        await stepper.run()
+        await stepper.promote()
+        await (await stepper.switch("main")).promote()
 
     tokens = _tokens(path)
     before = exported(dialoom, path)

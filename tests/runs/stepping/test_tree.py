@@ -1,4 +1,4 @@
-"""The drawn tree of checkpoints, and sessions that only read."""
+"""The drawn tree of checkpoints, and steppers that only read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.graphs import Outline
 from dialoom.runs.stepping import ConditionError, Looking, NotBegunError, PathError, SteppingError, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
@@ -159,21 +159,21 @@ def test_columns_are_those_in_which_the_checkpoints_are_drawn(nodes: list[TreeNo
     assert [columns[node.number] for node in nodes] == marks
 
 
-def test_reader_sees_a_session_while_another_holds_the_file(made_once: MadeOnce) -> None:
+def test_reader_sees_a_stepper_while_another_holds_the_file(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     run = dialoom.open_run(path)
 
-    async def both(session: Session) -> None:
-        branch = await session.fork("mine")
+    async def both(stepper: Stepper) -> None:
+        branch = await stepper.fork("mine")
         await branch.edit("messages[0].content", "Good morning.")
         async with run.look(1) as looking:
-            assert stood(await looking.stops()) == stood(await (await session.switch("main")).stops())
+            assert stood(await looking.stops()) == stood(await (await stepper.switch("main")).stops())
             assert [(each.number, each.parent) for each in await looking.history()] == [
-                (each.number, each.parent) for each in await session.history()
+                (each.number, each.parent) for each in await stepper.history()
             ]
             there = await looking.at("mine")
             assert shown(await there.here()) == shown(await branch.here())
-            assert (await looking.outcome()) == (await session.outcome())
+            assert (await looking.outcome()) == (await stepper.outcome())
             difference = await diff(looking, there)
             assert difference.names == ("main", "mine")
 

@@ -49,8 +49,8 @@ def test_text_is_stored_once(tmp_path: Path) -> None:
         assert episode.outcome.details == {"answer": answer, "$text": ["a dict of the recipe's own", 3]}
 
         async def told(number: int = number) -> list[Any]:
-            async with run.step(number) as session:
-                return [stop.state["messages"] for stop in await session.stops()]
+            async with run.step(number) as stepper:
+                return [stop.state["messages"] for stop in await stepper.stops()]
 
         assert asyncio.run(told())[-1][-1].content == answer
 

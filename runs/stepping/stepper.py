@@ -1,4 +1,4 @@
-"""A session of the step debugger: one scenario, one branch of it, one superstep at a time."""
+"""A stepper of the step debugger: one scenario, one branch of it, one superstep at a time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .tree import fork_branch, index_main
 from .values import replaced
 
 
-class Session(Navigation):
-    """A session at a checkpoint of a branch of one scenario; it inspects, moves, edits and forks.
+class Stepper(Navigation):
+    """A stepper at a checkpoint of a branch of one scenario; it inspects, moves, edits and forks.
 
-    Opened by `Session.open`; `fork` and `switch` give further ones over the same run. None may be used while another
+    Opened by `Stepper.open`; `fork` and `switch` give further ones over the same run. None may be used while another
     one
     is playing a step.
     """
@@ -42,13 +42,13 @@ class Session(Navigation):
         branch: str = MAIN,
         policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
-    ) -> AsyncIterator[Session]:
-        """Open a session on a scenario, finished, failed or not yet begun.
+    ) -> AsyncIterator[Stepper]:
+        """Open a stepper on a scenario, finished, failed or not yet begun.
 
         Args:
             store: The run, open for writing, with its plan; it stays open.
             scenario: Its id, a prefix of its id, or its position in the plan (from 1).
-            branch: The branch; the session starts at its head.
+            branch: The branch; the stepper starts at its head.
             policy: How calls are made; by default as stored in the run file.
             tell: Receives the messages of nodes.
 
@@ -61,13 +61,13 @@ class Session(Navigation):
             yield await cls._at_head_of(context, branch)
 
     @classmethod
-    async def _at_head_of(cls, context: PlayableContext, name: str) -> Session:
+    async def _at_head_of(cls, context: PlayableContext, name: str) -> Stepper:
         branch = context.branch(name)
         context.store.permit(named for model in branch.models.values() for named in player_named(model))
         head = branch.head or context.latest(branch.thread) or await context.begin()
-        session = cls(context, branch, head)
-        await session.here()
-        return session
+        stepper = cls(context, branch, head)
+        await stepper.here()
+        return stepper
 
     # Editing
 
@@ -153,22 +153,22 @@ class Session(Navigation):
 
     # Branches
 
-    async def fork(self, name: str) -> Session:
-        """Fork a branch here and return a session on it; this session stays on its branch.
+    async def fork(self, name: str) -> Stepper:
+        """Fork a branch here and return a stepper on it; this stepper stays on its branch.
 
         Raises:
             SteppingError: If the name is taken or invalid.
         """
         branch = await fork_branch(self.context, self._branch, self._head, name)
-        return Session(self.context, branch, self._head)
+        return Stepper(self.context, branch, self._head)
 
-    async def switch(self, name: str) -> Session:
-        """Return a session at the head of another branch.
+    async def switch(self, name: str) -> Stepper:
+        """Return a stepper at the head of another branch.
 
         Raises:
             SteppingError: If there is no such branch.
         """
-        return await Session._at_head_of(self.context, name)
+        return await Stepper._at_head_of(self.context, name)
 
     async def promote(self) -> Outcome:
         """Make this branch's result the scenario's outcome; other judges' judgements of the previous one are dropped.
@@ -187,7 +187,7 @@ class Session(Navigation):
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]
         outcome = self.context.outcome(stop.state, is_end=True)
-        taken = await self.context.branch_taken(self._branch, line)
+        taken = await self.context.promoted_branch(self._branch, line)
         await self.context.store.results.promote(self.context.work, taken, outcome, calls)
         return outcome
 

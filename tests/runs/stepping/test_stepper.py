@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialoom import Session
+from dialoom import Stepper
 from dialoom.runs.stepping import SteppingError
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
@@ -18,14 +18,14 @@ def test_continuing_after_a_rewind_follows_recorded_steps(made_once: MadeOnce, r
     path = play(made_once, recipe)
     before = counted(path)
 
-    async def walk(session: Session) -> None:
-        main = await session.stops()
+    async def walk(stepper: Stepper) -> None:
+        main = await stepper.stops()
         for stop in main[:-1]:
-            await session.goto(stop.number)
-            assert shown(await session.step()) == shown(main[main.index(stop) + 1])
-        await session.goto(0)
-        assert shown(await session.run()) == shown(main[-1])
-        assert [branch.name for branch in session.branches()] == ["main"]
+            await stepper.goto(stop.number)
+            assert shown(await stepper.step()) == shown(main[main.index(stop) + 1])
+        await stepper.goto(0)
+        assert shown(await stepper.run()) == shown(main[-1])
+        assert [branch.name for branch in stepper.branches()] == ["main"]
 
     stepping(path, walk)
     assert counted(path) == before
@@ -35,8 +35,8 @@ def test_branch_plays_only_what_would_be_asked_otherwise(made_once: MadeOnce, tm
     path = dialogue(made_once)
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
 
-    async def walk(session: Session) -> None:
-        branch = await session.fork("mine")
+    async def walk(stepper: Stepper) -> None:
+        branch = await stepper.fork("mine")
         await branch.goto(3)
         said = await branch.say("user", "A quiet place, please.")
         answered = await branch.step()
@@ -61,31 +61,31 @@ def test_fork_replays_to_the_same_end_without_a_call(made_once: MadeOnce, recipe
     path = play(made_once, recipe)
     rows = counted(path).rows
 
-    async def rewind(session: Session) -> int:
-        main = await session.stops()
-        for number, stop in enumerate(main[:-1]):
-            await session.goto(stop.number)
-            there = await session.fork(f"f{number}")
+    async def rewind(stepper: Stepper) -> int:
+        main = await stepper.stops()
+        for number, stop in enumerate(main[: -1 : max(1, len(main) // 8)]):  # of a long run, a spread of them
+            await stepper.goto(stop.number)
+            there = await stepper.fork(f"f{number}")
             before = counted(path).replays
             await there.run()
             assert stood(await there.stops()) == stood(main)
             made = sum(len(each.calls) for each in main[main.index(stop) + 1 :])
             assert counted(path).replays == before + made, f"from {stop.number}, {stop.ran}"
-        assert stood(await (await session.switch("main")).stops()) == stood(main)
+        assert stood(await (await stepper.switch("main")).stops()) == stood(main)
         return len(main)
 
-    async def again(session: Session) -> None:
-        main = await session.stops()
-        branch = await session.switch("f1")
+    async def again(stepper: Stepper) -> None:
+        main = await stepper.stops()
+        branch = await stepper.switch("f1")
         assert stood(await branch.stops()) == stood(main)
         await branch.rewind(2)
 
-    async def on(session: Session) -> None:
-        assert session.branch == "f1"
-        main = await (await session.switch("main")).stops()
-        assert shown(await session.here())["state"] == main[-3].state
-        await session.run()
-        assert stood(await session.stops()) == stood(main)
+    async def on(stepper: Stepper) -> None:
+        assert stepper.branch == "f1"
+        main = await (await stepper.switch("main")).stops()
+        assert shown(await stepper.here())["state"] == main[-3].state
+        await stepper.run()
+        assert stood(await stepper.stops()) == stood(main)
 
     length = stepping(path, rewind)
     stepping(path, again)
@@ -103,16 +103,16 @@ def test_edit_calls_only_what_depends_on_it(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
-    async def edit(session: Session) -> None:
-        await session.rewind(1)
-        stop = await session.edit("messages[-1].content", "Something else altogether.")
-        assert (session.branch, stop.kind, stop.state["messages"][-1].content) == (
+    async def edit(stepper: Stepper) -> None:
+        await stepper.rewind(1)
+        stop = await stepper.edit("messages[-1].content", "Something else altogether.")
+        assert (stepper.branch, stop.kind, stop.state["messages"][-1].content) == (
             "b1",
             "edit",
             "Something else altogether.",
         )
-        assert stop.next == (await (await session.switch("main")).stops())[-2].next
-        await session.run()
+        assert stop.next == (await (await stepper.switch("main")).stops())[-2].next
+        await stepper.run()
 
     stepping(path, edit)
     assert asked(path, before.rows) == ["judge"] * 6
@@ -123,15 +123,15 @@ def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> N
     path = play(made_once, "aloe")
     before = counted(path)
 
-    async def edit(session: Session) -> None:
-        main = await session.stops()
-        await session.goto_where(session.condition("round 1"))
-        while "said" not in (stop := await session.step()).state or not stop.state["said"]:
+    async def edit(stepper: Stepper) -> None:
+        main = await stepper.stops()
+        await stepper.goto_where(stepper.condition("round 1"))
+        while "said" not in (stop := await stepper.step()).state or not stop.state["said"]:
             pass
-        assert session.branch == "main"
+        assert stepper.branch == "main"
         name = max(stop.state["said"])
-        await session.edit(f"said.{name}", "My canoe leaks, what now?")
-        end = await session.run()
+        await stepper.edit(f"said.{name}", "My canoe leaks, what now?")
+        end = await stepper.run()
         assert end.is_end
         assert end.counts == main[-1].counts
 
@@ -146,14 +146,14 @@ def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -
     path = play(made_once, recipe)
     before = counted(path).rows
 
-    async def edit(session: Session) -> None:
-        main = await session.stops()
-        begin = await session.switch("main")
+    async def edit(stepper: Stepper) -> None:
+        main = await stepper.stops()
+        begin = await stepper.switch("main")
         await begin.goto(0)
         with pytest.raises(SteppingError, match="nothing is in the state yet"):
             await begin.edit(next(iter(main[1].state)), [])
         for stop in main[1:-1:3]:
-            there = await session.switch("main")
+            there = await stepper.switch("main")
             await there.goto(stop.number)
             channel = next(iter(stop.state))
             edited = await there.edit(channel, stop.state[channel])
@@ -163,7 +163,7 @@ def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -
             )
             end = await there.run()
             assert end.state == main[-1].state
-            assert (await there.outcome()) == (await session.outcome())
+            assert (await there.outcome()) == (await stepper.outcome())
 
     stepping(path, edit)
     assert counted(path).rows == before
@@ -173,10 +173,10 @@ def test_said_words_hold_only_where_they_were_said(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
-    async def say(session: Session) -> None:
+    async def say(stepper: Stepper) -> None:
         ends = []
         for words in ("A quiet place, please.", "A loud one, please."):
-            there = await session.switch("main")
+            there = await stepper.switch("main")
             await there.goto(3)
             stop = await there.say("user", words)
             assert stop.state["messages"][-1].content == words
@@ -195,22 +195,22 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = counted(path)
 
-    async def say(session: Session) -> None:
-        await session.rewind(1)
+    async def say(stepper: Stepper) -> None:
+        await stepper.rewind(1)
         with pytest.raises(SteppingError, match="in several nodes; name one: judge_coherence_assistant, "):
-            await session.say("judge", "Nice")
+            await stepper.say("judge", "Nice")
         with pytest.raises(SteppingError, match="judge cannot say 'Nice' here"):
-            await session.say("judge_task_completion", "Nice")
+            await stepper.say("judge_task_completion", "Nice")
         with pytest.raises(SteppingError, match="the next step asks judge, not 'user'"):
-            await session.say("user", "Hi.")
-        await session.goto(1)
+            await stepper.say("user", "Hi.")
+        await stepper.goto(1)
         with pytest.raises(SteppingError, match="user cannot say nothing"):
-            await session.say("user", "  ")
-        assert (session.branch, [each.name for each in session.branches()]) == ("main", ["main"])
-        await session.goto_where(session.condition("judge"))
-        stop = await session.say("judge_task_completion", '{"verdict": false, "explanation": "no"}')
+            await stepper.say("user", "  ")
+        assert (stepper.branch, [each.name for each in stepper.branches()]) == ("main", ["main"])
+        await stepper.goto_where(stepper.condition("judge"))
+        stop = await stepper.say("judge_task_completion", '{"verdict": false, "explanation": "no"}')
         assert [call.model for call in stop.calls].count("said") == 1
-        judgements = (await session.outcome()).judgements
+        judgements = (await stepper.outcome()).judgements
         assert [(each.metric, each.score) for each in judgements][:1] == [("task_completion", False)]
 
     stepping(path, say)
@@ -222,10 +222,10 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
     (tmp_path / "others.py").write_text("async def brief(messages):\n    return 'As you like.'\n")
     rows, replays = counted(path)
 
-    async def act(session: Session) -> None:
+    async def act(stepper: Stepper) -> None:
         nonlocal rows, replays
-        end = len(await session.stops()) - 1
-        there = await session.switch("main")
+        end = len(await stepper.stops()) - 1
+        there = await stepper.switch("main")
         await there.goto(2)
         stop = await there.ask_instead("assistant", [{"role": "user", "content": "Say: hello"}])
         assert stop.state["messages"][-1].content == "Reply to: Say: hello"
@@ -233,7 +233,7 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
         assert asked(path, rows) == ["assistant"]
         rows += 1
 
-        there = await session.switch("main")
+        there = await stepper.switch("main")
         await there.goto(2)
         await there.exchange("assistant", "python:others:brief")
         stop = await there.run([there.condition("judge")])
@@ -247,7 +247,7 @@ def test_changed_question_model_or_sample_calls_what_follows(made_once: MadeOnce
         await there.run()
         assert counted(path).rows == rows, "its own model's replies are known"
 
-        there = await session.switch("main")
+        there = await stepper.switch("main")
         await there.goto(2)
         sample = await there.resample()
         await there.run()
@@ -265,13 +265,13 @@ def test_main_is_unchanged_by_experiments(dialoom: Command, made_once: MadeOnce)
     before, report = _export(dialoom, path), dialoom("report", "run.db").stdout
     calls = counted(path).rows
 
-    async def try_out(session: Session) -> None:
-        await session.goto(3)
-        await session.say("user", "Something else, please.")
-        await session.run()
-        await session.rewind(1)
-        await session.resample()
-        await session.run()
+    async def try_out(stepper: Stepper) -> None:
+        await stepper.goto(3)
+        await stepper.say("user", "Something else, please.")
+        await stepper.run()
+        await stepper.rewind(1)
+        await stepper.resample()
+        await stepper.run()
 
     stepping(path, try_out)
     status = json.loads(dialoom("status", "run.db", "--json").stdout)
