@@ -154,13 +154,12 @@ _SIZES = {"tokens": "length", "sessions": "sessions"}
 _FACETS: dict[str, FacetColumn | None] = {
     "model": None,
     "protocol": None,
-    "told": FacetColumn("form"),
     "users": FacetColumn("split"),
     "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
 }
 _HELD = ("model", "framework")
 """Axes that a row shows even if all rows have the same value."""
-_TOLD = {"size": "history", "form": "told", "split": "users", "evolving": "earlier preferences"}
+_TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
 """Titles of axes' columns that differ from the axis' name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
 _BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
@@ -265,7 +264,7 @@ def _table(
     notes: Sequence[str] | None = None,
 ) -> Table:
     """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
-    table = Table(name, title, [*(_TOLD.get(axis, axis) for axis in axes), *figures])
+    table = Table(name, title, [*(_TITLES.get(axis, axis) for axis in axes), *figures])
     for key, group in results.grouped(samples, axes):
         told = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
         told = [("yes" if each else "no") if isinstance(each, bool) else each for each in told]

@@ -19,8 +19,8 @@ from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, ta
 from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.scenario import Shared
 from dialoom.personas import Demographics, Situation, Task
-from dialoom.personas.demographics import read_demographics
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
+from dialoom.personas.rows import read_demographics
 from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
 
 from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario

@@ -246,7 +246,7 @@ def _items(results: ItemResults) -> Table:
 def charts(runs: Runs) -> list[Chart]:
     """Return all charts that have data, in one pass over the items of each run."""
     results = ItemResults(runs)
-    made = (_lengths, _methods, _forms, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
+    made = (_lengths, _variants, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
     return [chart for chart_of in made for chart in chart_of(results)]
 
 
@@ -261,21 +261,17 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
         yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
 
 
-def _methods(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6: accuracy over turns, one line per method."""
-    for suffix, told, panel in _panels(_by_turns(results), ("model", "task", "form")):
-        if len({(setting.method, setting.retrieved) for setting in panel}) > 1:
-            name, title = f"methods{suffix}", f"Accuracy by method{told}"
-            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
-
-
-def _forms(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 5: accuracy with the reminder over turns, one line per form."""
-    settings = [setting for setting in _by_turns(results) if setting.method == "reminder"]
-    for suffix, told, panel in _panels(settings, ("model", "task")):
-        if len({setting.form for setting in panel}) > 1:
-            name, title = f"forms{suffix}", f"Accuracy with a reminder, by form{told}"
-            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
+def _variants(results: ItemResults) -> Iterable[Chart]:
+    """Yield figures 4 and 6: accuracy over turns, a line per method; and 5: with the reminder, a line per form."""
+    every = _by_turns(results)
+    reminded = [setting for setting in every if setting.method == "reminder"]
+    for name, title, settings, axes in (
+        ("methods", "Accuracy by method", every, ("model", "task", "form")),
+        ("forms", "Accuracy with a reminder, by form", reminded, ("model", "task")),
+    ):
+        for suffix, told, panel in _panels(settings, axes):
+            if len({(setting.method, setting.retrieved, setting.form) for setting in panel}) > 1:
+                yield from _over(results, panel, "length", _turns, f"{name}{suffix}", f"{title}{told}", _TURNS_AXIS)
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
