@@ -129,7 +129,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
 
     config = store.config
     graph = graph_of(recipe, config.options)
-    with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
+    with open_gateway(store, CallPolicy().changed(concurrency=SAMPLE)) as gateway:
         cast = cast_of(store, recipe, config.models, gateway)
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)

@@ -20,6 +20,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.settings import Synchronous
 
 from .config import RunConfig
 from .engine import in_thread
@@ -27,7 +28,6 @@ from .errors import RunError, StoppedError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
-from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named

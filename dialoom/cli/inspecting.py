@@ -32,7 +32,7 @@ from dialoom.runs.trust import TrustError
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
-from .parameters import UNBOUNDED
+from .settings import UNBOUNDED
 from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
 from .terminal import say, say_json
 from .trusting import trust

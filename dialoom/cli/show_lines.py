@@ -10,10 +10,10 @@ from rich.text import Text
 
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.roles.gateway.prices import Price
 from dialoom.runs.fault_calls import calls_at_fault
 from dialoom.runs.limits import BudgetStatus
 from dialoom.runs.store import RunFile
+from dialoom.settings import Price
 
 from .console import make_console
 from .terminal import say_json

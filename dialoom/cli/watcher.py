@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import structlog
 
+from dialoom.api import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
@@ -52,7 +53,7 @@ class Watcher:
     """A listener that displays events, used as a context around the work.
 
     Args:
-        control: The work's control.
+        settings: The work's settings, which are given a control and this listener.
         again: Gives the command that goes on with work that has ended.
         retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
@@ -63,13 +64,14 @@ class Watcher:
 
     def __init__(
         self,
-        control: Control,
+        settings: CallSettings,
         *,
         again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
         retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
         log_format: str | None = None,
     ) -> None:
-        self.control = control
+        self.control = Control()
+        settings["control"], settings["on_event"] = self.control, self
         self._again = again
         self._retry = retry
         self._json = log_format == "json"

@@ -16,17 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dialoom.prompts import FunctionCall
 from dialoom.roles.errors import PermanentProviderError, TransientProviderError
-from dialoom.roles.players import (
-    CompiledGraph,
-    GraphMaker,
-    LangChainModel,
-    OwnPlayer,
-    PlayerError,
-    Reply,
-    made_graph,
-    makes_graph,
-    takes_tools,
-)
+from dialoom.roles.players import PlayerError, made_graph, makes_graph, takes_tools
+from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer, Reply
 
 from .calls import Completion, Request, RunTool
 from .completions import ensure_short, without_thinking

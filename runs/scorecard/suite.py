@@ -14,9 +14,9 @@ from dialoom.errors import first_problem
 from dialoom.graphs.suites import shipped_suites
 from dialoom.inputs import read_json, read_yaml
 from dialoom.outputs import text_output
-from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.documents import canonical
+from dialoom.settings import Temperature
 
 Size = Literal["quick", "full"]
 

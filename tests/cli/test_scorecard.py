@@ -205,11 +205,7 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
         ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds 0: "),
         ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
         ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
-        (
-            "metric: personalization",
-            "metric: personalization, where: sitting == 1",
-            "--suite 'ours', personalens: ",
-        ),
+        ("metric: personalization", "metric: personalization, where: sitting == 1", "--suite 'ours', personalens: "),
         ("contrasts:", "contrast:", "--suite ours.yaml: system personalens: contrast: Extra inputs are not permitted"),
         ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
         ("name: rounds", "name: personalens", "'personalens' is there twice"),
