@@ -55,7 +55,7 @@ class Drawn:
     total: int
     covered: dict[str, tuple[int, int]]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a one-line summary."""
         parts = [
             f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
@@ -293,7 +293,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         drawn = draw_sample(whole(lambda _: None), config.sample, WithFacets.of(recipe).split_facet, chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
-        notes.append(drawn.told())
+        notes.append(drawn.summary())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)

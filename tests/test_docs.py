@@ -302,16 +302,8 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
     ),
-<<<<<<< HEAD
     ("docs/prefeval-pairs.md", "Rejected drafts by check"): (_pairs, "report pairs.db"),
-    (
-        "docs/scorecard.md",
-        "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card",
-    ): (
-=======
-    ("docs/prefeval-pairs.md", "What checks have rejected"): (_pairs, "report pairs.db"),
     ("docs/scorecard.md", "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card"): (
->>>>>>> main
         _one_system,
         "scorecard --suite suite.yaml --model assistant=offline/attentive --model assistant=offline/generic -o card",
     ),

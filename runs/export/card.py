@@ -174,7 +174,7 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
+        yield f"* filters: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
