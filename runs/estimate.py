@@ -92,7 +92,7 @@ async def estimated(
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
     except NoUnderstudiesError as error:
-        raise _not_playable(recipe, error.told) from error
+        raise _not_playable(recipe, error.reason) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
         plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)

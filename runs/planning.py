@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
-from dialoom.graphs.reporting.table import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
@@ -56,7 +55,7 @@ class Drawn:
     total: int
     covered: dict[str, tuple[int, int]]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a one-line summary."""
         parts = [
             f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
@@ -291,10 +290,10 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
+        drawn = draw_sample(whole(lambda _: None), config.sample, WithFacets.of(recipe).split_facet, chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
-        notes.append(drawn.told())
+        notes.append(drawn.summary())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)

@@ -256,9 +256,9 @@ async def _planned(
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
     wanted = CardRecord(suite=suite, size=size, assistants=now)
     kept = await asyncio.to_thread(read_record, folder)
-    if kept is not None and kept.told() != wanted.told():
+    if kept is not None and kept.summary() != wanted.summary():
         raise RunError(
-            f"path {folder} holds a scorecard of {kept.told()}, and this is {wanted.told()}; give another folder",
+            f"path {folder} holds a scorecard of {kept.summary()}, and this is {wanted.summary()}; give another folder",
             setting="path",
         )
     for part in parts:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.reporting.table import length_facet
 from dialoom.graphs.review import Review
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles import ModelBinding
@@ -131,7 +130,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if task.policy.is_alone else length_facet(recipe.facets))
+    work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
     return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
 
 

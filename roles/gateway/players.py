@@ -267,8 +267,8 @@ class CallableBackend:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            told = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
-            raise PermanentProviderError(told) from error
+            message = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
+            raise PermanentProviderError(message) from error
         try:
             return completion_of(said, self.name, is_offered=bool(request.tools))
         except PlayerError as error:

@@ -137,7 +137,7 @@ class WorkerHandle:
 
     def __init__(self, actor: Any, order: Order, line: SharedState, clock: StartingClock) -> None:
         self._actor = actor
-        self._told = (order, line)
+        self._first_order = (order, line)
         self._clock = clock
 
     async def begin(self) -> Begun:
@@ -162,7 +162,7 @@ class WorkerHandle:
         return begun
 
     async def _begin(self) -> Begun:
-        path = await _answer(self._actor.begin.remote(*self._told))
+        path = await _answer(self._actor.begin.remote(*self._first_order))
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
     async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:

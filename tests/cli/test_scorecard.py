@@ -183,7 +183,7 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
     record["suite"]["version"] = 4
     (card / "two" / "record.json").write_text(json.dumps(record))
-    assert "only figures of one suite in one size" in dialoom("scorecard", "one", "two", code=2).stderr
+    assert "only figures of one suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
     assert "release holds no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
     assert "leave out what says how to play" in dialoom("scorecard", "one", "--full", code=2).stderr
 
