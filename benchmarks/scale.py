@@ -33,12 +33,13 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import pack
 from dialoom.runs.workers.cluster import ray_settings
-from dialoom.runs.workers.commons import Commons
-from dialoom.runs.workers.shared_budget import LeaseStanding
+from dialoom.runs.workers.shared_budget import LeaseState
+from dialoom.runs.workers.shared_state import SharedState
+from dialoom.settings import Budget
 
 PLAN = 122_133
 SERVER = f"{Path(__file__).parent}/quick_server.py"
@@ -88,7 +89,7 @@ def processes(command: int, server: int) -> Iterator[tuple[int, tuple[str, float
                 stat = (entry / "stat").read_text().rpartition(")")[2].split()
                 line = (entry / "cmdline").read_text()
                 kind = "workers" if line.startswith("ray::Worker") else "Ray"
-                kind = "who lends" if line.startswith("ray::Commons") else kind
+                kind = "shared state" if line.startswith("ray::SharedState") else kind
                 parents[int(entry.name)] = int(stat[1])
                 found[int(entry.name)] = kind, (int(stat[11]) + int(stat[12])) / TICKS
     for pid, (kind, seconds) in found.items():
@@ -158,7 +159,7 @@ def served(chosen: argparse.Namespace) -> None:
 class Costs:
     """The costs of one judged PersonaLens dialogue, in seconds of processor time and bytes."""
 
-    play = deal = fold = lease = 0.0
+    play = leasing = fold = lease = 0.0
     calls = sent = back = 0.0
 
 
@@ -176,19 +177,19 @@ async def costs(scenarios: int) -> Costs:
         with RunStore(empty.path) as main, RunStore(played.path) as worker:
             works = list(main.queue.pending(main.recipe))
             started = time.process_time()
-            dealt = await main.deals.deal(works)
-            found.sent = len(pickle.dumps(dealt)) / scenarios
-            found.deal = (time.process_time() - started) / scenarios
-            await worker.deals.receive([])
+            leased = await main.leases.lease(works)
+            found.sent = len(pickle.dumps(leased)) / scenarios
+            found.leasing = (time.process_time() - started) / scenarios
+            await worker.leases.receive([])
             back = [
-                pack(worker._reader, work.position, work.thread, parcel.deal, is_dealt=False)
-                for work, parcel in zip(works, dealt, strict=True)
+                pack(worker._reader, work.position, work.thread, transfer.lease, is_leased=False)
+                for work, transfer in zip(works, leased, strict=True)
             ]
-            data = [pickle.dumps(parcel) for parcel in back]
+            data = [pickle.dumps(transfer) for transfer in back]
             found.back = sum(map(len, data)) / scenarios
             started = time.process_time()
             for each in data:
-                assert await main.deals.fold([pickle.loads(each)])
+                assert await main.leases.fold([pickle.loads(each)])
             found.fold = (time.process_time() - started) / scenarios
             found.lease = await lease(main.path)
     return found
@@ -196,11 +197,11 @@ async def costs(scenarios: int) -> Costs:
 
 async def lease(path: Path, calls: int = 20_000) -> float:
     """Return the seconds of one budget lease at the lender, without Ray's cost of the message."""
-    commons = Commons(path, Budget(max_calls=10**9), Taken(), 64, None)
-    standing = LeaseStanding()
+    shared = SharedState(path, Budget(max_calls=10**9), Spend(), 64, None)
+    standing = LeaseState()
     started = time.process_time()
     for number in range(calls):
-        await commons.lend(f"w{number % 64}", Taken(1), standing)
+        await shared.lend(f"w{number % 64}", Spend(1), standing)
     return (time.process_time() - started) / calls
 
 
@@ -279,21 +280,23 @@ def main() -> None:
     found = asyncio.run(costs(chosen.scenarios))
     message = carried()
     print("costs (milliseconds of processor time, of a judged PersonaLens dialogue):")
-    print(f"  played in {found.play * 1e3:.0f}, {found.calls:.0f} calls; dealt in {found.deal * 1e3:.2f} "
+    print(f"  played in {found.play * 1e3:.0f}, {found.calls:.0f} calls; leased in {found.leasing * 1e3:.2f} "
           f"({found.sent / 1e3:.1f} kB), folded in {found.fold * 1e3:.2f} ({found.back / 1e3:.1f} kB)")  # fmt: skip
     print(f"  a message to an actor and back {message * 1e3:.2f}; a part of the budget {found.lease * 1e6:.0f} µs")
     # A call takes the latency, or where a worker's processor is the bottleneck, its part of that.
     at_once = 16
     seconds = max(found.calls * chosen.latency, at_once * found.play)
     rate_each = at_once / seconds
-    each = found.deal + found.fold + 2 * message / together(at_once, rate_each)  # a report, and the transfer in return
+    each = (
+        found.leasing + found.fold + 2 * message / together(at_once, rate_each)
+    )  # a report, and the transfer in return
     print(f"simulated ({PLAN:,} scenarios, {at_once} at once a worker, {seconds:.1f} s each there):")
     for workers in (1, 4, 16, 64, 256, 1000):
         hours, owner, places = simulated(workers, seconds, at_once, each)
         print(f"  {workers:5,} workers: {hours:7.2f} h, the owner at work {owner:.0%}, workers' places {places:.0%}")
     lending = (found.lease + message) * rate_each * found.calls
     print(f"walls: the owner at {1 / (each * rate_each):,.0f} workers (dealing alone "
-          f"{1 / (found.deal * rate_each):,.0f}, folding alone {1 / (found.fold * rate_each):,.0f}); "
+          f"{1 / (found.leasing * rate_each):,.0f}, folding alone {1 / (found.fold * rate_each):,.0f}); "
           f"who lends the budget, asked for each call as near its end, at {1 / lending:,.0f}, for 64 calls at once at "
           f"{64 / lending:,.0f}")  # fmt: skip
 

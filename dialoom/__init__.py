@@ -61,11 +61,8 @@ if TYPE_CHECKING:
         Scenario,
         Turns,
     )
-    from dialoom.roles.binding import Model
-    from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
-    from dialoom.roles.gateway.budget import Budget
+    from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.litellm_backend import tune_process
-    from dialoom.roles.gateway.prices import Price
     from dialoom.roles.gateway.provider_keys import load_env_file
     from dialoom.runs.control import Control
     from dialoom.runs.progress import (
@@ -83,6 +80,7 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
     from dialoom.runs.stepping import Stepper
+    from dialoom.settings import Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -109,7 +107,7 @@ _HOMES = {
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
-    "dialoom.roles.gateway.availability": ("ProviderAway", "ProviderBack"),
+    "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
     "dialoom.api": (
@@ -181,8 +179,8 @@ __all__ = [
     "Planned",
     "PlaySettings",
     "Price",
-    "ProviderAway",
-    "ProviderBack",
+    "ProviderReachable",
+    "ProviderUnreachable",
     "Recipe",
     "RecipeOptions",
     "Report",

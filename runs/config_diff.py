@@ -12,7 +12,7 @@ from .config import RunConfig
 from .store import RunFile
 
 
-def told_otherwise(run: RunFile, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
+def config_diff(run: RunFile, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
     """Return the differences between a run's configuration and another one, as `key: then, now`.
 
     The code behind names is not compared.

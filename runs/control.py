@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from dialoom.roles.gateway.availability import UnderWay
+from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.limits import LimitState
 
 
@@ -26,7 +26,7 @@ class Calls(Protocol):
         ...
 
     @property
-    def under_way(self) -> Sequence[UnderWay]:
+    def in_flight(self) -> Sequence[CallInFlight]:
         """The calls without a reply so far, the longest first."""
         ...
 
@@ -55,9 +55,9 @@ class Control:
         return {} if self._calls is None else self._calls.states
 
     @property
-    def under_way(self) -> Sequence[UnderWay]:
+    def in_flight(self) -> Sequence[CallInFlight]:
         """The calls that were sent and have no reply yet, the longest first: their roles, models and ages."""
-        return () if self._calls is None else self._calls.under_way
+        return () if self._calls is None else self._calls.in_flight
 
     def drain(self) -> None:
         """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""

@@ -19,7 +19,7 @@ from dialoom.graphs import Judgement, Outcome, Recipe, Stage
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
-from dialoom.roles.gateway.availability import ProviderGone, Tidings
+from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed
@@ -32,7 +32,7 @@ from .store.errors import is_about_the_file, store_error
 from .trust import loads_named
 
 
-class Supply(Protocol):
+class WorkSource(Protocol):
     """A source of work."""
 
     async def take(self) -> Work | None:
@@ -40,7 +40,7 @@ class Supply(Protocol):
         ...
 
 
-class Listed:
+class WorkList:
     """A source of listed work, which is read on demand."""
 
     def __init__(self, work: Iterator[Work]) -> None:
@@ -144,9 +144,9 @@ class Engine:
         for worker in self._workers:
             worker.cancel()
 
-    def hear(self, tidings: Tidings) -> None:
+    def hear(self, tidings: ProviderEvent) -> None:
         """Forward a provider's availability; stop the run when the patience with it is exhausted."""
-        if not isinstance(tidings, ProviderGone):
+        if not isinstance(tidings, ProviderLost):
             self._on_event(tidings)
             return
         reason = (
@@ -155,7 +155,7 @@ class Engine:
         )
         self.tally.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
-    async def run(self, work: Supply, resuming: bool) -> None:
+    async def run(self, work: WorkSource, resuming: bool) -> None:
         """Carry out all work.
 
         Args:
@@ -183,7 +183,7 @@ class Engine:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    async def _work_through(self, work: Supply, graph: Compiled, resuming: bool) -> None:
+    async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
             self._store.queue.begin(piece)
             try:

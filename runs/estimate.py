@@ -18,7 +18,7 @@ from dialoom.roles.gateway.prices import Prices
 
 from .config import DEFAULT_MODEL, RunConfig
 from .control import Control
-from .engine import Engine, Listed
+from .engine import Engine, WorkList
 from .errors import RunError
 from .gateway_setup import CallPolicy, cast_of, open_gateway
 from .limits import RunLimits
@@ -92,7 +92,7 @@ async def estimated(
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
     except NoUnderstudiesError as error:
-        raise _not_playable(recipe, error.told) from error
+        raise _not_playable(recipe, error.reason) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
         plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)
@@ -129,12 +129,12 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
 
     config = store.config
     graph = graph_of(recipe, config.options)
-    with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
+    with open_gateway(store, CallPolicy().changed(concurrency=SAMPLE)) as gateway:
         cast = cast_of(store, recipe, config.models, gateway)
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)
         try:
-            await engine.run(Listed(store.queue.pending(recipe, frozenset(positions))), resuming=False)
+            await engine.run(WorkList(store.queue.pending(recipe, frozenset(positions))), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

@@ -36,7 +36,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._replies: dict[str, Completion] = {}
-        self._under_way: dict[int, str] = {}
+        self._in_flight: dict[int, str] = {}
         self._begun = 0
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
@@ -44,7 +44,7 @@ class MemoryLedger:
         if (known := await self.find(key, place)) is not None:
             return known
         self._begun += 1
-        self._under_way[self._begun] = key
+        self._in_flight[self._begun] = key
         return self._begun
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
@@ -56,7 +56,7 @@ class MemoryLedger:
 
     async def record(self, id_: int, record: CallRecord) -> None:
         """Record the reply, if there is one."""
-        key = self._under_way.pop(id_)
+        key = self._in_flight.pop(id_)
         if record.completion is not None:
             self._replies[key] = record.completion
 

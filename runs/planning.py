@@ -21,6 +21,7 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.settings import Synchronous
 
 from .config import RunConfig
 from .engine import in_thread
@@ -28,7 +29,6 @@ from .errors import RunError, StoppedError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
-from .store.connections import Synchronous
 from .store.errors import StoreError, store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named
@@ -56,7 +56,7 @@ class Drawn:
     total: int
     covered: dict[str, tuple[int, int]]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a one-line summary."""
         parts = [
             f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
@@ -294,7 +294,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
-        notes.append(drawn.told())
+        notes.append(drawn.summary())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
+from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 
 from .config import RunConfig
 from .errors import Fault
-from .limits import FailOnError, RunBounds
+from .limits import BudgetStatus, FailOnError
 from .store import RunFile, Status, Usage
 from .store.connections import is_written_by_another
 from .store.status import FailureCause
@@ -32,7 +32,7 @@ class RunProgress:
 
     status: Status
     by_model: Mapping[str, Usage]
-    bounds: RunBounds
+    bounds: BudgetStatus
     unparsed: int
     causes: Sequence[FailureCause]
     is_played: bool
@@ -43,7 +43,7 @@ class RunProgress:
         sets = run.judgement_sets()
         unparsed = run.unparsed(sets[0].name) if sets else 0
         is_played = is_written_by_another(run.path)
-        return cls(run.status(), run.usage_by_model(), RunBounds.of(run), unparsed, run.failure_causes(), is_played)
+        return cls(run.status(), run.usage_by_model(), BudgetStatus.of(run), unparsed, run.failure_causes(), is_played)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,18 @@ class Ended:
 
 
 Event: TypeAlias = (
-    "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | ProviderAway | ProviderBack | "
-    "Stopping | Worked | Ended"
+    Noted
+    | Planned
+    | Retrying
+    | Began
+    | ScenarioDone
+    | ScenarioFailed
+    | NodeSaid
+    | ProviderUnreachable
+    | ProviderReachable
+    | Stopping
+    | Worked
+    | Ended
 )
 
 

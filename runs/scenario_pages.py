@@ -18,7 +18,7 @@ from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.errors import RunError
 from dialoom.sandbox import Sandbox
 
-from .search_index import SpokenIndex
+from .search_index import SearchIndex
 from .store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
 from .store.connections import Signature, signature
 from .store.episodes import RecordedEpisode
@@ -373,7 +373,7 @@ def _wanted(
     among: Collection[int] | None = query.among
     found: dict[int, int] = {}
     if said:
-        found = SpokenIndex(run).search(said, on_progress)
+        found = SearchIndex(run).search(said, on_progress)
         among = {*found} if among is None else {*among} & found.keys()
     if where:
         holding = _holding(run, query.judging, where, on_progress)

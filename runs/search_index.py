@@ -22,7 +22,7 @@ _PATIENCE = 60.0
 """Seconds to wait for another process that is updating the index."""
 
 
-class SpokenIndex:
+class SearchIndex:
     """A full-text index of a run's finished conversations.
 
     Args:

@@ -288,10 +288,7 @@ _people, _pairs, _nothing = _commands(_PEOPLE), _commands(_PAIRS), _commands()
 COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] = {
     ("README.md", "show demo/run.db 5"): (_demo, "show demo/run.db 5"),
     ("README.md", "report demo/run.db --table scores"): (_demo, "report demo/run.db --table scores"),
-    ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (
-        _demo,
-        "agree demo/run.db --labels labels.csv",
-    ),
+    ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (_demo, "agree demo/run.db --labels labels.csv"),
     ("docs/agreement.md", "dialoom: labels.csv:683: label of anna: '6' is not a whole number from 1 to 4"): (
         _demo,
         "agree demo/run.db --labels mislabelled/labels.csv",
@@ -306,10 +303,7 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
     ),
     ("docs/prefeval-pairs.md", "What checks have rejected"): (_pairs, "report pairs.db"),
-    (
-        "docs/scorecard.md",
-        "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card",
-    ): (
+    ("docs/scorecard.md", "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card"): (
         _one_system,
         "scorecard --suite suite.yaml --model assistant=offline/attentive --model assistant=offline/generic -o card",
     ),

@@ -21,11 +21,12 @@ from .operations import (
 from .resolving import resolve
 from .run import Run, describe, open_run, report
 from .scorecards import ascorecard, open_scorecard, scorecard
-from .settings import CallSettings, PlaySettings
+from .settings import CallSettings, JudgeSettings, PlaySettings
 from .simulating import asimulate, simulate
 
 __all__ = [
     "CallSettings",
+    "JudgeSettings",
     "PlaySettings",
     "Run",
     "aestimate",

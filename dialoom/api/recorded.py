@@ -14,8 +14,9 @@ from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.trust import Trust
+from dialoom.settings import PathLike
 
-from .settings import PathLike, RecipeLike
+from .settings import RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled

@@ -10,14 +10,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
-from dialoom.roles.binding import ModelLike, Players
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended, Event
 from dialoom.runs.report import Report
 from dialoom.runs.trust import Trust
+from dialoom.settings import ModelLike, PathLike, Players
 
 from .recorded import RecordedRun
-from .settings import CallSettings, PathLike, RecipeLike
+from .settings import CallSettings, RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     import datasets

@@ -18,11 +18,11 @@ from dialoom.graphs.review import Review
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.variety import Opening, opening_of, repeated
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import Bindings, ModelLike, rebind
+from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.control import Control
-from dialoom.runs.engine import Engine, Listed, in_thread
+from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.fitting import ensure_fits
 from dialoom.runs.gateway_setup import CallPolicy, cast_of, ensure_keys, open_gateway
@@ -34,10 +34,11 @@ from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 from dialoom.runs.workers.messages import take_leftovers
+from dialoom.settings import ModelLike, PathLike
 
 from .judges import together
 from .resolving import resolve
-from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
 """Outcomes whose faults are written in one transaction."""
@@ -75,7 +76,7 @@ async def new_run(
             await asyncio.to_thread(ensure_keys, models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
-    if is_played and not new.policy.replay_only:
+    if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
             await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
@@ -316,7 +317,7 @@ async def carry_out(
     store, policy = task.store, task.policy
     if not policy.is_alone:
         return await _carried_out_by_workers(task, models, work, judging)
-    with open_gateway(store, policy, policy.patience) as gateway:
+    with open_gateway(store, policy, policy.settings["patience"]) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
@@ -325,7 +326,7 @@ async def carry_out(
             graph,
             cast,
             store.config.seed,
-            policy.concurrency,
+            policy.settings["concurrency"],
             task.tell,
             policy.fail_on_error,
             gateway.drain,
@@ -333,7 +334,7 @@ async def carry_out(
         gateway.listen(engine.hear)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(Listed(work), is_resumed)
+            await engine.run(WorkList(work), is_resumed)
         finally:
             task.control.detach()
     return _ended(task, engine.tally, judging)
@@ -342,15 +343,15 @@ async def carry_out(
 async def _carried_out_by_workers(
     task: OpenRun, models: Mapping[str, ModelBinding], work: Iterator[Work], judging: str | None
 ) -> Ended:
-    from dialoom.runs.workers.crew import Crew  # here, as a run of one process needs none of it
+    from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
 
-    crew = Crew(task.store, task.recipe, models, task.policy, task.tell)
-    task.control.attach(crew, crew)
+    pool = WorkerPool(task.store, task.recipe, models, task.policy, task.tell)
+    task.control.attach(pool, pool)
     try:
-        await crew.run(work, judging)
+        await pool.run(work, judging)
     finally:
         task.control.detach()
-    return _ended(task, crew.tally, judging)
+    return _ended(task, pool.tally, judging)
 
 
 def _ended(task: OpenRun, tally: WorkTally, judging: str | None) -> Ended:

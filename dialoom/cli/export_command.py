@@ -194,7 +194,7 @@ def _export(**values: Any) -> None:
             counts = write_described(run, request, Path("/dev/stdout") if is_piped else out)
         else:
             counts = write(run, request, sys.stdout if is_piped else out)
-        status, branches, facet = run.status(), run.branches_taken(), split_facet(run.recipe.facets)
+        status, branches, facet = run.status(), run.promoted_branches(), split_facet(run.recipe.facets)
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

@@ -21,7 +21,7 @@ from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs import export as exporting
 from dialoom.runs.config import RunConfig
-from dialoom.runs.limits import RunBounds
+from dialoom.runs.limits import BudgetStatus
 from dialoom.runs.scenario_pages import Where, every, in_order, scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
 from dialoom.runs.store.connections import is_written
@@ -32,7 +32,7 @@ from dialoom.runs.trust import TrustError
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
-from .parameters import UNBOUNDED
+from .settings import UNBOUNDED
 from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
 from .terminal import say, say_json
 from .trusting import trust
@@ -45,7 +45,7 @@ def print_status(path: Path, as_json: bool) -> None:
     """Print a run's progress and the usage of each role."""
     with RunFile(path) as run:
         config, status = run.config, run.status()
-        later, bounds = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], RunBounds.of(run)
+        later, bounds = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], BudgetStatus.of(run)
     is_played = is_written(path)
     if as_json:
         told = _status_for_programs(config, status, later)
@@ -216,9 +216,9 @@ def list_scenarios(
 
 def _said_in(run: RunFile, said: str) -> dict[int, str]:
     """Return the positions of the scenarios in which something was said, each with the first message that matches."""
-    from dialoom.runs.search_index import SpokenIndex
+    from dialoom.runs.search_index import SearchIndex
 
-    found = SpokenIndex(run).search(said, _progress())
+    found = SearchIndex(run).search(said, _progress())
     texts = dict(run.spoken().contents([*{*found.values()}]))
     return {position: texts[id_] for position, id_ in found.items()}
 

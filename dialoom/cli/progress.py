@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from dialoom.roles.gateway.availability import UnderWay
+from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.store import Usage
 
@@ -133,7 +133,7 @@ def pauses(limits: Mapping[str, LimitState]) -> list[str]:
     return [f"{model}: paused for {state.paused:.0f} s" for model, state in limits.items() if state.paused]
 
 
-def under_way_for_long(calls: Sequence[UnderWay]) -> str:
+def slow_calls(calls: Sequence[CallInFlight]) -> str:
     """Return the number of slow calls in flight, the longest one's age and its role; empty if there is none.
 
     Args:

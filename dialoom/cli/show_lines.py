@@ -10,10 +10,10 @@ from rich.text import Text
 
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.roles.gateway.prices import Price
 from dialoom.runs.fault_calls import calls_at_fault
-from dialoom.runs.limits import RunBounds
+from dialoom.runs.limits import BudgetStatus
 from dialoom.runs.store import RunFile
+from dialoom.settings import Price
 
 from .console import make_console
 from .terminal import say_json
@@ -84,7 +84,7 @@ def _head(call: Mapping[str, Any], is_rejected: bool) -> Text:
     return Text.assemble(role, (f"{where}: {', '.join(told)}", "dim"), rejected)
 
 
-def bound_lines(bounds: RunBounds, run: str) -> list[str]:
+def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
     """Return the bounds and their usage as lines for people."""
     told = [*_bounds(bounds)]
     for what, rates in (("requests", bounds.limits.rpm), ("tokens", bounds.limits.tpm)):
@@ -94,7 +94,7 @@ def bound_lines(bounds: RunBounds, run: str) -> list[str]:
     told += [f"{model}: priced {_priced(price)} a million tokens" for model, price in bounds.limits.prices.items()]
     told += [
         f"{model}: {each.attempts:,} attempts failed, {each.throttled:,} of them throttled"
-        for model, each in bounds.troubles.items()
+        for model, each in bounds.failed_attempts.items()
     ]
     told += [
         f"{count:,} scenarios are to be judged again in {name!r}: dialoom retry {run} --unparsed --judging {name!r}"
@@ -103,9 +103,9 @@ def bound_lines(bounds: RunBounds, run: str) -> list[str]:
     return told
 
 
-def budget_flags(bounds: RunBounds) -> str:
+def budget_flags(bounds: BudgetStatus) -> str:
     """Return the flags of `dialoom resume RUN` for a larger budget; in brackets unless all calls are used up."""
-    budget, taken = bounds.limits.budget, bounds.taken
+    budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return ""
     flags = " ".join(f"--{name.replace('_', '-')} MORE" for name in budget.model_dump(exclude_none=True))
@@ -113,8 +113,8 @@ def budget_flags(bounds: RunBounds) -> str:
     return f" {flags}" if used_up else f" [{flags}]"
 
 
-def _bounds(bounds: RunBounds) -> list[str]:
-    budget, taken = bounds.limits.budget, bounds.taken
+def _bounds(bounds: BudgetStatus) -> list[str]:
+    budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return []
     told = []

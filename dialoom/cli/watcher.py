@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import structlog
 
-from dialoom.roles.gateway.availability import ProviderAway, ProviderBack
+from dialoom.api import CallSettings
+from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
 from dialoom.runs.errors import Fault
@@ -38,7 +39,7 @@ from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag
-from .progress import ProgressDisplay, Standing, pauses, under_way_for_long
+from .progress import ProgressDisplay, Standing, pauses, slow_calls
 from .terminal import say
 
 _EVERY = 5.0
@@ -52,7 +53,7 @@ class Watcher:
     """A listener that displays events, used as a context around the work.
 
     Args:
-        control: The work's control.
+        settings: The work's settings, which are given a control and this listener.
         again: Gives the command that goes on with work that has ended.
         retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
@@ -63,13 +64,14 @@ class Watcher:
 
     def __init__(
         self,
-        control: Control,
+        settings: CallSettings,
         *,
         again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
         retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
         log_format: str | None = None,
     ) -> None:
-        self.control = control
+        self.control = Control()
+        settings["control"], settings["on_event"] = self.control, self
         self._again = again
         self._retry = retry
         self._json = log_format == "json"
@@ -117,9 +119,9 @@ class Watcher:
                 self._show()
             case NodeSaid():
                 self._log.info(event.text)
-            case ProviderAway():
+            case ProviderUnreachable():
                 self._tell_away(event)
-            case ProviderBack():
+            case ProviderReachable():
                 self._tell_back(event)
             case Stopping():
                 self._log.warning("stopping", reason=_worded(event))
@@ -253,7 +255,7 @@ class Watcher:
                 say(f"the same {times - 1:,} times more: {_shortened(error)}")
         self._told.clear()
 
-    def _tell_away(self, event: ProviderAway) -> None:
+    def _tell_away(self, event: ProviderUnreachable) -> None:
         self._away.add(event.provider)
         if self._json:
             self._log.warning("provider away", **asdict(event))
@@ -263,7 +265,7 @@ class Watcher:
             f"{duration(event.pause)}, patience {duration(event.patience)}"
         )
 
-    def _tell_back(self, event: ProviderBack) -> None:
+    def _tell_back(self, event: ProviderReachable) -> None:
         self._away.discard(event.provider)
         if self._json:
             self._log.info("provider back", **asdict(event))
@@ -296,7 +298,7 @@ class Watcher:
 
     def _notices(self) -> list[str]:
         """Return what the work is waiting for, one line each: below the bar, or at the end of a log line."""
-        slow = under_way_for_long(self.control.under_way)
+        slow = slow_calls(self.control.in_flight)
         return [
             *(f"waiting for {provider}" for provider in sorted(self._away)),
             *pauses(self.control.limits),
@@ -305,7 +307,7 @@ class Watcher:
 
     def _longest(self) -> dict[str, Any]:
         """Return the longest call in flight, for programs."""
-        if not (calls := self.control.under_way):
+        if not (calls := self.control.in_flight):
             return {}
         first = calls[0]
         return {"longest_call": {"role": first.role, "model": first.model, "seconds": round(first.age, 1)}}

@@ -80,7 +80,7 @@ class Keys:
         return hmac.compare_digest(pass_.encode(), self.pass_.encode())
 
 
-class Doorkeeper:
+class AccessControl:
     """A middleware before the whole application: its pages, its files and its web socket.
 
     Args:

@@ -12,7 +12,7 @@ from pathlib import Path
 from dialoom.errors import Advice
 from dialoom.runs.errors import RunError
 
-from .access import TOKEN, Doorkeeper, Keys, is_loopback
+from .access import TOKEN, AccessControl, Keys, is_loopback
 from .studio import Studio
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8790
@@ -56,7 +56,7 @@ def serve(
     with listening(host, port) as bound:
         name, number = bound.getsockname()[:2]
         keys = Keys(lambda token: on_address(address_of(name, number, token)))
-        application = Doorkeeper(build(studio), keys, number, _names(host, allow_remote), allow_remote)
+        application = AccessControl(build(studio), keys, number, _names(host, allow_remote), allow_remote)
         on_address(address_of(name, number, keys.token))
         gc.collect()
         gc.freeze()  # imported objects stay: scanning them in each collection would delay pages

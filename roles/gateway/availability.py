@@ -20,7 +20,7 @@ _SHORTEST, _LONGEST = 1.0, 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderAway:
+class ProviderUnreachable:
     """A provider cannot be reached: calls to it wait.
 
     Attributes:
@@ -37,7 +37,7 @@ class ProviderAway:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderBack:
+class ProviderReachable:
     """A provider that was away is available again.
 
     Attributes:
@@ -50,7 +50,7 @@ class ProviderBack:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderGone:
+class ProviderLost:
     """A provider has been away for longer than the patience allows: the run is to stop.
 
     Attributes:
@@ -64,7 +64,7 @@ class ProviderGone:
     seconds: float
 
 
-Tidings: TypeAlias = "ProviderAway | ProviderBack | ProviderGone"
+ProviderEvent: TypeAlias = "ProviderUnreachable | ProviderReachable | ProviderLost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Away:
     pause: float
 
 
-class Presence:
+class Availability:
     """The availability of one provider at one address, shared by all models there.
 
     Args:
@@ -97,7 +97,7 @@ class Presence:
         tell: Called when the provider is away, when it is back, and when the patience is used up.
     """
 
-    def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[Tidings], None]) -> None:
+    def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[ProviderEvent], None]) -> None:
         self._provider = provider
         self._patience = patience
         self._pauses = pauses
@@ -145,7 +145,7 @@ class Presence:
         self._in_a_row = 0
         self._heard_at = self._pauses.now()
         if self._away is not None:
-            self._tell(ProviderBack(self._provider, self._heard_at - self._away.since))
+            self._tell(ProviderReachable(self._provider, self._heard_at - self._away.since))
             self._away = None
             self._wake_all()
 
@@ -182,7 +182,7 @@ class Presence:
             return
         pause = min(_SHORTEST, self._patience)
         self._away = _Away(since, now + pause, pause)
-        self._tell(ProviderAway(self._provider, error.reason, pause, self._patience))
+        self._tell(ProviderUnreachable(self._provider, error.reason, pause, self._patience))
 
     def _is_still_away(self, away: _Away, error: UnansweredError) -> None:
         now = self._pauses.now()
@@ -191,7 +191,7 @@ class Presence:
             away.pause = min(2 * away.pause, _LONGEST)
             away.next_at = now + min(away.pause, left)
             return
-        self._tell(ProviderGone(self._provider, error.reason, now - away.since))
+        self._tell(ProviderLost(self._provider, error.reason, now - away.since))
         if not self._pauses.is_drained:  # nobody stops the run: let the calls fail
             self._patience, self._away = 0.0, None
             self._wake_all()
@@ -240,7 +240,7 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
+class CallInFlight:
     """A call in flight.
 
     Attributes:

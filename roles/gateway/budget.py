@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from dialoom.roles.errors import BudgetError
+from dialoom.settings import Budget
 
 from .calls import Completion
 
@@ -15,47 +14,21 @@ _ROUNDING = 1e-9
 """Relative tolerance: costs are binary fractions, and three calls of $0.1 must fit into $0.3."""
 
 
-class Budget(BaseModel):
-    """Upper bounds of a run's consumption; `None` for no bound.
-
-    Attributes:
-        max_calls: Answered calls.
-        max_tokens: Input and output tokens together.
-        max_cost: US dollars.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    max_calls: int | None = Field(None, ge=0)
-    max_tokens: int | None = Field(None, ge=0)
-    max_cost: float | None = Field(None, ge=0)
-
-    def changed(self, given: Budget | None) -> Budget:
-        """Return this budget with the bounds set in another one applied; a bound set to `None` is removed."""
-        if given is None:
-            return self
-        return self.model_copy(update=given.model_dump(include=given.model_fields_set))
-
-    @property
-    def is_bounded(self) -> bool:
-        """Return whether any bound is set."""
-        return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
-
-
 @dataclass(slots=True)
-class Taken:
+class Spend:
     """The consumption of calls, actual or estimated."""
 
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
 
-    def __iadd__(self, other: Taken) -> Taken:
+    def __iadd__(self, other: Spend) -> Spend:
         self.calls += other.calls
         self.tokens += other.tokens
         self.cost += other.cost
         return self
 
-    def __isub__(self, other: Taken) -> Taken:
+    def __isub__(self, other: Spend) -> Spend:
         self.calls -= other.calls
         self.tokens -= other.tokens
         self.cost -= other.cost
@@ -73,12 +46,12 @@ class Account:
     """
 
     budget: Budget
-    spent: Taken = field(default_factory=Taken)
-    reserved: Taken = field(default_factory=Taken)
+    spent: Spend = field(default_factory=Spend)
+    reserved: Spend = field(default_factory=Spend)
     _refused: BudgetError | None = None
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def claim(self, expected: Taken) -> None:
+    async def claim(self, expected: Spend) -> None:
         """Reserve a call's estimated consumption, waiting for calls in flight to leave room if necessary.
 
         Raises:
@@ -101,7 +74,7 @@ class Account:
         while self.reserved.calls:
             await self._settled.wait()
 
-    def reserve(self, expected: Taken) -> None:
+    def reserve(self, expected: Spend) -> None:
         """Reserve a call's estimated consumption.
 
         Raises:
@@ -125,17 +98,17 @@ class Account:
                 )
         self.reserved += expected
 
-    def settle(self, expected: Taken, taken: Taken) -> None:
+    def settle(self, expected: Spend, taken: Spend) -> None:
         """Replace a call's reservation by its actual consumption."""
         self.reserved -= expected
         if not self.reserved.calls:
-            self.reserved = Taken()  # nothing is in flight: discard rounding residue
+            self.reserved = Spend()  # nothing is in flight: discard rounding residue
         self.spent += taken
         self._settled.set()  # waiting calls check again, and wait on if there is still no room
         self._settled = asyncio.Event()
 
 
-def tokens_taken(completion: Completion) -> int | None:
+def tokens_spent(completion: Completion) -> int | None:
     """Return the tokens of the request and the reply together; `None` if the provider does not report both."""
     if completion.input_tokens is None or completion.output_tokens is None:
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
 from dialoom.roles.errors import (
@@ -17,10 +19,11 @@ from dialoom.roles.errors import (
     PermanentProviderError,
     ProviderError,
 )
-from dialoom.roles.players import GRAPH, PYTHON, OwnPlayer, named_player
+from dialoom.roles.players import GRAPH, PYTHON, named_player
+from dialoom.settings import Budget, OwnPlayer, Price
 
-from .availability import Presence, Tidings, UnderWay
-from .budget import Account, Budget, Taken, tokens_taken
+from .availability import Availability, CallInFlight, ProviderEvent
+from .budget import Account, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
@@ -39,33 +42,38 @@ from .windows import Windows
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on a run's calls; none of them changes the replies.
+class Limits(BaseModel):
+    """Limits on a run's calls; none of them changes the replies. Those of one process are in no stored form.
 
     Attributes:
-        concurrency: Maximum number of calls in flight for each model.
+        budget: The whole run's budget.
+        prices: Prices of tokens where LiteLLM has none, by model.
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
-        budget: The whole run's budget.
-        prices: Prices of tokens where LiteLLM has none.
+        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
+        context: Context windows in tokens, request and reply together, by model, where the user states them.
+        concurrency: Maximum number of calls in flight for each model.
         longest_wait: Longest backoff between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
         patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
-        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
-        context: Context windows in tokens, request and reply together, by model, where the user states them.
     """
 
-    concurrency: int = 16
-    rpm: Mapping[str, int] = field(default_factory=dict)
-    tpm: Mapping[str, int] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
-    prices: Prices = field(default_factory=Prices)
-    longest_wait: float = 30.0
-    replay_only: bool = False
-    patience: float = 0.0
-    timeouts: Mapping[str, float] = field(default_factory=dict)
-    context: Mapping[str, int] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    budget: Budget = Budget()
+    prices: Mapping[str, Price] = {}
+    rpm: Mapping[str, int] = {}
+    tpm: Mapping[str, int] = {}
+    timeouts: Mapping[str, float] = {}
+    context: Mapping[str, int] = {}
+    concurrency: int = Field(16, exclude=True)
+    longest_wait: float = Field(30.0, exclude=True)
+    replay_only: bool = Field(False, exclude=True)
+    patience: float = Field(0.0, exclude=True)
+
+    @property
+    def stated_prices(self) -> Prices:
+        """The prices with LiteLLM's behind them."""
+        return Prices(self.prices)
 
 
 class Gateway:
@@ -86,7 +94,7 @@ class Gateway:
         self,
         ledger: Ledger,
         limits: Limits | None = None,
-        spent: Taken | None = None,
+        spent: Spend | None = None,
         cache: Replies | None = None,
         tracing: Tracing | None = None,
         objects: Mapping[str, OwnPlayer] | None = None,
@@ -101,24 +109,24 @@ class Gateway:
         self._shapes = shapes or Shapes()
         self._sharing = sharing
         budget = self._limits.budget
-        self._account = sharing.account(budget) if sharing else Account(budget, spent or Taken())
+        self._account = sharing.account(budget) if sharing else Account(budget, spent or Spend())
         self._backends: dict[str, Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
-        self._presences: dict[tuple[str, str | None], Presence] = {}
+        self._availabilities: dict[tuple[str, str | None], Availability] = {}
         self._pauses = Pauses()
         self._windows = Windows(self._limits.context)
         self._asked: dict[str, asyncio.Future[None]] = {}
         self._refused: dict[str, PermanentProviderError] = {}
-        self._listener: Callable[[Tidings], None] = lambda _tidings: None
-        self._under_way: dict[str, UnderWay] = {}
+        self._listener: Callable[[ProviderEvent], None] = lambda _tidings: None
+        self._in_flight: dict[str, CallInFlight] = {}
         if sharing is not None:
             sharing.listen(self._hear_overload)
 
     @property
-    def under_way(self) -> Sequence[UnderWay]:
+    def in_flight(self) -> Sequence[CallInFlight]:
         """The calls in flight, oldest first."""
-        return tuple(self._under_way.values())  # in insertion order
+        return tuple(self._in_flight.values())  # in insertion order
 
     @property
     def states(self) -> dict[str, LimitState]:
@@ -129,7 +137,7 @@ class Gateway:
         """End every pause: attempts in flight are completed, calls that would have to wait are given up."""
         self._pauses.drain()
 
-    def listen(self, listener: Callable[[Tidings], None]) -> None:
+    def listen(self, listener: Callable[[ProviderEvent], None]) -> None:
         """Register a listener for a provider's going away, its return, and the end of the patience with it.
 
         In the last case the listener should drain the gateway; otherwise the calls fail.
@@ -224,7 +232,7 @@ class Gateway:
             if (known := await self._ledger.find(key, place)) is not None:
                 return known
             await self._account.claim(expected)
-        taken = Taken()
+        taken = Spend()
         try:
             completion, taken = await self._call(request, place, key)
         except DrainedError:
@@ -235,31 +243,31 @@ class Gateway:
             self._account.settle(expected, taken)
             raise
         finally:
-            self._under_way.pop(key, None)
+            self._in_flight.pop(key, None)
         self._account.settle(expected, taken)
         return completion
 
-    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Taken]:
+    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
         """Return the reply and its consumption, which is zero if it was replayed."""
         limit = self._limit(request)
         backend = await self._backend_for_call(request.model)
         if timeouts := self._limits.timeouts:
             request = replace(request, timeout=timeouts.get(request.role, timeouts.get("")))
-        presence = self._presence(request)
-        if presence.is_away and (known := await self._ledger.find(key, place)) is not None:
-            return known, Taken()
-        async with presence.turn(limit, request.expected_tokens) as turn:
+        availability = self._availability(request)
+        if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
+            return known, Spend()
+        async with availability.turn(limit, request.expected_tokens) as turn:
             begun = await self._ledger.begin(key, place, request)
             if isinstance(begun, Completion):
                 limit.unsent(turn.slot)
-                return begun, Taken()
-            self._under_way[key] = UnderWay(request.role, request.model)
+                return begun, Spend()
+            self._in_flight[key] = CallInFlight(request.role, request.model)
             attempts = Attempts(
                 backend,
                 request,
                 key,
                 limit,
-                presence,
+                availability,
                 self._limits.longest_wait,
                 lambda attempt: self._ledger.failed(begun, attempt),
                 self._pauses,
@@ -281,7 +289,7 @@ class Gateway:
                 await self._ledger.record(begun, failed)
                 raise
         if completion is not None:
-            completion = self._limits.prices.applied(completion, request.model).with_ids(key)
+            completion = self._limits.stated_prices.applied(completion, request.model).with_ids(key)
         latency = time.monotonic() - started
         text = None if error is None else str(error)
         await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
@@ -315,17 +323,17 @@ class Gateway:
             )
         return known
 
-    def _expected(self, request: Request) -> Taken:
+    def _expected(self, request: Request) -> Spend:
         if not self._limits.budget.is_bounded:
-            return Taken(1)
+            return Spend(1)
         tokens = request.expected_tokens
-        return Taken(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
+        return Spend(1, tokens, self._limits.stated_prices.expected(request.model, tokens) or 0.0)
 
-    def _taken(self, completion: Completion, request: Request) -> Taken:
+    def _taken(self, completion: Completion, request: Request) -> Spend:
         """Return a reply's consumption; figures that are not reported are replaced by the estimates."""
         expected = self._expected(request)
-        tokens, cost = tokens_taken(completion), completion.cost
-        return Taken(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
+        tokens, cost = tokens_spent(completion), completion.cost
+        return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
 
     def _limit(self, request: Request) -> AdaptiveLimit:
         place = (request.model, request.api_base)
@@ -352,15 +360,15 @@ class Gateway:
         if (limit := self._adaptive.get(place)) is not None:
             limit.hear_overload(time.monotonic() - age, retry_after)
 
-    def _presence(self, request: Request) -> Presence:
+    def _availability(self, request: Request) -> Availability:
         provider = provider_of(request.model)
         place = (provider, request.api_base)
-        if place not in self._presences:
+        if place not in self._availabilities:
             name = provider if request.api_base is None else f"{provider} at {request.api_base}"
-            self._presences[place] = Presence(
+            self._availabilities[place] = Availability(
                 name, self._limits.patience, self._pauses, lambda tidings: self._listener(tidings)
             )
-        return self._presences[place]
+        return self._availabilities[place]
 
     async def _backend_for_call(self, model: str) -> Backend:
         """Return the model's backend, loaded in a thread because imports would block the event loop."""

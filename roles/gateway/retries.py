@@ -14,8 +14,8 @@ from tenacity.wait import wait_random_exponential
 
 from dialoom.roles.errors import ProviderError, TransientProviderError, UnansweredError
 
-from .availability import Presence, Turn
-from .budget import tokens_taken
+from .availability import Availability, Turn
+from .budget import tokens_spent
 from .calls import Attempt, Completion, Request
 from .limits import AdaptiveLimit
 from .pauses import Pauses
@@ -43,7 +43,7 @@ class Attempts:
         request: The request.
         key: The call's identity.
         limit: The model's limit.
-        presence: The provider's availability: attempts wait while it is away, and those that find it away do not count.
+        availability: The provider's availability: attempts wait while it is unreachable; failures then do not count.
         longest_wait: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
         failed: Called for each failed attempt.
         pauses: The gateway's pauses, used between attempts.
@@ -59,7 +59,7 @@ class Attempts:
         request: Request,
         key: str,
         limit: AdaptiveLimit,
-        presence: Presence,
+        availability: Availability,
         longest_wait: float,
         failed: Callable[[Attempt], Awaitable[None]],
         pauses: Pauses,
@@ -68,7 +68,7 @@ class Attempts:
         self._request = request
         self._key = key
         self._limit = limit
-        self._presence = presence
+        self._availability = availability
         self._longest_wait = longest_wait
         self._failed = failed
         self._error: ProviderError | None = None
@@ -98,7 +98,7 @@ class Attempts:
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientProviderError),
             stop=lambda _state: self._counted >= MAX_ATTEMPTS,
-            wait=lambda state: 0.0 if self._presence.is_away else self._pause(state, float(backoff(state))),
+            wait=lambda state: 0.0 if self._availability.is_away else self._pause(state, float(backoff(state))),
             sleep=self._pauses.sleep,
             reraise=True,
         )
@@ -115,7 +115,7 @@ class Attempts:
         error, self._error = self._error, None
         if error is not None:
             raise error
-        async with self._presence.turn(self._limit, self._request.expected_tokens) as turn:
+        async with self._availability.turn(self._limit, self._request.expected_tokens) as turn:
             return await self._once(turn)
 
     async def _once(self, turn: Turn) -> Completion:
@@ -131,10 +131,10 @@ class Attempts:
             said = error.raw if isinstance(error, UnansweredError) else str(error)
             await self._failed(Attempt(self.made, latency, said, getattr(error, "retry_after", None)))
             is_last = self._counted + 1 >= MAX_ATTEMPTS
-            self._counted += self._presence.failed(turn, error, self._begun_at, is_last)
+            self._counted += self._availability.failed(turn, error, self._begun_at, is_last)
             raise
-        self._limit.succeeded(turn.slot, tokens_taken(completion))
-        self._presence.answered(turn)
+        self._limit.succeeded(turn.slot, tokens_spent(completion))
+        self._availability.answered(turn)
         return completion
 
 

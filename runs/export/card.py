@@ -175,12 +175,12 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
+        yield f"* filters: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
             yield f"* {reduced_shares(status.languages, status.gated)}"
-        for id_, branch in run.branches_taken():
+        for id_, branch in run.promoted_branches():
             taken = markdown_code(branch.name)
             yield f"* {markdown_code(id_)} comes from the branch {taken}, made by hand in the step debugger"
         if self._rows.judging is not None and self._rows.judging.name != OWN_JUDGEMENTS:

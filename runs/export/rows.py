@@ -158,7 +158,7 @@ class ExportRequest:
             where = option or f"format {self.format!r}"
             raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
-    def told(self) -> str:
+    def filters_text(self) -> str:
         """Return the filters and options in one line; empty if there are none."""
         without = f"without {', '.join(self.without)}" if self.without else ""
         only = self.only and f"only {self.only}"

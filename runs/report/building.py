@@ -76,11 +76,11 @@ class FaultsOf:
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
-        told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
+        faults = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
         covered = reduced_shares(self.languages, self.gated)
-        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}. {covered}"
+        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *faults])}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""

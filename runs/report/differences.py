@@ -77,7 +77,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     table.decimals = {"p": 3}
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
-    table.notes += _told(rows, corrected, first)
+    table.notes += _notes(rows, corrected, first)
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
@@ -166,7 +166,7 @@ def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDi
     return rows
 
 
-def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
+def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
     """Return a sentence for each significant difference, and one for all others."""
     notes, unsure = [], []
     several = len({row.label for row in rows}) > 1

@@ -25,7 +25,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
-from dialoom.runs.store.episodes import BranchTaken
+from dialoom.runs.store.episodes import PromotedBranch
 from dialoom.runs.store.ledger import SAID
 from dialoom.runs.trust import loads_named, players_named
 
@@ -194,13 +194,13 @@ class ScenarioContext:
         episode = Episode(scenario.id, scenario.facets(), "done", outcome)
         return WithOutline.of(self.recipe).outline(episode) or outcome.messages
 
-    async def branch_taken(self, branch: Branch, line: Sequence[Point]) -> BranchTaken | None:
+    async def promoted_branch(self, branch: Branch, line: Sequence[Point]) -> PromotedBranch | None:
         """Return the origin of a branch's outcome; `None` for `main`."""
         if branch.name == MAIN:
             return None
         calls = await self.calls_on(line)
         own = {role: binding.model for role, binding in self.models.items()}
-        return BranchTaken(
+        return PromotedBranch(
             name=branch.name,
             models={call.role: call.model for call in calls if call.model not in (SAID, own.get(call.role))},
             edits=sum(point.source == "update" for point in line),

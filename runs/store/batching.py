@@ -113,7 +113,7 @@ class _OpenBatch:
         return self._quiet >= _QUIET_ROUNDS or count >= _LARGE_BATCH or self._rounds >= _MOST_ROUNDS
 
 
-class Inbox:
+class BatchQueue:
     """The queue of jobs for the writer.
 
     Args:
@@ -134,7 +134,7 @@ class Inbox:
         """Submit a job from the running event loop and return its future.
 
         Raises:
-            RuntimeError: If the inbox is closed.
+            RuntimeError: If the queue is closed.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -153,7 +153,7 @@ class Inbox:
         """Submit a job from any other thread, or a long-running one, and return its future.
 
         Raises:
-            RuntimeError: If the inbox is closed.
+            RuntimeError: If the queue is closed.
         """
         future: Future[Any] = Future()
         with self._lock:
@@ -163,7 +163,7 @@ class Inbox:
         return future
 
     def close(self) -> None:
-        """Close the inbox: submit what is collected, and accept no further jobs."""
+        """Close the queue: submit what is collected, and accept no further jobs."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -181,7 +181,7 @@ class Inbox:
             self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand over a complete batch, or check again in the next round."""
+        """WorkerHandle over a complete batch, or check again in the next round."""
         batch = self._open_batches.get(loop)
         if batch is None:
             return

@@ -78,7 +78,7 @@ def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
     return {} if found is None else dict(found.checkpoint["channel_values"])
 
 
-class BranchTaken(BaseModel):
+class PromotedBranch(BaseModel):
     """The branch that an outcome came from, if made step by step by a person, and the changes made in it.
 
     Attributes:
@@ -102,7 +102,7 @@ class BranchTaken(BaseModel):
         counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
         return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the branch's name with the summary of a person's changes."""
         done = self.done()
         return f"branch {self.name}" + (f": {done}" if done else "")
@@ -116,7 +116,7 @@ class RecordedEpisode(Episode):
         branch: The branch that the outcome came from; `None` for the scenario's own line.
     """
 
-    branch: BranchTaken | None = None
+    branch: PromotedBranch | None = None
 
 
 _PAGE = 200
@@ -164,7 +164,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 faults=_faults(row["faults"]),
                 languages=_languages(row),
             )
-            branch = row["branch"] and BranchTaken.model_validate_json(row["branch"])
+            branch = row["branch"] and PromotedBranch.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
             error = {"error": row["error"], "at_fault": row["fault"]}
             yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **error, branch=branch)
@@ -218,7 +218,7 @@ def _page(
                 output_tokens=tokens.get(position, {}),
                 error=row["error"],
                 at_fault=row["fault"],
-                branch=row["branch"] and BranchTaken.model_validate_json(row["branch"]),
+                branch=row["branch"] and PromotedBranch.model_validate_json(row["branch"]),
             ),
         )
         for (position, row), outcome in zip(by_position, outcomes, strict=True)

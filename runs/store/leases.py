@@ -14,15 +14,15 @@ from .ledger import CallKinds
 from .passages import Passages
 from .plan import Work
 from .texts import Texts
-from .transfer import Parcel, Unpacking, pack, pack_common
+from .transfer import Transfer, Unpacking, pack, pack_common
 from .writer import Transactions
 
 _BITS = 60
-_KEY = "dealt "
+_KEY = "leased "
 """The prefix of the keys of open leases in the table `run`; the scenario's position in the plan follows."""
 
 
-class Deals:
+class Leases:
     """The leases of scenarios between a run's file and workers' files.
 
     Args:
@@ -50,19 +50,19 @@ class Deals:
         self._kinds = kinds
         self._checkpoints = checkpoints
 
-    async def deal(self, works: Sequence[Work]) -> list[Parcel]:
+    async def lease(self, works: Sequence[Work]) -> list[Transfer]:
         """Lease scenarios to a worker: pack them for transfer and record the leases.
 
         Raises:
             StoreError: If the file cannot be written.
         """
-        parcels = [
-            pack(self._reader, work.position, work.thread, secrets.randbits(_BITS), is_dealt=True) for work in works
+        transfers = [
+            pack(self._reader, work.position, work.thread, secrets.randbits(_BITS), is_leased=True) for work in works
         ]
-        await self._transactions.soon(lambda connection: _note(connection, parcels))
-        return parcels
+        await self._transactions.soon(lambda connection: _note(connection, transfers))
+        return transfers
 
-    async def receive(self, parcels: Sequence[Parcel]) -> None:
+    async def receive(self, transfers: Sequence[Transfer]) -> None:
         """Store leased scenarios in this file, a worker's.
 
         Raises:
@@ -70,50 +70,50 @@ class Deals:
         """
 
         def keep(connection: sqlite3.Connection) -> None:
-            for parcel in parcels:
-                Unpacking(connection, self._texts, self._passages, self._kinds, parcel).dealt()
-            _note(connection, parcels)
-            if any(parcel.of("threads") for parcel in parcels):
+            for transfer in transfers:
+                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).leased()
+            _note(connection, transfers)
+            if any(transfer.of("threads") for transfer in transfers):
                 self._checkpoints.forget()
 
         await self._transactions.soon(keep)
 
-    def packed(self, position: int, thread: str) -> Parcel:
+    def packed(self, position: int, thread: str) -> Transfer:
         """Return the result of a scenario that was leased to this file, packed for transfer."""
-        return pack(self._reader, position, thread, self._number(position), is_dealt=False)
+        return pack(self._reader, position, thread, self._number(position), is_leased=False)
 
     def open(self) -> dict[int, int]:
         """Return the open leases: their numbers by the positions of their scenarios."""
-        return {position: number for position, (number, _) in self._dealt().items()}
+        return {position: number for position, (number, _) in self._open_leases().items()}
 
-    def left(self, wanted: Mapping[int, int]) -> Iterator[Parcel]:
+    def left(self, wanted: Mapping[int, int]) -> Iterator[Transfer]:
         """Yield the results so far of the scenarios that were leased to this file under these numbers."""
-        for position, (number, thread) in self._dealt().items():
+        for position, (number, thread) in self._open_leases().items():
             if wanted.get(position) == number:
-                yield pack(self._reader, position, thread, number, is_dealt=False)
+                yield pack(self._reader, position, thread, number, is_leased=False)
 
-    async def fold(self, parcels: Sequence[Parcel]) -> list[Parcel]:
+    async def fold(self, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Merge the results of leases in one transaction and return those that had not been merged before.
 
         Raises:
             StoreError: If the file cannot be written.
         """
-        return await self._transactions.soon(lambda connection: self._folded(connection, parcels))
+        return await self._transactions.soon(lambda connection: self._folded(connection, transfers))
 
-    def fold_now(self, parcels: Sequence[Parcel]) -> list[Parcel]:
+    def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Merge as `fold` does, for callers without an event loop."""
-        return self._transactions.now(lambda connection: self._folded(connection, parcels))
+        return self._transactions.now(lambda connection: self._folded(connection, transfers))
 
-    async def keep_common(self, parcels: Sequence[Parcel]) -> None:
+    async def keep_common(self, transfers: Sequence[Transfer]) -> None:
         """Store common calls that were made in other files."""
 
         def keep(connection: sqlite3.Connection) -> None:
-            for parcel in parcels:
-                Unpacking(connection, self._texts, self._passages, self._kinds, parcel).common()
+            for transfer in transfers:
+                Unpacking(connection, self._texts, self._passages, self._kinds, transfer).common()
 
         await self._transactions.soon(keep)
 
-    def common(self, key: str) -> Parcel | None:
+    def common(self, key: str) -> Transfer | None:
         """Return the answered common call of a key (hex digits); `None` if there is none."""
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
@@ -126,16 +126,16 @@ class Deals:
 
         self._transactions.now(forget)
 
-    def _folded(self, connection: sqlite3.Connection, parcels: Sequence[Parcel]) -> list[Parcel]:
-        taken = [parcel for parcel in parcels if _is_open(connection, parcel)]
-        for parcel in taken:
-            Unpacking(connection, self._texts, self._passages, self._kinds, parcel).returned()
-            connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{parcel.position}",))
+    def _folded(self, connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> list[Transfer]:
+        taken = [transfer for transfer in transfers if _is_open(connection, transfer)]
+        for transfer in taken:
+            Unpacking(connection, self._texts, self._passages, self._kinds, transfer).returned()
+            connection.execute("DELETE FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",))
         if taken:
             self._checkpoints.forget()
         return taken
 
-    def _dealt(self) -> dict[int, tuple[int, str]]:
+    def _open_leases(self) -> dict[int, tuple[int, str]]:
         """Return the number and the thread of each lease, by the position of its scenario."""
         query = "SELECT key, value FROM run WHERE key >= ? AND key < ?"
         found: dict[int, tuple[int, str]] = {}
@@ -147,19 +147,19 @@ class Deals:
     def _number(self, position: int) -> int:
         row = self._reader.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{position}",)).fetchone()
         if row is None:
-            raise StoreError(f"the scenario at {position} was not dealt to this file")
+            raise StoreError(f"the scenario at {position} was not leased to this file")
         return int(row["value"].partition(" ")[0])
 
 
-def _note(connection: sqlite3.Connection, parcels: Sequence[Parcel]) -> None:
+def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None:
     insert = "INSERT OR REPLACE INTO run VALUES (?, ?)"
-    connection.executemany(insert, [(f"{_KEY}{each.position}", f"{each.deal} {each.thread}") for each in parcels])
+    connection.executemany(insert, [(f"{_KEY}{each.position}", f"{each.lease} {each.thread}") for each in transfers])
 
 
-def _is_open(connection: sqlite3.Connection, parcel: Parcel) -> bool:
+def _is_open(connection: sqlite3.Connection, transfer: Transfer) -> bool:
     """Return whether the lease of a result is still open."""
-    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{parcel.position}",)).fetchone()
-    return row is not None and int(row[0].partition(" ")[0]) == parcel.deal
+    row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",)).fetchone()
+    return row is not None and int(row[0].partition(" ")[0]) == transfer.lease
 
 
 _TOO_LONG = "context"

@@ -11,7 +11,7 @@ from dialoom.graphs import Judgement, Line, Outcome
 
 from .branches import MAIN, exchange_calls
 from .documents import canonical
-from .episodes import BranchTaken
+from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
 from .passages import Passages, Said
 from .plan import JudgeWork, PlayWork, RejudgeWork, Work
@@ -147,7 +147,9 @@ class Results:
 
         await self._transactions.soon(keep)
 
-    async def promote(self, work: PlayWork, branch: BranchTaken | None, outcome: Outcome, calls: Sequence[int]) -> None:
+    async def promote(
+        self, work: PlayWork, branch: PromotedBranch | None, outcome: Outcome, calls: Sequence[int]
+    ) -> None:
         """Make a branch's outcome the scenario's. All judgements of the former outcome are deleted.
 
         Args:

@@ -19,11 +19,11 @@ from dialoom.graphs.gate import Gate, PromptWords, copied_forms
 from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
-from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import check_same, in_folder, load_recipe
-from dialoom.runs.store.episodes import BranchTaken, RecordedEpisode
+from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .branches import BranchReader
@@ -36,15 +36,15 @@ from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_ca
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
 from .plan import ScenarioTable, WorkQueue, thread_of
 from .status import (
+    FailedAttempts,
     FailureCause,
     Status,
-    Troubles,
     Usage,
     counted,
     read_causes,
     read_common_usage,
+    read_failed_attempts,
     read_status,
-    read_troubles,
     read_usage_by_model,
     read_usage_by_scenario,
 )
@@ -241,10 +241,10 @@ class RunFile:
         query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
         return str(self._reader.execute(query, (position,)).fetchone()[0] or "main")
 
-    def branches_taken(self) -> list[tuple[str, BranchTaken]]:
+    def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
         """Return the scenarios whose outcome came from a branch of the step debugger, by their ids."""
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
-        return [(row["id"], BranchTaken.model_validate_json(row["branch"])) for row in rows]
+        return [(row["id"], PromotedBranch.model_validate_json(row["branch"])) for row in rows]
 
     @property
     def planned(self) -> int:
@@ -255,9 +255,9 @@ class RunFile:
         """Return the run's progress and spend."""
         return read_status(self._reader)
 
-    def troubles(self) -> dict[str, Troubles]:
+    def failed_attempts(self) -> dict[str, FailedAttempts]:
         """Return the failed attempts by model."""
-        return read_troubles(self._reader)
+        return read_failed_attempts(self._reader)
 
     def usage_by_model(self) -> dict[str, Usage]:
         """Return the usage of all calls by the model called."""
@@ -267,7 +267,7 @@ class RunFile:
         """Return the causes of failed scenarios, the most frequent first."""
         return read_causes(self._reader, most)
 
-    def taken(self, prices: Prices) -> Taken:
+    def spend(self, prices: Prices) -> Spend:
         """Return the run's total spend, as its budget counts it."""
         return counted(self._reader, prices)
 

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import expected_tokens
 from dialoom.roles.gateway.prices import Prices
 
@@ -92,7 +92,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Troubles:
+class FailedAttempts:
     """The failed attempts at one model's calls, even if a later attempt succeeded.
 
     Attributes:
@@ -135,9 +135,9 @@ def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
     return _usage(connection, "model", "true")
 
 
-def read_troubles(connection: sqlite3.Connection) -> dict[str, Troubles]:
+def read_failed_attempts(connection: sqlite3.Connection) -> dict[str, FailedAttempts]:
     """Return the failed attempts by model, for models that have any."""
-    return {model: Troubles(*figures) for model, *figures in connection.execute(_TROUBLES)}
+    return {model: FailedAttempts(*figures) for model, *figures in connection.execute(_FAILED_ATTEMPTS)}
 
 
 def read_status(connection: sqlite3.Connection) -> Status:
@@ -210,26 +210,26 @@ _LANGUAGES = """
 SELECT each.value, count(*) FROM outcomes, json_each(coalesce(languages, '["und"]')) AS each
 WHERE faults IS NOT NULL GROUP BY 1 ORDER BY 1
 """
-_TROUBLES = """
+_FAILED_ATTEMPTS = """
 SELECT model, count(*), count(*) FILTER (WHERE
     attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'
     OR attempts.error LIKE '%overloaded%')
 FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY model"""
 
 
-def counted(connection: sqlite3.Connection, prices: Prices) -> Taken:
+def counted(connection: sqlite3.Connection, prices: Prices) -> Spend:
     """Return the total spend as the gateway counts it: unknown usage is counted by the call's expected tokens.
 
     Unanswered calls count too: the process crashed before the answer, and the provider may have billed them.
     """
-    total = Taken()
+    total = Spend()
     for model, calls, cost, tokens, *unpriced in connection.execute(_TAKEN).fetchall():
-        total += Taken(calls, tokens, cost)
+        total += Spend(calls, tokens, cost)
         if any(unpriced) and (price := prices.price(model)) is not None:
             total.cost += price.of(*unpriced)
     for model, calls, letters in connection.execute(_UNCOUNTED).fetchall():
         tokens = expected_tokens(letters, calls)
-        total += Taken(0, tokens, prices.expected(model, tokens) or 0.0)
+        total += Spend(0, tokens, prices.expected(model, tokens) or 0.0)
     return total
 
 

@@ -20,10 +20,11 @@ from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.runs.config import RunConfig
 from dialoom.runs.recipes import is_relative_file
 from dialoom.runs.trust import Trust
+from dialoom.settings import Synchronous
 
 from . import schema
 from .branches import BranchTable
-from .connections import Synchronous, WriteLock, appear, ensure_file, open_for_writing
+from .connections import WriteLock, appear, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
 from .errors import StoreError, store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
@@ -40,7 +41,7 @@ if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no 
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
-    from .leases import Deals
+    from .leases import Leases
 
 
 class RunStore(RunFile):
@@ -92,14 +93,14 @@ class RunStore(RunFile):
         self.branches = BranchTable(self._reader, self._transactions.soon)
 
     @cached_property
-    def deals(self) -> Deals:
+    def leases(self) -> Leases:
         """The leases of scenarios to other files."""
         from .checkpoints.batch import Batches
-        from .leases import Deals
+        from .leases import Leases
 
         only = self._writer.only
         memories = only(Texts), only(Passages), only(CallKinds), only(Batches)
-        return Deals(self._reader, self._transactions, *memories)
+        return Leases(self._reader, self._transactions, *memories)
 
     @classmethod
     def create(
@@ -130,7 +131,7 @@ class RunStore(RunFile):
         with closing(sqlite3.connect(":memory:")) as connection:
             schema.create(connection)
             with connection:
-                for table, condition in (("run", "key NOT LIKE 'dealt %'"), ("prompts", "1"), ("judgement_sets", "1")):
+                for table, condition in (("run", "key NOT LIKE 'leased %'"), ("prompts", "1"), ("judgement_sets", "1")):
                     rows = self._reader.execute(f"SELECT * FROM {table} WHERE {condition}").fetchall()
                     for row in rows:
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))

@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from .batching import Batch, Inbox, Job, Operation
+from .batching import Batch, BatchQueue, Job, Operation
 from .errors import is_about_the_file, store_error
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Memory = TypeVar("Memory", bound="Remembering")
+Memory = TypeVar("Memory", bound="Cached")
 _LARGE_TRANSACTION = 256
 """The number of jobs after which a transaction takes no further ones."""
 
@@ -42,7 +42,7 @@ _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
 """Checkpoints the log; once all of it is, the next transaction restarts it from the beginning."""
 
 
-class Remembering(Protocol):
+class Cached(Protocol):
     """A cache of written data, which a rollback invalidates."""
 
     def forget(self) -> None:
@@ -74,15 +74,15 @@ class Writer:
         self._rows_in_file = 0
         self._rows_at_whole_log = -1
         self._turn = threading.Lock()
-        self._memories: dict[Callable[[], Remembering], Remembering] = {}
+        self._memories: dict[Callable[[], Cached], Cached] = {}
         self._shared: dict[Callable[..., None], _Shared] = {}
-        self._inbox = Inbox(self._at_once)
+        self._queue = BatchQueue(self._at_once)
         self._thread = threading.Thread(target=self._run, name="dialoom-writer", daemon=True)
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
         """Carry out short work, possibly in the event loop's thread; done once its transaction is committed."""
-        return self._inbox.submit(_Single(work), None)
+        return self._queue.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
         """Carry out work in a transaction, for callers without an event loop and for long-running work.
@@ -93,7 +93,7 @@ class Writer:
             work: The work.
             once: Whether it must not be repeated.
         """
-        return self._inbox.enqueue(_Single(work, once, is_barrier=True), None)
+        return self._queue.enqueue(_Single(work, once, is_barrier=True), None)
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
         """Return a port for items that are written many at a time, in fewer statements than one by one.
@@ -101,7 +101,7 @@ class Writer:
         Args:
             work: Writes all items of a transaction. If it raises, it is called again for each item alone.
         """
-        return Port(self._inbox, self._shared.setdefault(work, _Shared(work)))
+        return Port(self._queue, self._shared.setdefault(work, _Shared(work)))
 
     def only(self, kind: Callable[[], Memory]) -> Memory:
         """Return the single cache of a kind, created on first use, and cleared whenever a transaction is rolled back.
@@ -120,7 +120,7 @@ class Writer:
 
     def close(self) -> None:
         """Carry out the queued jobs, then stop. Later jobs raise an error."""
-        self._inbox.close()
+        self._queue.close()
         self._thread.join()
 
     def _at_once(self, jobs: list[Job]) -> bool:
@@ -128,13 +128,13 @@ class Writer:
         if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._inbox.batches.unfinished_tasks:  # they came first
+            if self._queue.batches.unfinished_tasks:  # they came first
                 return False
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
             self._pace.took(time.perf_counter() - start)
             if self._log_became_long():
-                self._inbox.batches.put(Batch([], None))
+                self._queue.batches.put(Batch([], None))
         finally:
             self._turn.release()
         return is_done
@@ -158,7 +158,7 @@ class Writer:
             with self._turn:
                 self._carry_out([job for batch in batches for job in batch.jobs])
                 for _ in batches:
-                    self._inbox.batches.task_done()
+                    self._queue.batches.task_done()
                 is_log_long = self._log_became_long() or not all(batch.jobs for batch in batches)
             for batch in batches:
                 batch.settle()
@@ -242,14 +242,14 @@ class Writer:
         """Return all batches that have arrived, and whether more may come."""
         batches: list[Batch] = []
         count = 0
-        batch = self._inbox.batches.get()
+        batch = self._queue.batches.get()
         while batch is not None:
             batches.append(batch)
             count += len(batch.jobs)
             if count >= _LARGE_TRANSACTION:
                 return batches, True
             try:
-                batch = self._inbox.batches.get_nowait()
+                batch = self._queue.batches.get_nowait()
             except queue.Empty:
                 return batches, True
         return batches, False
@@ -277,17 +277,17 @@ class _Pace:
 class Port(Generic[Item]):
     """An input for items of one kind; see `Writer.port`. They may be written before earlier jobs of `Writer.submit`."""
 
-    def __init__(self, inbox: Inbox, operation: Operation) -> None:
-        self._inbox = inbox
+    def __init__(self, queue: BatchQueue, operation: Operation) -> None:
+        self._queue = queue
         self._operation = operation
 
     def submit(self, item: Item) -> asyncio.Future[None]:
         """Write an item; done once its transaction is committed."""
-        return self._inbox.submit(self._operation, item)
+        return self._queue.submit(self._operation, item)
 
     def enqueue(self, item: Item) -> Future[None]:
         """Write an item, for callers without an event loop; done once its transaction is committed."""
-        return self._inbox.enqueue(self._operation, item)
+        return self._queue.enqueue(self._operation, item)
 
 
 class _Single:

@@ -12,15 +12,16 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from dialoom.roles.gateway.budget import Budget, Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import StoreError
-from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.store.transfer import Transfer
+from dialoom.settings import Budget
 
-from .commons import Commons
 from .messages import Begun, Delivery, Left, Order, end_with_parent, left_by
+from .shared_state import SharedState
 from .worker import Worker
 
 _STORE = 200 * 2**20
@@ -131,12 +132,12 @@ class StartingClock:
             self._seconds = self._last - self._since
 
 
-class Hand:
+class WorkerHandle:
     """A handle on a remote worker. Its methods raise `WorkerDiedError` if the worker dies meanwhile."""
 
-    def __init__(self, actor: Any, order: Order, line: Commons, clock: StartingClock) -> None:
+    def __init__(self, actor: Any, order: Order, line: SharedState, clock: StartingClock) -> None:
         self._actor = actor
-        self._told = (order, line)
+        self._first_order = (order, line)
         self._clock = clock
 
     async def begin(self) -> Begun:
@@ -161,12 +162,12 @@ class Hand:
         return begun
 
     async def _begin(self) -> Begun:
-        path = await _answer(self._actor.begin.remote(*self._told))
+        path = await _answer(self._actor.begin.remote(*self._first_order))
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
-    async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
-        """Lease scenarios to the worker; see `Worker.deal`."""
-        if not await self._again(begun, lambda: self._actor.deal.remote(begun.path, parcels)):
+    async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
+        """Lease scenarios to the worker; see `Worker.lease`."""
+        if not await self._again(begun, lambda: self._actor.lease.remote(begun.path, transfers)):
             raise WorkerDiedError("it was started anew")
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
@@ -236,25 +237,25 @@ class Cluster:
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
-    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
-        """Start the shared state of the workers on this machine; see `Commons`. Called before the first worker."""
+    def shared_state(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> SharedState:
+        """Start the shared state of the workers on this machine; see `SharedState`. Called before the first worker."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        actor: Any = ray.remote(Commons)
+        actor: Any = ray.remote(SharedState)
         placed = actor.options(num_cpus=0, max_concurrency=_MOST_WAITING, scheduling_strategy=here)
-        commons = placed.remote(path, budget, spent, gateways, cache)
-        self._clock = StartingClock(commons.__ray_ready__.remote())
-        return cast(Commons, RemoteLine(commons))
+        shared = placed.remote(path, budget, spent, gateways, cache)
+        self._clock = StartingClock(shared.__ray_ready__.remote())
+        return cast(SharedState, RemoteLine(shared))
 
-    def hire(self, order: Order, name: str, line: Commons) -> Hand:
+    def start_worker(self, order: Order, name: str, line: SharedState) -> WorkerHandle:
         """Start a worker wherever Ray has room; it is restarted, possibly elsewhere, when it dies."""
         import ray
 
         actor: Any = ray.remote(WorkerProcess)
         placed = actor.options(num_cpus=1, max_restarts=-1, max_task_retries=0, scheduling_strategy="SPREAD")
-        return Hand(placed.remote(name), order, line, self._clock)
+        return WorkerHandle(placed.remote(name), order, line, self._clock)
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """Return the results that a dead worker has left in its file, read on that file's machine.
@@ -280,7 +281,7 @@ class Cluster:
 
 
 class RemoteLine:
-    """A proxy for a `Commons` in another process.
+    """A proxy for a `SharedState` in another process.
 
     Args:
         actor: The Ray actor.
@@ -329,18 +330,20 @@ def _connect(policy: CallPolicy) -> None:
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-    if policy.ray is None:
-        room = max(policy.workers or 1, os.cpu_count() or 1)
+    if policy.settings["ray"] is None:
+        room = max(policy.settings["workers"] or 1, os.cpu_count() or 1)
         options |= {"num_cpus": room, "include_dashboard": False, "object_store_memory": _STORE}
     for left in reversed(range(_STARTS)):
         try:
             with ray_settings():
-                ray.init(address=policy.ray or "local", **options)
+                ray.init(address=policy.settings["ray"] or "local", **options)
             return
         except Exception as error:  # Ray raises exceptions of any type
             ray.shutdown()
-            if policy.ray is not None or not left:
-                raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+            if policy.settings["ray"] is not None or not left:
+                raise RunError(
+                    f"ray {policy.settings['ray'] or 'local'!r}: Ray cannot be used: {error}", setting="ray"
+                ) from error
 
 
 @contextmanager

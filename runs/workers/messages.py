@@ -16,14 +16,14 @@ from typing import Literal
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
-from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event
 from dialoom.runs.store import RunStore, StoreError
-from dialoom.runs.store.connections import Synchronous
 from dialoom.runs.store.store import remove
-from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.store.transfer import Transfer
+from dialoom.settings import Synchronous
 
 Action = Literal["play", "judge", "rejudge"]
 
@@ -79,12 +79,12 @@ class Left:
     """The results that a dead worker has left.
 
     Attributes:
-        parcels: The results of its scenarios.
+        transfers: The results of its scenarios.
         spent: The spend of its calls.
     """
 
-    parcels: list[Parcel]
-    spent: Taken
+    transfers: list[Transfer]
+    spent: Spend
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Delivery:
 
     Attributes:
         number: The number of its last item.
-        parcels: The results of scenarios.
+        transfers: The results of scenarios.
         events: The events, each with a number that is unique for this worker.
         is_over: Whether the worker has finished for good: drained, stopped, or by itself.
         error: The error that ended it, if any: every other scenario would meet it, too.
@@ -102,7 +102,7 @@ class Delivery:
     """
 
     number: int = 0
-    parcels: list[Parcel] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
     events: list[tuple[int, Event]] = field(default_factory=list)
     is_over: bool = False
     error: Exception | None = None
@@ -152,7 +152,7 @@ def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: flo
         StoreError: If the file cannot be read.
     """
     with _opened(path, time.monotonic() + patience) as store:
-        return Left(list(store.deals.left(wanted)), store.taken(prices))
+        return Left(list(store.leases.left(wanted)), store.spend(prices))
 
 
 def take_leftovers(store: RunStore) -> int:
@@ -162,7 +162,7 @@ def take_leftovers(store: RunStore) -> int:
         StoreError: If a worker still works on the run's scenarios.
     """
     taken = 0
-    wanted = store.deals.open()
+    wanted = store.leases.open()
     folder = folder_of(store.path)
     deadline = time.monotonic() + PATIENCE
     for path in sorted(folder.glob("*.db")):
@@ -177,14 +177,14 @@ def take_leftovers(store: RunStore) -> int:
                 advice=Advice("resume", "then resume the run", {"path": store.path}),
             ) from error
         with its:
-            left = its.deals.left(wanted)
+            left = its.leases.left(wanted)
             while some := list(islice(left, _AT_ONCE)):
-                taken += len(store.deals.fold_now(some))
+                taken += len(store.leases.fold_now(some))
         remove(path)
     with suppress(OSError):
         folder.rmdir()
     if wanted:
-        store.deals.forget_all()
+        store.leases.forget_all()
     return taken
 
 

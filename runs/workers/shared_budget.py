@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.errors import BudgetError
-from dialoom.roles.gateway.budget import Account, Budget, Taken
+from dialoom.roles.gateway.budget import Account, Spend
+from dialoom.settings import Budget
 
 _CALLS = 64
 """The number of calls that a share is for, if the number of calls is not bounded."""
@@ -16,7 +17,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
-class LeaseStanding:
+class LeaseState:
     """A gateway's use of its share of the budget since it began.
 
     Attributes:
@@ -24,18 +25,18 @@ class LeaseStanding:
         returned: The amount that it has returned.
     """
 
-    spent: Taken = field(default_factory=Taken)
-    returned: Taken = field(default_factory=Taken)
+    spent: Spend = field(default_factory=Spend)
+    returned: Spend = field(default_factory=Spend)
 
-    def later(self, other: LeaseStanding) -> LeaseStanding:
+    def later(self, other: LeaseState) -> LeaseState:
         """Return the later of two, because messages may arrive out of order: values only ever grow."""
-        return LeaseStanding(_most(self.spent, other.spent), _most(self.returned, other.returned))
+        return LeaseState(_most(self.spent, other.spent), _most(self.returned, other.returned))
 
 
 @dataclass(slots=True)
 class _Lease:
-    granted: Taken = field(default_factory=Taken)
-    standing: LeaseStanding = field(default_factory=LeaseStanding)
+    granted: Spend = field(default_factory=Spend)
+    standing: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
         """Return the amount granted and neither spent nor returned, including calls in flight."""
@@ -47,7 +48,7 @@ class _Lease:
         return self.out(dimension) + float(getattr(self.standing.spent, dimension))
 
 
-class Purse:
+class SharedBudget:
     """A budget and its shares, by gateway.
 
     Args:
@@ -60,9 +61,9 @@ class Purse:
         is_short: Whether gateways are to return what they do not need.
     """
 
-    def __init__(self, budget: Budget, spent: Taken, gateways: int, when_short: Callable[[], None]) -> None:
+    def __init__(self, budget: Budget, spent: Spend, gateways: int, when_short: Callable[[], None]) -> None:
         self._bounds = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
-        self._spent = Taken(spent.calls, spent.tokens, spent.cost)
+        self._spent = Spend(spent.calls, spent.tokens, spent.cost)
         self._gateways = gateways
         self._when_short = when_short
         self._leases: dict[str, _Lease] = {}
@@ -70,7 +71,7 @@ class Purse:
         self._changed = asyncio.Event()
         self.is_short = False
 
-    async def lend(self, gateway: str, wanted: Taken, standing: LeaseStanding) -> Taken:
+    async def lend(self, gateway: str, wanted: Spend, standing: LeaseState) -> Spend:
         """Return a share of the budget that covers a call, and some more calls while there is plenty.
 
         Args:
@@ -99,13 +100,13 @@ class Purse:
             await self._changed.wait()
         raise self._refused
 
-    def stands(self, gateway: str, standing: LeaseStanding) -> None:
+    def stands(self, gateway: str, standing: LeaseState) -> None:
         """Update a gateway's use of its share."""
         if (lease := self._leases.get(gateway)) is not None:
             lease.standing = lease.standing.later(standing)
             self._wake()
 
-    def ended(self, gateway: str, spent: Taken | None) -> None:
+    def ended(self, gateway: str, spent: Spend | None) -> None:
         """Remove a gateway that has ended.
 
         Args:
@@ -113,7 +114,7 @@ class Purse:
             spent: The spend of its calls; `None` if unknown, in which case its whole share counts as spent.
         """
         if (lease := self._leases.pop(gateway, None)) is not None:
-            self._spent += spent or Taken(
+            self._spent += spent or Spend(
                 int(lease.taken("calls")), int(lease.taken("tokens")), float(lease.taken("cost"))
             )
             self._wake()
@@ -124,19 +125,19 @@ class Purse:
         taken = sum(lease.taken(dimension) for lease in self._leases.values())
         return bound * (1 + _ROUNDING) - float(getattr(self._spent, dimension)) - taken
 
-    def _fits(self, dimension: str, wanted: Taken) -> bool:
+    def _fits(self, dimension: str, wanted: Spend) -> bool:
         return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
 
-    def _generous(self, wanted: Taken) -> Taken:
+    def _generous(self, wanted: Spend) -> Spend:
         """Return a share for as many calls as leaves room for every other gateway to get the same several times."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(wanted, name)):
                 calls = min(calls, int(self._left(name) / (4 * self._gateways) / each))
         calls = max(1, calls)
-        return Taken(calls * wanted.calls, calls * wanted.tokens, calls * wanted.cost)
+        return Spend(calls * wanted.calls, calls * wanted.tokens, calls * wanted.cost)
 
-    def _refusal(self, dimension: str, wanted: Taken) -> BudgetError:
+    def _refusal(self, dimension: str, wanted: Spend) -> BudgetError:
         bound = self._bounds[dimension]
         assert bound is not None
         spent = bound - self._left(dimension)
@@ -158,26 +159,26 @@ class LeasedAccount(Account):
 
     Args:
         budget: The bounds of all gateways together.
-        lend: Grants more of it; see `Purse.lend`.
+        lend: Grants more of it; see `SharedBudget.lend`.
         tell: Reports the use of the share.
     """
 
     def __init__(
         self,
         budget: Budget,
-        lend: Callable[[Taken, LeaseStanding], Awaitable[Taken]],
-        tell: Callable[[LeaseStanding], None],
+        lend: Callable[[Spend, LeaseState], Awaitable[Spend]],
+        tell: Callable[[LeaseState], None],
     ) -> None:
         super().__init__(budget)
         self._bounded = ["calls", *(name for name in ("tokens", "cost") if getattr(budget, f"max_{name}") is not None)]
         self._lend = lend
         self._tell = tell
-        self._granted = Taken()
-        self._returned = Taken()
+        self._granted = Spend()
+        self._returned = Spend()
         self._asking = asyncio.Lock()
         self._is_short = False
 
-    async def claim(self, expected: Taken) -> None:
+    async def claim(self, expected: Spend) -> None:
         """Reserve the expected spend of a call, from a larger share if necessary.
 
         Raises:
@@ -198,7 +199,7 @@ class LeasedAccount(Account):
                     self._refused = error
                     raise
 
-    def reserve(self, expected: Taken) -> None:
+    def reserve(self, expected: Spend) -> None:
         """Reserve the expected spend of a call from the current share.
 
         Raises:
@@ -210,7 +211,7 @@ class LeasedAccount(Account):
             raise BudgetError("the part of the budget that this gateway has is used up")
         self.reserved += expected
 
-    def settle(self, expected: Taken, taken: Taken) -> None:
+    def settle(self, expected: Spend, taken: Spend) -> None:
         """Replace the reservation of a call by its actual spend."""
         super().settle(expected, taken)
         if self._is_short:
@@ -219,20 +220,20 @@ class LeasedAccount(Account):
     def give_back(self) -> None:
         """Return all that no call in flight needs, now and from now on."""
         self._is_short = True
-        self._returned += Taken(
+        self._returned += Spend(
             max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
         )
         self._tell(self.standing)
 
     @property
-    def standing(self) -> LeaseStanding:
+    def standing(self) -> LeaseState:
         """A copy of its use of the share."""
-        return LeaseStanding(replace(self.spent), replace(self._returned))
+        return LeaseState(replace(self.spent), replace(self._returned))
 
     def _left(self, dimension: str) -> float:
         used = (self._returned, self.spent, self.reserved)
         return float(getattr(self._granted, dimension) - sum(getattr(each, dimension) for each in used))
 
 
-def _most(one: Taken, other: Taken) -> Taken:
-    return Taken(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.cost, other.cost))
+def _most(one: Spend, other: Spend) -> Spend:
+    return Spend(max(one.calls, other.calls), max(one.tokens, other.tokens), max(one.cost, other.cost))

@@ -26,11 +26,11 @@ from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.connections import appear
 from dialoom.runs.store.store import remove
-from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.trust import Trust
 
-from .commons import CommonGateway, CommonReplies, Commons
 from .messages import Delivery, Order
+from .shared_state import SharedGateway, SharedReplies, SharedState
 
 _AT_LEAST, _GATHERING = 0.02, 0.5
 """Seconds between two reports, so that scenarios finished together are reported together, and the longest wait for
@@ -52,9 +52,9 @@ class Worker:
         self._name = name
         self._supply = _Dealt()
         self._path: Path | None = None
-        self._deals: set[int] = set()
+        self._lease_ids: set[int] = set()
         self._threads: dict[int, str] = {}
-        self._outbox: deque[tuple[int, Parcel | Event]] = deque()
+        self._outbox: deque[tuple[int, Transfer | Event]] = deque()
         self._number = 0
         self._news = asyncio.Event()
         self._enough = asyncio.Event()
@@ -66,7 +66,7 @@ class Worker:
         self._working: asyncio.Task[None] | None = None
         self._engine: Engine | None = None
 
-    async def begin(self, order: Order, line: Commons) -> Path:
+    async def begin(self, order: Order, line: SharedState) -> Path:
         """Create the file, and get ready for scenarios.
 
         Args:
@@ -85,10 +85,10 @@ class Worker:
         store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
-        common = CommonGateway(line, path.stem, store)
-        replies = CommonReplies(line) if order.has_cache else None
+        common = SharedGateway(line, path.stem, store)
+        replies = SharedReplies(line) if order.has_cache else None
         self._shapes = Shapes(store.shapes)
-        opening = open_gateway(store, order.policy, order.policy.patience, common, replies, self._shapes)
+        opening = open_gateway(store, order.policy, order.policy.settings["patience"], common, replies, self._shapes)
         gateway = self._opened.enter_context(opening)
         models = order.models
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
@@ -99,7 +99,7 @@ class Worker:
             self._graph(recipe),
             cast,
             store.config.seed,
-            order.policy.concurrency,
+            order.policy.settings["concurrency"],
             self._tell,
             drain_calls=gateway.drain,
         )
@@ -109,22 +109,22 @@ class Worker:
         self._path = path
         return path
 
-    async def deal(self, path: Path, parcels: list[Parcel]) -> bool:
+    async def lease(self, path: Path, transfers: list[Transfer]) -> bool:
         """Accept leased scenarios, possibly repeated; return false if another incarnation is addressed.
 
         Args:
             path: The file that the addressed worker began with: after a restart it has another, or none yet.
-            parcels: The scenarios.
+            transfers: The scenarios.
         """
         if path != self._path:
             return False
-        new = [parcel for parcel in parcels if parcel.deal not in self._deals]
-        self._deals.update(parcel.deal for parcel in new)
-        await self._store.deals.receive(new)
-        for parcel in new:
-            assert parcel.position is not None
-            self._threads[parcel.position] = parcel.thread
-            self._supply.put(self._work_of(parcel.position))
+        new = [transfer for transfer in transfers if transfer.lease not in self._lease_ids]
+        self._lease_ids.update(transfer.lease for transfer in new)
+        await self._store.leases.receive(new)
+        for transfer in new:
+            assert transfer.position is not None
+            self._threads[transfer.position] = transfer.thread
+            self._supply.put(self._work_of(transfer.position))
         if self._busy_since is None:
             self._busy_since = time.monotonic()
         return True
@@ -133,7 +133,7 @@ class Worker:
         """Return the results and events, as soon as there are any.
 
         Args:
-            path: As for `deal`; `None` is returned if another incarnation is addressed.
+            path: As for `lease`; `None` is returned if another incarnation is addressed.
             heard: The number of the last report received; its content is not sent again.
         """
         if path != self._path:
@@ -153,8 +153,8 @@ class Worker:
             self._enough.clear()
         return Delivery(
             number=said[-1][0] if said else heard,
-            parcels=[each for _, each in said if isinstance(each, Parcel)],
-            events=[(number, each) for number, each in said if not isinstance(each, Parcel)],
+            transfers=[each for _, each in said if isinstance(each, Transfer)],
+            events=[(number, each) for number, each in said if not isinstance(each, Transfer)],
             is_over=self._over,
             error=self._error,
             busy=self._busy_seconds(),
@@ -217,17 +217,17 @@ class Worker:
         self._put(event)
 
     def _hand_back(self, position: int) -> None:
-        self._put(self._store.deals.packed(position, self._threads.pop(position)))
+        self._put(self._store.leases.packed(position, self._threads.pop(position)))
         if not self._threads:
             self._busy = self._busy_seconds()
             self._busy_since = None
-        if len(self._threads) <= self._order.policy.concurrency + self._order.ahead // 2:
+        if len(self._threads) <= self._order.policy.settings["concurrency"] + self._order.ahead // 2:
             self._enough.set()
 
     def _busy_seconds(self) -> float:
         return self._busy + (0.0 if self._busy_since is None else time.monotonic() - self._busy_since)
 
-    def _put(self, said: Parcel | Event) -> None:
+    def _put(self, said: Transfer | Event) -> None:
         self._number += 1
         self._outbox.append((self._number, said))
         self._news.set()

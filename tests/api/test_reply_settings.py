@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.cli.progress import under_way_for_long
+from dialoom.cli.progress import slow_calls
 from tests.server import Answer, ChatServer, completion, serving
 
 from .players import CAST, Messages, assistant, talk, told
@@ -110,7 +110,7 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
         ({"params": {"user": {"top_q": 3}}}, "params: user.top_q is unknown"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
         ({"timeout": {"clerk": 3}}, "timeout: unknown role 'clerk'"),
-        ({"timeout": -1}, "timeout -1 is no number of seconds"),
+        ({"timeout": -1}, "timeout must be at least 0, got -1"),
         ({"options": {"turn_limit": 0}}, "turn_limit"),
     ],
 )
@@ -162,16 +162,16 @@ async def test_long_running_call_is_listed_with_role_and_age(
     settings = told(release, models={"assistant": slow}, options={"limit": 1}, control=control)
     work = asyncio.create_task(dialoom.aplay("personalens", path=tmp_path / "run.db", **settings))
     await is_asked.wait()
-    (call,) = control.under_way
+    (call,) = control.in_flight
     assert call.role == "assistant" and call.model == "object:slow" and call.age >= 0
-    assert under_way_for_long(control.under_way) == ""
+    assert slow_calls(control.in_flight) == ""
     now = time.monotonic()
     monkeypatch.setattr("dialoom.roles.gateway.availability.time.monotonic", lambda: now + 250.5)
-    assert under_way_for_long(control.under_way) == "1 call under way for 4m10s (assistant)"
+    assert slow_calls(control.in_flight) == "1 call under way for 4m10s (assistant)"
     monkeypatch.undo()
     may_answer.set()
     await work
-    assert control.under_way == ()
+    assert control.in_flight == ()
 
 
 def test_turn_limit_is_an_option_and_part_of_the_scenario(release: Path, tmp_path: Path) -> None:

@@ -139,11 +139,11 @@ def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip
     run = dialoom.play("personalens", path=tmp_path / "run.db", on_event=leaving(provider, events, 2), **told)
     status = run.status()
     assert (status.done, status.failed) == (2 * USERS, 0)
-    away, back = [each for each in events if isinstance(each, dialoom.ProviderAway | dialoom.ProviderBack)]
-    assert isinstance(away, dialoom.ProviderAway)
+    away, back = [each for each in events if isinstance(each, dialoom.ProviderUnreachable | dialoom.ProviderReachable)]
+    assert isinstance(away, dialoom.ProviderUnreachable)
     assert away.provider == f"openai at {provider.url}"
     assert (away.reason, away.patience) == ("connection refused", 600.0)
-    assert isinstance(back, dialoom.ProviderBack)
+    assert isinstance(back, dialoom.ProviderReachable)
     assert back.seconds > 50
     for each in (calm, run):
         each.export("dialogues", tmp_path / f"{each.path.stem}.jsonl")
@@ -154,11 +154,7 @@ def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip
 
 
 def test_run_stops_when_patience_ends_and_can_be_resumed(
-    dialoom: Command,
-    provider: Provider,
-    pause: Skip,
-    players: list[str],
-    tmp_path: Path,
+    dialoom: Command, provider: Provider, pause: Skip, players: list[str], tmp_path: Path
 ) -> None:
     """Exit code 3, why in one line, how to go on in another; nothing failed."""
     plan = away(provider, pause, players, tmp_path)
@@ -195,11 +191,7 @@ def test_draining_ends_the_pause_at_once(provider: Provider, pause: Skip, tmp_pa
 
 
 def test_without_patience_scenarios_fail_with_one_message(
-    dialoom: Command,
-    provider: Provider,
-    pause: Skip,
-    players: list[str],
-    tmp_path: Path,
+    dialoom: Command, provider: Provider, pause: Skip, players: list[str], tmp_path: Path
 ) -> None:
     plan = [*away(provider, pause, players, tmp_path), "--patience", 0]
     failed = dialoom(*plan, "-o", "run.db", code=1)

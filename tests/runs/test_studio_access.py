@@ -12,7 +12,7 @@ import pytest
 
 from dialoom import Report, Run, open_run
 from dialoom.runs import RunError
-from dialoom.studio.access import Doorkeeper, Keys
+from dialoom.studio.access import AccessControl, Keys
 from dialoom.studio.server import address_of, serve
 from dialoom.studio.watching import AbandonedError, Computation, Reports
 from tests.conftest import Command, MadeOnce
@@ -28,7 +28,7 @@ class _Asked:
         self.reached: list[str] = []
         self.tokens: list[str] = []
         self.keys = Keys(self.tokens.append)
-        self._door = Doorkeeper(self._answer, self.keys, 8790, ("studio.example",) if is_remote else (), is_remote)
+        self._door = AccessControl(self._answer, self.keys, 8790, ("studio.example",) if is_remote else (), is_remote)
 
     async def _answer(self, scope: MutableMapping[str, Any], _receive: Any, send: Any) -> None:
         self.reached.append(scope["path"])

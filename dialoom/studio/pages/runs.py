@@ -127,7 +127,7 @@ def _figures(watch: Watch, progress: RunProgress) -> Refresh:
         tokens.set_text(_tokens(usage))
         token_rate.set_text("" if now is None or now.tokens is None else f"{now.tokens:,.0f}/s")
         calls.set_text(wording.short(usage.calls))
-        attempts = sum(each.attempts for each in progress.bounds.troubles.values())
+        attempts = sum(each.attempts for each in progress.bounds.failed_attempts.values())
         troubles.set_text(f"{wording.many(attempts, 'attempt')} failed" if attempts else "")
         unparsed.set_text(f"{progress.unparsed:,}")
 
@@ -162,7 +162,7 @@ def _budget(progress: RunProgress) -> Refresh:
             shown.append((told, meter, bar))
 
     def refresh(progress: RunProgress) -> None:
-        taken: Any = progress.bounds.taken
+        taken: Any = progress.bounds.spend
         for (name, bound), (told, meter, bar) in zip(bounds.items(), shown, strict=True):
             value = float(getattr(taken, name))
             is_money = name == "cost"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .packing import LENT, Parcel, pack, pack_common
+from .packing import LENT, Transfer, pack, pack_common
 from .unpacking import Unpacking
 
-__all__ = ["LENT", "Parcel", "Unpacking", "pack", "pack_common"]
+__all__ = ["LENT", "Transfer", "Unpacking", "pack", "pack_common"]

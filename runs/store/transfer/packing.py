@@ -21,12 +21,12 @@ used nothing here, and is not transferred back.
 
 
 @dataclass(slots=True)
-class Parcel:
+class Transfer:
     """The rows of a transfer by table. Their ids are the source file's, and are replaced on unpacking.
 
     Attributes:
         position: The scenario's place in the plan; `None` for a common call.
-        deal: The number of the scenario's lease, by which its result is merged once.
+        lease: The number of the scenario's lease, by which its result is merged once.
         thread: The thread of its checkpoints.
         rows: The rows by table. `threads` has one for each namespace.
         texts: The texts that they refer to, by id.
@@ -34,7 +34,7 @@ class Parcel:
     """
 
     position: int | None
-    deal: int = 0
+    lease: int = 0
     thread: str = ""
     rows: dict[str, list[Row]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
@@ -118,48 +118,48 @@ _DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
 _AT_ONCE = 500
 
 
-def pack(connection: sqlite3.Connection, position: int, thread: str, deal: int, *, is_dealt: bool) -> Parcel:
+def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
     """Pack a scenario with its calls, checkpoints and results in a file.
 
     Args:
         connection: Reads the file.
         position: The scenario's place in the plan.
         thread: The thread of the work: only its checkpoints are packed.
-        deal: The number of the lease.
-        is_dealt: Whether it is packed for a worker: with the documents that it refers to, and only its calls with a
+        lease: The number of the lease.
+        is_leased: Whether it is packed for a worker: with the documents that it refers to, and only its calls with a
             reply, marked as `LENT`. Otherwise all calls that were made in this file are packed.
     """
-    return _Packing(connection, Parcel(position, deal, thread)).packed(is_dealt)
+    return _Packing(connection, Transfer(position, lease, thread)).packed(is_leased)
 
 
-def pack_common(connection: sqlite3.Connection, key: bytes) -> Parcel | None:
+def pack_common(connection: sqlite3.Connection, key: bytes) -> Transfer | None:
     """Pack the answered common call of a key; `None` if the file has none."""
-    packing = _Packing(connection, Parcel(None))
+    packing = _Packing(connection, Transfer(None))
     packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
-    return packing.closed() if packing.parcel.of("calls") else None
+    return packing.closed() if packing.transfer.of("calls") else None
 
 
 class _Packing:
-    def __init__(self, connection: sqlite3.Connection, parcel: Parcel) -> None:
+    def __init__(self, connection: sqlite3.Connection, transfer: Transfer) -> None:
         self._connection = connection
         self._texts: set[int] = set()
         self._passages: list[int] = []
         self._values: set[int] = set()
         self._lists: list[int] = []
-        self.parcel = parcel
+        self.transfer = transfer
 
-    def packed(self, is_dealt: bool) -> Parcel:
-        parcel = self.parcel
-        parcel.rows["scenarios"] = self._rows("SELECT * FROM scenarios WHERE position = ?", parcel.position)
+    def packed(self, is_leased: bool) -> Transfer:
+        transfer = self.transfer
+        transfer.rows["scenarios"] = self._rows("SELECT * FROM scenarios WHERE position = ?", transfer.position)
         for table in _OF_SCENARIO:
-            parcel.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", parcel.position)
-        for outcome in parcel.of("outcomes"):
+            transfer.rows[table] = self._rows(f"SELECT * FROM {table} WHERE scenario = ?", transfer.position)
+        for outcome in transfer.of("outcomes"):
             self._messages(outcome["messages"])
             self._look(with_texts, outcome["details"] or "null")
-        self._pack_calls(is_dealt)
+        self._pack_calls(is_leased)
         self._checkpoints()
-        if is_dealt:
-            parcel.rows["documents"] = list(self._documents(parcel.of("scenarios")[0]["content"]))
+        if is_leased:
+            transfer.rows["documents"] = list(self._documents(transfer.of("scenarios")[0]["content"]))
         return self.closed()
 
     def calls(self, condition: str, *values: Any) -> None:
@@ -168,35 +168,35 @@ class _Packing:
         for call in found:
             self._messages(call["messages"])
             self._texts.update(id_ for id_ in (call["reply"], call["reasoning"]) if id_ is not None)
-        self.parcel.rows.setdefault("calls", []).extend(found)
+        self.transfer.rows.setdefault("calls", []).extend(found)
         tried = self._in("SELECT * FROM attempts WHERE call IN ({})", [call["id"] for call in found])
-        self.parcel.rows.setdefault("attempts", []).extend(tried)
+        self.transfer.rows.setdefault("attempts", []).extend(tried)
 
-    def closed(self) -> Parcel:
+    def closed(self) -> Transfer:
         """Return the transfer, complete with the passages and texts that it refers to."""
-        self.parcel.rows["passages"] = list(self._with_passages())
+        self.transfer.rows["passages"] = list(self._with_passages())
         found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
-        self.parcel.texts = {row["id"]: row["content"] for row in found}
-        return self.parcel
+        self.transfer.texts = {row["id"]: row["content"] for row in found}
+        return self.transfer
 
-    def _pack_calls(self, is_dealt: bool) -> None:
-        parcel = self.parcel
+    def _pack_calls(self, is_leased: bool) -> None:
+        transfer = self.transfer
         common = "scenario IS NULL AND key IN (SELECT key FROM common_uses WHERE scenario = ?)"
-        if is_dealt:
-            self.calls("scenario = ? AND reply IS NOT NULL", parcel.position)
-            self.calls(f"{common} AND reply IS NOT NULL", parcel.position)
-            for call in parcel.of("calls"):
+        if is_leased:
+            self.calls("scenario = ? AND reply IS NOT NULL", transfer.position)
+            self.calls(f"{common} AND reply IS NOT NULL", transfer.position)
+            for call in transfer.of("calls"):
                 call["attempts"] = LENT
-            parcel.rows["attempts"] = []
+            transfer.rows["attempts"] = []
             return
-        self.calls("scenario = ? AND attempts IS NOT ?", parcel.position, LENT)
-        self.calls(f"{common} AND attempts IS NOT ?", parcel.position, LENT)
+        self.calls("scenario = ? AND attempts IS NOT ?", transfer.position, LENT)
+        self.calls(f"{common} AND attempts IS NOT ?", transfer.position, LENT)
         query = "SELECT key, replays, branch FROM calls WHERE scenario = ? AND attempts = ?"
-        parcel.lent = [tuple(row) for row in self._connection.execute(query, (parcel.position, LENT))]
+        transfer.lent = [tuple(row) for row in self._connection.execute(query, (transfer.position, LENT))]
 
     def _checkpoints(self) -> None:
-        rows = self.parcel.rows
-        rows["threads"] = self._rows("SELECT * FROM threads WHERE name = ?", self.parcel.thread)
+        rows = self.transfer.rows
+        rows["threads"] = self._rows("SELECT * FROM threads WHERE name = ?", self.transfer.thread)
         threads = [row["id"] for row in rows["threads"]]
         rows["checkpoints"] = self._in("SELECT * FROM checkpoints WHERE thread IN ({}) ORDER BY number", threads)
         rows["pending_writes"] = self._in("SELECT * FROM pending_writes WHERE thread IN ({})", threads)

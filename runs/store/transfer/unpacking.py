@@ -9,7 +9,7 @@ from dialoom.runs.store.ledger import CallKinds, insert_call, insert_use
 from dialoom.runs.store.passages import Passages
 from dialoom.runs.store.texts import Texts, rows_of
 
-from .packing import Parcel, Row, with_elements, with_messages, with_texts, with_write
+from .packing import Row, Transfer, with_elements, with_messages, with_texts, with_write
 
 _RESULTS = ("outcomes", "judged", "judgements", "rejudgings")
 
@@ -22,37 +22,37 @@ class Unpacking:
         texts: The file's texts.
         passages: The file's passages.
         kinds: The kinds of the file's calls.
-        parcel: The transfer.
+        transfer: The transfer.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, texts: Texts, passages: Passages, kinds: CallKinds, parcel: Parcel
+        self, connection: sqlite3.Connection, texts: Texts, passages: Passages, kinds: CallKinds, transfer: Transfer
     ) -> None:
         self._connection = connection
         self._kinds = kinds
         self._kept_texts = texts
         self._kept_passages = passages
-        self._parcel = parcel
+        self._transfer = transfer
         self._texts: dict[int, int] = {}
         self._passages: dict[int, int] = {}
         self._values: dict[int, int] = {}
         self._lists: dict[int, int] = {}
 
-    def dealt(self) -> None:
+    def leased(self) -> None:
         """Insert a leased scenario into a worker's file."""
-        for document in self._parcel.of("documents"):
+        for document in self._transfer.of("documents"):
             _insert(self._connection, "OR IGNORE", "documents", document)
-        for scenario in self._parcel.of("scenarios"):
+        for scenario in self._transfer.of("scenarios"):
             _insert(self._connection, "OR REPLACE", "scenarios", scenario)
         self._all()
 
     def returned(self) -> None:
         """Merge a scenario's result into the run's file."""
         update = "UPDATE scenarios SET state = ?, fault = ?, error = ? WHERE position = ?"
-        for row in self._parcel.of("scenarios"):
+        for row in self._transfer.of("scenarios"):
             self._connection.execute(update, (row["state"], row["fault"], row["error"], row["position"]))
         lent = "UPDATE kept_calls SET replays = max(replays, ?), branch = ? WHERE key = ? AND reply IS NOT NULL"
-        self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._parcel.lent])
+        self._connection.executemany(lent, [(replays, branch, key) for key, replays, branch in self._transfer.lent])
         self._all()
 
     def common(self) -> None:
@@ -64,22 +64,22 @@ class Unpacking:
         self._find_texts()
         self._results()
         self._calls()
-        if self._parcel.of("threads"):
+        if self._transfer.of("threads"):
             self._checkpoints()
 
     def _find_texts(self) -> None:
         """Assign the file's ids to texts and passages; a passage comes after those that it consists of."""
-        texts = self._parcel.texts
+        texts = self._transfer.texts
         self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
-        for row in self._parcel.of("passages"):
+        for row in self._transfer.of("passages"):
             self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
 
     def _results(self) -> None:
         """Replace the scenario's results in the file by those of the transfer."""
-        position = self._parcel.position
+        position = self._transfer.position
         for table in _RESULTS:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
-            for row in self._parcel.of(table):
+            for row in self._transfer.of(table):
                 if table == "outcomes":
                     details = row["details"] and with_texts(row["details"], self._text)
                     row = row | {"messages": self._messages(row["messages"]), "details": details}
@@ -87,9 +87,9 @@ class Unpacking:
 
     def _calls(self) -> None:
         tried: dict[int, list[Row]] = {}
-        for attempt in self._parcel.of("attempts"):
+        for attempt in self._transfer.of("attempts"):
             tried.setdefault(attempt["call"], []).append(attempt)
-        calls = self._parcel.of("calls")
+        calls = self._transfer.of("calls")
         answered = self._answered([row["key"] for row in calls if row["reply"] is not None])
         for row in calls:
             if (row["key"] in answered and row["reply"] is not None) or self._has_common(row):
@@ -128,27 +128,27 @@ class Unpacking:
         return known is not None
 
     def _uses(self) -> None:
-        if self._parcel.position is None:
+        if self._transfer.position is None:
             return
-        self._connection.execute("DELETE FROM kept_uses WHERE scenario = ?", (self._parcel.position,))
-        for row in self._parcel.of("common_uses"):
+        self._connection.execute("DELETE FROM kept_uses WHERE scenario = ?", (self._transfer.position,))
+        for row in self._transfer.of("common_uses"):
             insert_use(self._connection, self._kinds, row)
 
     def _checkpoints(self) -> None:
         """Replace the thread's checkpoints in the file by those of the transfer."""
         threads = self._threads()
-        frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._parcel.of("checkpoint_frames")}
-        for row in self._parcel.of("checkpoint_values"):
+        frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._transfer.of("checkpoint_frames")}
+        for row in self._transfer.of("checkpoint_values"):
             content = with_texts(row["content"], self._text)
             self._values[row["id"]] = self._hashed("checkpoint_values", row | {"content": content})
-        for row in self._parcel.of("checkpoint_lists"):
+        for row in self._transfer.of("checkpoint_lists"):
             prefix = None if row["prefix"] is None else self._lists[row["prefix"]]
             changed = {"prefix": prefix, "elements": self._elements(row["elements"])}
             self._lists[row["id"]] = self._hashed("checkpoint_lists", row | changed)
         marks = ",".join("?" * len(threads))
         for table in ("checkpoints", "pending_writes"):
             self._connection.execute(f"DELETE FROM {table} WHERE thread IN ({marks})", (*threads.values(),))
-        for row in self._parcel.of("checkpoints"):
+        for row in self._transfer.of("checkpoints"):
             changed = {
                 "number": None,
                 "thread": threads[row["thread"]],
@@ -156,13 +156,13 @@ class Unpacking:
                 "held": self._elements(row["held"]),
             }
             _insert(self._connection, "", "checkpoints", row | changed)
-        for row in self._parcel.of("pending_writes"):
+        for row in self._transfer.of("pending_writes"):
             value = with_write(row["value"], self._text, self._value, self._list)
             _insert(self._connection, "", "pending_writes", row | {"thread": threads[row["thread"]], "value": value})
 
     def _threads(self) -> dict[int, int]:
         found: dict[int, int] = {}
-        for row in self._parcel.of("threads"):
+        for row in self._transfer.of("threads"):
             place = (row["name"], row["namespace"])
             query = "SELECT id FROM threads WHERE name = ? AND namespace = ?"
             known = self._connection.execute(query, place).fetchone()

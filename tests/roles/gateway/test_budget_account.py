@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dialoom import Budget, Price
+from dialoom import Budget, DialoomError, Price
 from dialoom.cli.settings import call_settings
 from dialoom.roles import (
     BudgetError,
@@ -20,18 +20,17 @@ from dialoom.roles import (
     ProviderError,
     TransientProviderError,
 )
-from dialoom.roles.gateway.budget import Account, Taken
+from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, Limits
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.litellm_tuning import PATIENCE, AdmissionGate
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs import RunError
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, broken_off, busy, completion, error, serving
 from tests.virtual_time import now, passing
 
-takings = st.builds(Taken, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
+takings = st.builds(Spend, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 bounds = st.builds(
     Budget,
     max_calls=st.none() | st.integers(0, 10),
@@ -41,8 +40,8 @@ bounds = st.builds(
 
 
 @given(budget=bounds, steps=st.lists(st.tuples(st.booleans(), takings), max_size=60))
-def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, Taken]]) -> None:
-    account, in_flight = Account(budget), list[Taken]()
+def test_no_reservation_exceeds_a_limit(budget: Budget, steps: list[tuple[bool, Spend]]) -> None:
+    account, in_flight = Account(budget), list[Spend]()
     for begins, figures in steps:
         if begins:
             before = replace(account.reserved)
@@ -66,36 +65,36 @@ def test_tenths_of_a_dollar_add_up() -> None:
     """Three calls for $0.1 fit into $0.3, and a fourth does not."""
     account = Account(Budget(max_cost=0.3))
     for _ in range(3):
-        account.reserve(Taken(1, 0, 0.1))
+        account.reserve(Spend(1, 0, 0.1))
     with pytest.raises(BudgetError, match=r"max_cost 0\.3"):
-        account.reserve(Taken(1, 0, 0.1))
+        account.reserve(Spend(1, 0, 0.1))
 
 
 def test_failed_call_returns_its_reservation() -> None:
     account = Account(Budget(max_calls=1))
-    account.reserve(Taken(1))
-    account.settle(Taken(1), Taken())
-    account.reserve(Taken(1))
+    account.reserve(Spend(1))
+    account.settle(Spend(1), Spend())
+    account.reserve(Spend(1))
 
 
 def test_earlier_sittings_count() -> None:
-    account = Account(Budget(max_tokens=1_234_567), spent=Taken(10, 1_234_000, 0.0))
+    account = Account(Budget(max_tokens=1_234_567), spent=Spend(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
-        account.reserve(Taken(1, 568, 0.0))
-    account.reserve(Taken(1, 567, 0.0))
+        account.reserve(Spend(1, 568, 0.0))
+    account.reserve(Spend(1, 567, 0.0))
 
 
 async def test_call_without_room_waits_for_those_in_flight() -> None:
     account = Account(Budget(max_tokens=100))
-    await account.claim(Taken(1, 80, 0.0))
-    waiting = asyncio.create_task(account.claim(Taken(1, 50, 0.0)))
+    await account.claim(Spend(1, 80, 0.0))
+    waiting = asyncio.create_task(account.claim(Spend(1, 50, 0.0)))
     await asyncio.sleep(0)
     assert not waiting.done()
-    account.settle(Taken(1, 80, 0.0), Taken(1, 20, 0.0))
+    account.settle(Spend(1, 80, 0.0), Spend(1, 20, 0.0))
     await waiting
-    account.settle(Taken(1, 50, 0.0), Taken(1, 50, 0.0))
+    account.settle(Spend(1, 50, 0.0), Spend(1, 50, 0.0))
     with pytest.raises(BudgetError):
-        await account.claim(Taken(1, 50, 0.0))
+        await account.claim(Spend(1, 50, 0.0))
 
 
 def test_cached_input_has_its_own_price() -> None:
@@ -122,7 +121,7 @@ def test_stated_price_wins_and_unknown_stays_unknown() -> None:
 
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
 def test_malformed_price_is_refused(option: str) -> None:
-    with pytest.raises(RunError, match="MODEL=IN,OUT"):
+    with pytest.raises(DialoomError, match="IN,OUT"):
         call_settings({"price": [option]})
 
 

@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from dialoom import ProviderAway, ProviderBack
+from dialoom import ProviderReachable, ProviderUnreachable
 from dialoom.roles import Completion, DrainedError, Gateway, ProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.availability import ProviderGone, Tidings
+from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.gateway import Limits
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.virtual_time import now, passing
@@ -44,15 +44,15 @@ class Line:
     fails: Callable[[str, float], ProviderError | None]
     sent: list[float] = field(default_factory=list)
     at_once: int = 0
-    under_way: int = 0
+    in_flight: int = 0
 
     async def complete(self, request: Request, key: str) -> Completion:
         self.sent.append(now())
-        self.under_way += 1
-        self.at_once = max(self.at_once, self.under_way)
+        self.in_flight += 1
+        self.at_once = max(self.at_once, self.in_flight)
         failure = self.fails(request.messages[0]["content"], now())
         await asyncio.sleep(0.01 if failure else 0.5)
-        self.under_way -= 1
+        self.in_flight -= 1
         if failure is not None:
             raise failure
         return Completion("heron", 1, 1)
@@ -64,7 +64,7 @@ class Scene:
 
     gateway: Gateway
     ledger: MemoryLedger
-    heard: list[tuple[Tidings, float]] = field(default_factory=list)
+    heard: list[tuple[ProviderEvent, float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, line: Line, monkeypatch: pytest.MonkeyPatch, patience: float = 600.0, at_once: int = 8) -> Scene:
@@ -88,9 +88,7 @@ def texts(count: int) -> list[str]:
     return [f"Number {number}" for number in range(count)]
 
 
-def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is there for 100 seconds; no call has used up its attempts by that."""
     line = Line(lambda _text, second: refused() if second < 100 else None)
 
@@ -99,8 +97,8 @@ def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(
         replies = await scene.ask(texts(40))
         assert [reply.text for reply in replies if isinstance(reply, Completion)] == ["heron"] * 40
         (away, _), (back, _) = scene.heard
-        assert away == ProviderAway("openai", "connection refused", 1.0, 600.0)
-        assert isinstance(back, ProviderBack)
+        assert away == ProviderUnreachable("openai", "connection refused", 1.0, 600.0)
+        assert isinstance(back, ProviderReachable)
         assert 100 < back.seconds < 135
         asked = [second for second in line.sent if 0.5 < second < 100]
         pauses = [later - earlier for earlier, later in pairwise(asked)]
@@ -145,7 +143,7 @@ def test_gateway_without_a_backend_is_away(monkeypatch: pytest.MonkeyPatch) -> N
         scene = Scene.of(line, monkeypatch)
         replies = await scene.ask(texts(8))
         assert all(isinstance(reply, Completion) for reply in replies)
-        assert [type(tidings) for tidings, _ in scene.heard] == [ProviderAway, ProviderBack]
+        assert [type(tidings) for tidings, _ in scene.heard] == [ProviderUnreachable, ProviderReachable]
 
     passing(work())
 
@@ -171,16 +169,16 @@ def test_patience_ends_and_a_listener_stops_the_work(monkeypatch: pytest.MonkeyP
     async def work() -> None:
         scene = Scene.of(line, monkeypatch, patience=45.0)
 
-        def stop(tidings: Tidings) -> None:
+        def stop(tidings: ProviderEvent) -> None:
             scene.heard.append((tidings, now()))
-            if isinstance(tidings, ProviderGone):
+            if isinstance(tidings, ProviderLost):
                 scene.gateway.drain()
 
         scene.gateway.listen(stop)
         replies = await scene.ask(texts(12))
         assert [type(reply) for reply in replies] == [DrainedError] * 12
         gone, at = scene.heard[-1]
-        assert isinstance(gone, ProviderGone)
+        assert isinstance(gone, ProviderLost)
         assert gone.reason == "connection refused"
         assert 45 <= at < 46
         assert [round(second) for second in line.sent] == [0] * 8 + [1, 3, 7, 15, 31, 45]

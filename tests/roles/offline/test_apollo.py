@@ -155,10 +155,8 @@ def test_results_of_a_run_follow_the_stated_rule(tmp_path: Path, protocol: str) 
     assert len(found) == len(pairs) * len(frameworks)
     for episode in found:
         facets, outcome = episode.facets, episode.outcome
-        wanted = {
-            "function-calling": facets["form"] not in HARD,
-            "rag": outcome.details.get("hit"),
-            "memory": True,
-        }[facets["framework"]]
+        wanted = {"function-calling": facets["form"] not in HARD, "rag": outcome.details.get("hit"), "memory": True}[
+            facets["framework"]
+        ]
         assert outcome.judgements[0].score is wanted, episode.id
         assert (outcome.details["protocol"], outcome.ended_by) == (protocol, "finished")

@@ -118,10 +118,7 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
 )
 def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], said: str) -> None:
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
-    messages = [
-        {"role": "system", "content": "You are fair."},
-        {"role": "user", "content": shown},
-    ]
+    messages = [{"role": "system", "content": "You are fair."}, {"role": "user", "content": shown}]
     reply = json.loads(answer("attentive", messages, f"prefeval/judge-{metric}", "judge"))
     assert reply["answer"] == said
     if metric == "acknowledges":

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 
 from dialoom import Budget
-from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store.transfer import Parcel
-from dialoom.runs.workers import crew
+from dialoom.runs.store.transfer import Transfer
+from dialoom.runs.workers import pool
 from dialoom.runs.workers.cluster import WorkerDiedError
-from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.messages import Begun, Delivery, Left, Order, left_by
+from dialoom.runs.workers.shared_state import SharedState
 from dialoom.runs.workers.worker import Worker
 
 Deadly = Callable[[Delivery | None, set[int]], bool]
 """Whether a worker dies instead of handing this over, or of going on with what it has."""
 
 
-class NearHand:
-    """As `Hand`, of a worker in this process."""
+class NearHandle:
+    """As `WorkerHandle`, of a worker in this process."""
 
-    def __init__(self, order: Order, name: str, line: Commons, near: NearCluster) -> None:
+    def __init__(self, order: Order, name: str, line: SharedState, near: NearCluster) -> None:
         self._line = line
         self._order = order
         self._name = name
@@ -40,12 +40,12 @@ class NearHand:
         self._worker, self._has = Worker(self._name), set()
         return Begun("here", await self._worker.begin(self._order, self._line))
 
-    async def deal(self, begun: Begun, parcels: list[Parcel]) -> None:
-        """Hand scenarios over."""
-        self._near.dealt.append([each.position or 0 for each in parcels])
-        self._has |= {*self._near.dealt[-1]}
+    async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
+        """WorkerHandle scenarios over."""
+        self._near.leased.append([each.position or 0 for each in transfers])
+        self._has |= {*self._near.leased[-1]}
         for _ in range(2):  # what is said twice counts once
-            assert await self._worker.deal(begun.path, parcels)
+            assert await self._worker.lease(begun.path, transfers)
         await self._live_on(None)
 
     async def report(self, begun: Begun, heard: int) -> Delivery:
@@ -56,7 +56,7 @@ class NearHand:
         delivery = await self._worker.report(begun.path, heard)
         assert delivery is not None
         await self._live_on(delivery)
-        self._has -= {each.position or 0 for each in delivery.parcels}
+        self._has -= {each.position or 0 for each in delivery.transfers}
         return delivery
 
     async def end(self) -> None:
@@ -90,37 +90,37 @@ class NearHand:
 
 
 class NearCluster:
-    """Keeps count of what was dealt and who died."""
+    """Keeps count of what was leased and who died."""
 
     size = 2
 
     def __init__(self, is_deadly: Deadly) -> None:
         self.is_deadly = is_deadly
         self.deaths = 0
-        self.dealt: list[list[int]] = []
-        self.hands: list[NearHand] = []
+        self.leased: list[list[int]] = []
+        self.handles: list[NearHandle] = []
         self.told: list[asyncio.Future[None]] = []
 
     def wake(self, worker: str) -> set[int]:
         """Have a worker report at once, though it has nothing to say; returns what it has."""
-        (hand,) = [each for each in self.hands if each._worker._path and each._worker._path.stem == worker]
-        hand._worker._news.set()
-        hand._worker._enough.set()
-        return hand._has
+        (handle,) = [each for each in self.handles if each._worker._path and each._worker._path.stem == worker]
+        handle._worker._news.set()
+        handle._worker._enough.set()
+        return handle._has
 
     def let_go(self) -> None:
         """Of all files, as the death of the workers' processes would."""
-        for hand in self.hands:
-            hand._worker._opened.close()
+        for handle in self.handles:
+            handle._worker._opened.close()
 
-    def commons(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> Commons:
+    def shared_state(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> SharedState:
         """What they have in common."""
-        return Commons(path, budget, spent, gateways, cache)
+        return SharedState(path, budget, spent, gateways, cache)
 
-    def hire(self, order: Order, name: str, line: Commons) -> NearHand:
+    def start_worker(self, order: Order, name: str, line: SharedState) -> NearHandle:
         """A worker."""
-        self.hands.append(NearHand(order, name, line, self))
-        return self.hands[-1]
+        self.handles.append(NearHandle(order, name, line, self))
+        return self.handles[-1]
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
         """What a dead one has left."""
@@ -135,5 +135,5 @@ def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _de
     async def machines(_policy: CallPolicy) -> AsyncIterator[NearCluster]:
         yield found
 
-    monkeypatch.setattr(crew, "cluster", machines)
+    monkeypatch.setattr(pool, "cluster", machines)
     return found

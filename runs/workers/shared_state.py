@@ -14,16 +14,17 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion, PermanentProviderError
 from dialoom.roles.errors import DrainedError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.budget import Account, Budget, Taken
+from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept
 from dialoom.roles.gateway.limits import PerMinute, Rate
 from dialoom.roles.gateway.pauses import Pauses
 from dialoom.roles.gateway.sharing import HearOverload, Place
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.connections import open_for_reading
-from dialoom.runs.store.transfer import LENT, Parcel, pack_common
+from dialoom.runs.store.transfer import LENT, Transfer, pack_common
+from dialoom.settings import Budget
 
-from .shared_budget import LeasedAccount, LeaseStanding, Purse
+from .shared_budget import LeasedAccount, LeaseState, SharedBudget
 
 _REMEMBERED = 5000
 """The number of common calls that are cached; others are looked up in the run's file."""
@@ -73,7 +74,7 @@ class _Asked:
     error: Exception | None = None
 
 
-class Commons:
+class SharedState:
     """The state that a run's workers share.
 
     Args:
@@ -84,25 +85,25 @@ class Commons:
         cache: The file of other runs' replies, if there is one.
     """
 
-    def __init__(self, path: Path, budget: Budget, spent: Taken, gateways: int, cache: Path | None) -> None:
+    def __init__(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> None:
         self._path = path
-        self._purse = Purse(budget, spent, gateways, self._tell_all)
+        self._purse = SharedBudget(budget, spent, gateways, self._tell_all)
         self._rates: dict[tuple[Place, str], PerMinute] = {}
         self._pauses = Pauses()
         self._cache = None if cache is None else ResponseCache(cache)
-        self._made: OrderedDict[str, tuple[str, Parcel]] = OrderedDict()
+        self._made: OrderedDict[str, tuple[str, Transfer]] = OrderedDict()
         self._asked: dict[str, _Asked] = {}
         self._refused: dict[str, Failed] = {}
         self._overloads: deque[tuple[int, str, Place, float, float | None]] = deque(maxlen=_NEWS)
         self._number = 0
         self._news = asyncio.Event()
 
-    async def lend(self, worker: str, wanted: Taken, standing: LeaseStanding) -> Taken:
-        """Grant a share of the budget; see `Purse.lend`."""
+    async def lend(self, worker: str, wanted: Spend, standing: LeaseState) -> Spend:
+        """Grant a share of the budget; see `SharedBudget.lend`."""
         return await self._purse.lend(worker, wanted, standing)
 
-    async def stands(self, worker: str, standing: LeaseStanding) -> None:
-        """Update a worker's spend; see `Purse.stands`."""
+    async def stands(self, worker: str, standing: LeaseState) -> None:
+        """Update a worker's spend; see `SharedBudget.stands`."""
         self._purse.stands(worker, standing)
 
     async def take(self, place: Place, kind: str, per_minute: int, units: int) -> None:
@@ -140,7 +141,7 @@ class Commons:
                 return News(self._number, found, self._purse.is_short)
             await self._news.wait()
 
-    async def common(self, worker: str, key: str) -> Parcel | Failed | None:
+    async def common(self, worker: str, key: str) -> Transfer | Failed | None:
         """Return a common call's reply, marked as `LENT`; `None` if the worker is to make the call.
 
         Args:
@@ -148,8 +149,8 @@ class Commons:
             key: The call's key.
         """
         while True:
-            if (parcel := self._known(key)) is not None:
-                return parcel
+            if (transfer := self._known(key)) is not None:
+                return transfer
             if (refused := self._refused.get(key)) is not None:
                 return refused
             if (asked := self._asked.get(key)) is None:
@@ -159,10 +160,10 @@ class Commons:
             if asked.error is not None:
                 return asked.maker, asked.error
 
-    async def made(self, worker: str, key: str, parcel: Parcel | None) -> None:
+    async def made(self, worker: str, key: str, transfer: Transfer | None) -> None:
         """Record that a common call was made."""
-        if parcel is not None:
-            self._made[key] = (worker, parcel)
+        if transfer is not None:
+            self._made[key] = (worker, transfer)
             if len(self._made) > _REMEMBERED:
                 self._made.popitem(last=False)
         self._over(key, None)
@@ -182,7 +183,7 @@ class Commons:
         if self._cache is not None:
             await self._cache.keep_by(key, model, completion)
 
-    async def ended(self, worker: str, spent: Taken | None) -> list[Parcel]:
+    async def ended(self, worker: str, spent: Spend | None) -> list[Transfer]:
         """Remove a worker that has ended, and return the common calls that it had made.
 
         Args:
@@ -192,14 +193,14 @@ class Commons:
         self._purse.ended(worker, spent)
         for key in [key for key, asked in self._asked.items() if asked.maker == worker]:
             self._over(key, None)
-        return [_given(parcel, None) for by, parcel in self._made.values() if by == worker]
+        return [_given(transfer, None) for by, transfer in self._made.values() if by == worker]
 
-    def _known(self, key: str) -> Parcel | None:
+    def _known(self, key: str) -> Transfer | None:
         if (found := self._made.get(key)) is not None:
             return _given(found[1], LENT)
         with closing(open_for_reading(self._path)) as reader:
-            parcel = pack_common(reader, bytes.fromhex(key[:32]))
-        return None if parcel is None else _given(parcel, LENT)
+            transfer = pack_common(reader, bytes.fromhex(key[:32]))
+        return None if transfer is None else _given(transfer, LENT)
 
     def _over(self, key: str, error: Exception | None) -> None:
         if (asked := self._asked.pop(key, None)) is not None:
@@ -216,17 +217,17 @@ class Commons:
         self._news = asyncio.Event()
 
 
-def _given(parcel: Parcel, attempts: int | None) -> Parcel:
+def _given(transfer: Transfer, attempts: int | None) -> Transfer:
     """Return a common call for another file: marked as `LENT`, or unchanged."""
     if attempts is None:
-        return parcel
-    calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in parcel.of("calls")]
-    return Parcel(
-        None, rows={**parcel.rows, "calls": [dict(call) for call in calls], "attempts": []}, texts=parcel.texts
+        return transfer
+    calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]
+    return Transfer(
+        None, rows={**transfer.rows, "calls": [dict(call) for call in calls], "attempts": []}, texts=transfer.texts
     )
 
 
-class CommonGateway:
+class SharedGateway:
     """A worker's access to the shared state; see `Sharing`.
 
     Args:
@@ -235,7 +236,7 @@ class CommonGateway:
         store: The worker's file.
     """
 
-    def __init__(self, line: Commons, worker: str, store: RunStore) -> None:
+    def __init__(self, line: SharedState, worker: str, store: RunStore) -> None:
         self._line = line
         self._worker = worker
         self._store = store
@@ -268,7 +269,7 @@ class CommonGateway:
 
     def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
         """Return a model's rate limit per minute, of requests or of tokens."""
-        return _CommonRate(self, self._line, place, kind, units, pauses)
+        return _SharedRate(self, self._line, place, kind, units, pauses)
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
         """Notify the other workers of a rejected call."""
@@ -283,14 +284,14 @@ class CommonGateway:
         found = await self._line.common(self._worker, key)
         if found is None:
             return False
-        if isinstance(found, Parcel):
-            await self._store.deals.keep_common([found])
+        if isinstance(found, Transfer):
+            await self._store.leases.keep_common([found])
             return True
         raise found[1]
 
     async def made(self, key: str) -> None:
         """Announce that a common call is in this file."""
-        await self._line.made(self._worker, key, self._store.deals.common(key))
+        await self._line.made(self._worker, key, self._store.leases.common(key))
 
     async def failed(self, key: str, error: Exception | None) -> None:
         """Announce that a common call has failed."""
@@ -303,14 +304,14 @@ class CommonGateway:
         task.add_done_callback(self._telling.discard)
 
 
-class CommonReplies:
+class SharedReplies:
     """The file of other runs' replies, which only one process has open.
 
     Args:
         line: The shared state that accesses it.
     """
 
-    def __init__(self, line: Commons) -> None:
+    def __init__(self, line: SharedState) -> None:
         self._line = line
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
@@ -323,11 +324,11 @@ class CommonReplies:
             await self._line.keep_reply(cache_key(request, place), request.model, completion)
 
 
-class _CommonRate:
+class _SharedRate:
     """A rate limit that all workers share, in the order of their requests."""
 
     def __init__(
-        self, gateway: CommonGateway, line: Commons, place: Place, kind: str, per_minute: int, pauses: Pauses
+        self, gateway: SharedGateway, line: SharedState, place: Place, kind: str, per_minute: int, pauses: Pauses
     ) -> None:
         self._gateway = gateway
         self._line = line

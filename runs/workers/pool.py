@@ -15,19 +15,19 @@ from pathlib import Path
 from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.review import Review
 from dialoom.roles import ModelBinding
-from dialoom.roles.gateway.availability import UnderWay
-from dialoom.roles.gateway.budget import Taken
+from dialoom.roles.gateway.availability import CallInFlight
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.errors import Fault
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally
 from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
-from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.store.transfer import Transfer
 
-from .cluster import Cluster, Hand, WorkerDiedError, WorkerLostError, cluster
-from .commons import Commons
+from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster
 from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
+from .shared_state import SharedState
 
 _DEATHS = 3
 """The number of workers' deaths after which a scenario is failed."""
@@ -44,13 +44,13 @@ _MOST_BEGINNINGS, _A_WHILE = 300, 1.0
 
 @dataclass(slots=True)
 class _Member:
-    """A worker from its crew's point of view.
+    """A worker from its pool's point of view.
 
     Attributes:
         name: Its name.
         most: The maximum number of scenarios leased to it: a few are queued, so that it never waits.
         share: The number of scenarios that it plays at once.
-        hand: The handle on it.
+        handle: The handle on it.
         begun: The location of its file, once it has begun.
         open: Its open leases, in the order in which they were made.
         heard: The number of the last report received.
@@ -61,7 +61,7 @@ class _Member:
     name: str
     most: int
     share: int
-    hand: Hand
+    handle: WorkerHandle
     begun: Begun | None = None
     open: dict[int, Work] = field(default_factory=dict)
     heard: int = 0
@@ -70,7 +70,7 @@ class _Member:
     silent_deaths: int = 0
 
 
-class Crew:
+class WorkerPool:
     """The workers that carry out a run's work, in place of an engine.
 
     Args:
@@ -100,14 +100,14 @@ class Crew:
         self.tally = WorkTally(on_event, policy.fail_on_error, self.drain)
         self._is_stopped = False
         self._work: Iterator[Work] = iter(())
-        self._is_all_dealt = False
+        self._is_all_leased = False
         self._again: deque[Work] = deque()
         self._suspects: deque[Work] = deque()
         self._deaths: Counter[int] = Counter()
         self._members: list[_Member] = []
         self._clearing: _Member | None = None
         self._given_up = 0
-        self._dealt_first: float | None = None
+        self._first_lease_at: float | None = None
         self._changed = asyncio.Condition()
 
     @property
@@ -121,26 +121,26 @@ class Crew:
         return {}
 
     @property
-    def under_way(self) -> Sequence[UnderWay]:
+    def in_flight(self) -> Sequence[CallInFlight]:
         """No calls in progress: only the workers have them."""
         return ()
 
     def drain(self) -> None:
         """Lease nothing more; let each worker finish its conversations' steps and return everything."""
         self.tally.is_draining = True
-        self._tell_workers(lambda hand: hand.drain())
+        self._tell_workers(lambda handle: handle.drain())
 
     def stop(self) -> None:
         """Cancel the calls in flight. Committed results are still merged."""
         self.tally.is_draining = self._is_stopped = True
-        self._tell_workers(lambda hand: hand.stop())
+        self._tell_workers(lambda handle: handle.stop())
 
-    def _tell_workers(self, tell: Callable[[Hand], None]) -> None:
+    def _tell_workers(self, tell: Callable[[WorkerHandle], None]) -> None:
         """Send a message to all live workers; a dead one has nothing left to end."""
         for member in self._members:
             if member.begun is not None:
                 with suppress(WorkerDiedError):
-                    tell(member.hand)
+                    tell(member.handle)
         self._wake()
 
     async def run(self, work: Iterator[Work], judging: str | None) -> None:
@@ -159,7 +159,7 @@ class Crew:
             return
         self._work = chain([first], work)
         async with cluster(self._policy) as machines:
-            shares = _shares(self._policy.concurrency, self._policy.workers or machines.size)
+            shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
             order = self._order(first, judging)
             self._line = self._commons(machines, len(shares))
             self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
@@ -168,13 +168,13 @@ class Crew:
             try:
                 await self._until_done(serving)
                 busy = tuple(sum(member.busy) for member in self._members)
-                self._on_event(Worked(time.monotonic() - (self._dealt_first or started), busy))
+                self._on_event(Worked(time.monotonic() - (self._first_lease_at or started), busy))
             finally:
                 for task in serving:
                     task.cancel()
                 await asyncio.gather(*serving, return_exceptions=True)
                 for member in self._members:
-                    member.hand.kill()
+                    member.handle.kill()
                 with suppress(StoreError):  # the leases stay open; whoever opens the run next recovers them
                     await asyncio.to_thread(take_leftovers, self._store)
 
@@ -196,7 +196,7 @@ class Crew:
     async def _end(self) -> None:
         """End the live workers."""
         ready = [member for member in self._members if member.begun is not None]
-        await asyncio.gather(*(member.hand.end() for member in ready), return_exceptions=True)
+        await asyncio.gather(*(member.handle.end() for member in ready), return_exceptions=True)
 
     def _order(self, first: Work, judging: str | None) -> Order:
         action: Action = (
@@ -212,21 +212,21 @@ class Crew:
             models=self._models,
             recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
-            policy=replace(self._policy, cache=None, workers=None, ray=None),
+            policy=self._policy.changed(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,
         )
 
-    def _commons(self, machines: Cluster, gateways: int) -> Commons:
+    def _commons(self, machines: Cluster, gateways: int) -> SharedState:
         limits, cache = self._policy.limits, self._policy.cache
-        spent = self._store.taken(limits.stated_prices) if limits.budget.is_bounded else Taken()
+        spent = self._store.spend(limits.stated_prices) if limits.budget.is_bounded else Spend()
         path = self._store.path.absolute()
-        return machines.commons(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
+        return machines.shared_state(path, limits.budget, spent, gateways, None if cache is None else cache.absolute())
 
     def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
         name = f"worker-{number + 1}"
         ahead = share // 4 + 1
-        own = replace(order, policy=replace(order.policy, concurrency=share), ahead=ahead)
-        return _Member(name, share + ahead, share, machines.hire(own, name, self._line))
+        own = replace(order, policy=order.policy.changed(concurrency=share), ahead=ahead)
+        return _Member(name, share + ahead, share, machines.start_worker(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
         """Run one worker until all work is done, restarting it when it dies."""
@@ -235,12 +235,12 @@ class Crew:
             if self._is_over():
                 return
             try:
-                member.begun = await member.hand.begin()
+                member.begun = await member.handle.begin()
                 await self._work_with(member)
                 return
             except WorkerDiedError as error:
                 had_begun, why = member.begun is not None, (str(error) or type(error).__name__).splitlines()[0]
-                await self._bury(machines, member, error)
+                await self._remove_dead(machines, member, error)
                 if isinstance(error, WorkerLostError):
                     break
                 if not had_begun:
@@ -261,7 +261,7 @@ class Crew:
                 if await self._nothing_left(member):
                     return
                 continue
-            report = await member.hand.report(_there(member), member.heard)
+            report = await member.handle.report(_there(member), member.heard)
             member.silent_deaths = 0
             await self._take(member, report)
             if report.is_over:
@@ -273,9 +273,9 @@ class Crew:
             return
         if works := self._works_for(member):
             member.open |= {work.position: work for work in works}  # before anyone else looks for open work
-            self._dealt_first = self._dealt_first or time.monotonic()
-            parcels = await self._store.deals.deal(works)
-            await member.hand.deal(_there(member), parcels)
+            self._first_lease_at = self._first_lease_at or time.monotonic()
+            transfers = await self._store.leases.lease(works)
+            await member.handle.lease(_there(member), transfers)
 
     def _works_for(self, member: _Member) -> list[Work]:
         if self._suspects and self._clearing in (None, member):
@@ -290,7 +290,7 @@ class Crew:
         works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
         works += islice(self._work, room - len(works))
         if len(works) < room:
-            self._is_all_dealt = True
+            self._is_all_leased = True
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
@@ -311,18 +311,18 @@ class Crew:
         is_open = any(member.open for member in self._members)
         if self.is_draining:
             return not is_open
-        return self._is_all_dealt and not (is_open or self._again or self._suspects)
+        return self._is_all_leased and not (is_open or self._again or self._suspects)
 
     async def _take(self, member: _Member, report: Delivery) -> None:
         """Merge a worker's results, then emit its events: the receiver may read the file."""
         member.heard = report.number
         member.busy[-1] = report.busy
         self._keep_shapes(report.shapes)
-        await self._store.deals.fold(report.parcels)
-        for parcel in report.parcels:
-            assert parcel.position is not None
-            work = member.open.pop(parcel.position, None)
-            if work is not None and not self.is_draining and _is_unfinished(parcel, work):
+        await self._store.leases.fold(report.transfers)
+        for transfer in report.transfers:
+            assert transfer.position is not None
+            work = member.open.pop(transfer.position, None)
+            if work is not None and not self.is_draining and _is_unfinished(transfer, work):
                 self._again.append(work)
         if not member.open:
             member.is_alone = False
@@ -347,34 +347,34 @@ class Crew:
             case _:
                 self._on_event(event)
 
-    async def _bury(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
+    async def _remove_dead(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
         """Recover a dead worker's results, and let others do the rest of its work."""
         if self._clearing is member:
             self._clearing = None
-        begun, dealt = member.begun, member.open
+        begun, leased = member.begun, member.open
         member.begun, member.open, member.is_alone = None, {}, False
         member.busy.append(0.0)
         member.silent_deaths += begun is not None
-        suspected = list(dealt)[: member.share]
-        found: dict[int | None, Parcel] = {}
+        suspected = list(leased)[: member.share]
+        found: dict[int | None, Transfer] = {}
         if begun is not None:
             found = {each.position: each for each in await self._left(machines, begun)}
-        for position, work in dealt.items():
-            parcel = found.get(position)
-            if parcel is not None and not _is_unfinished(parcel, work):
-                self._hear(_result(parcel, work))
+        for position, work in leased.items():
+            transfer = found.get(position)
+            if transfer is not None and not _is_unfinished(transfer, work):
+                self._hear(_result(transfer, work))
                 continue
             self._deaths[position] += position in suspected
             await self._try_again(work, str(error))
         self._wake()
 
-    async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Parcel]:
+    async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Transfer]:
         try:
-            left = await machines.left(begun, self._store.deals.open(), self._policy.limits.stated_prices)
+            left = await machines.left(begun, self._store.leases.open(), self._policy.limits.stated_prices)
         except (StoreError, WorkerDiedError):  # its machine is gone, or the file cannot be read
-            await self._store.deals.keep_common(await self._line.ended(begun.path.stem, None))
+            await self._store.leases.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
-        folded = await self._store.deals.fold(left.parcels)
+        folded = await self._store.leases.fold(left.transfers)
         await self._line.ended(begun.path.stem, left.spent)  # workers that wait for its common calls look them up now
         return folded
 
@@ -408,21 +408,21 @@ def _shares(concurrency: int, workers: int) -> list[int]:
     return [max(1, each + (number < more)) for number in range(workers)]
 
 
-def _row(parcel: Parcel, work: Work) -> Mapping[str, object]:
+def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
     """Return the row that holds the state of work."""
     if isinstance(work, PlayWork):
-        return parcel.of("scenarios")[0]
+        return transfer.of("scenarios")[0]
     table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
-    return next((row for row in parcel.of(table) if row["judging"] == work.judgement_set), {})
+    return next((row for row in transfer.of(table) if row["judging"] == work.judgement_set), {})
 
 
-def _is_unfinished(parcel: Parcel, work: Work) -> bool:
-    return _row(parcel, work).get("state", "pending") == "pending"
+def _is_unfinished(transfer: Transfer, work: Work) -> bool:
+    return _row(transfer, work).get("state", "pending") == "pending"
 
 
-def _result(parcel: Parcel, work: Work) -> ScenarioDone | ScenarioFailed:
+def _result(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
     """Return the event that a dead worker could not report."""
-    row = _row(parcel, work)
+    row = _row(transfer, work)
     if row["state"] == "done":
         return ScenarioDone(work.position + 1, work.scenario.id)
     fault = row.get("fault") or Fault.BUG

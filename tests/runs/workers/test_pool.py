@@ -1,4 +1,4 @@
-"""A run that is dealt to workers comes to the same bytes, whoever dies and whatever is said twice."""
+"""A run that is leased to workers comes to the same bytes, whoever dies and whatever is said twice."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from benchmarks.long_requests import assistant
 from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
 from dialoom.runs import RunStore, StoreError
-from dialoom.runs.store.transfer import Parcel
+from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError
-from dialoom.runs.workers.commons import Commons
 from dialoom.runs.workers.messages import Begun, Delivery, folder_of
+from dialoom.runs.workers.shared_state import SharedState
 from tests.runs.test_common_calls import RECIPE, SMALL
-from tests.runs.workers.near import NearHand, near_cluster
+from tests.runs.workers.near import NearHandle, near_cluster
 
 SHARED: dict[str, Any] = {"options": SMALL, "models": {"assistant": "offline/attentive"}}
 TALKS: dict[str, Any] = {"options": {"users": "1", "setting": ("base", "I")}, "sample": 2, "seed": 3}
@@ -49,9 +49,9 @@ def letters(path: Path) -> int:
 
 
 def nothing_left(path: Path) -> bool:
-    """Whether no deal is open, and no worker's file there."""
+    """Whether no lease is open, and no worker's file there."""
     with RunStore(path) as store:
-        return not store.deals.open() and not folder_of(path).exists()
+        return not store.leases.open() and not folder_of(path).exists()
 
 
 def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_workers_give_the_bytes_and_ledger_of_one_process(tmp_path: Path, monkey
     seen: list[Event] = []
     run = door.play("personalens", path=tmp_path / "run.db", workers=2, concurrency=3, on_event=seen.append, **TALKS)
     assert everything(run) == everything(alone)
-    assert sorted(position for dealt in near.dealt for position in dealt) == [0, 1]
+    assert sorted(position for leased in near.leased for position in leased) == [0, 1]
     assert sorted(each.number for each in seen if isinstance(each, ScenarioDone)) == [1, 2]
     door.judge(alone.path, "offline/generic", name="again")
     judged = door.judge(run.path, "offline/generic", name="again", workers=2)
@@ -82,7 +82,7 @@ def test_file_of_a_dead_worker_is_merged_and_the_rest_reassigned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = door.play(RECIPE, path=tmp_path / "alone.db", **SHARED)
-    near = near_cluster(monkeypatch, lambda delivery, _has: bool(delivery and delivery.parcels) and near.deaths < 2)
+    near = near_cluster(monkeypatch, lambda delivery, _has: bool(delivery and delivery.transfers) and near.deaths < 2)
     run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=4, **SHARED)
     assert near.deaths == 2
     assert everything(run)[0] == everything(alone)[0]
@@ -96,19 +96,19 @@ def test_unreported_common_reply_is_found_in_a_dead_workers_file(
 ) -> None:
     near = near_cluster(monkeypatch)
     counting = Counting()
-    made = Commons.made
+    made = SharedState.made
     doomed: list[str] = []
 
-    async def die_of_it(line: Commons, worker: str, key: str, parcel: Parcel | None) -> None:
+    async def die_of_it(line: SharedState, worker: str, key: str, transfer: Transfer | None) -> None:
         if doomed:
-            await made(line, worker, key, parcel)
+            await made(line, worker, key, transfer)
             return
         doomed.append(worker)
         its = near.wake(worker)
         near.is_deadly = lambda delivery, has: delivery is not None and has is its
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Commons, "made", die_of_it)
+    monkeypatch.setattr(SharedState, "made", die_of_it)
     told: Any = {"options": {**SMALL, "pairs": 1}, "models": {"assistant": counting}, "workers": 2, "concurrency": 2}
     run = door.play(RECIPE, path=tmp_path / "run.db", **told)
     assert (near.deaths, run.status().done) == (1, 4)
@@ -131,14 +131,14 @@ def test_scenario_that_kills_three_workers_fails_alone(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("lost", [1, 2])
 def test_workers_without_a_place_are_not_needed(lost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near = near_cluster(monkeypatch)
-    begin = NearHand.begin
+    begin = NearHandle.begin
 
-    async def maybe(hand: NearHand) -> Begun:
-        if near.hands.index(hand) < lost:
+    async def maybe(handle: NearHandle) -> Begun:
+        if near.handles.index(handle) < lost:
             raise WorkerLostError("no place")
-        return await begin(hand)
+        return await begin(handle)
 
-    monkeypatch.setattr(NearHand, "begin", maybe)
+    monkeypatch.setattr(NearHandle, "begin", maybe)
     told: dict[str, Any] = {"path": tmp_path / "run.db", "workers": 2, "concurrency": 4, **SHARED}
     if lost == 1:
         assert door.play(RECIPE, **told).status().done == 12
@@ -234,23 +234,23 @@ def test_stopping_reaches_all_workers(
 ) -> None:
     near = near_cluster(monkeypatch)
     control = door.Control()
-    stop, stopped = NearHand.stop, list[NearHand]()
+    stop, stopped = NearHandle.stop, list[NearHandle]()
 
-    def maybe_stop(hand: NearHand) -> None:
-        if hand is near.hands[0]:
+    def maybe_stop(handle: NearHandle) -> None:
+        if handle is near.handles[0]:
             raise WorkerDiedError("Ray does not know it any more")
-        stopped.append(hand)
-        stop(hand)
+        stopped.append(handle)
+        stop(handle)
 
     def stop_once_both_are_there(event: Event) -> None:
-        if isinstance(event, ScenarioDone) and len(near.dealt) > 1:
+        if isinstance(event, ScenarioDone) and len(near.leased) > 1:
             control.stop()
 
-    monkeypatch.setattr(NearHand, "stop", maybe_stop)
-    near.is_deadly = lambda _delivery, has: control.is_draining and has is near.hands[0]._has
+    monkeypatch.setattr(NearHandle, "stop", maybe_stop)
+    near.is_deadly = lambda _delivery, has: control.is_draining and has is near.handles[0]._has
     told: dict[str, Any] = {"workers": 2, "concurrency": 2, "control": control, **SHARED}
     run = door.play(RECIPE, path=tmp_path / "run.db", on_event=stop_once_both_are_there, **told)
-    assert near.hands[1] in stopped
+    assert near.handles[1] in stopped
     assert not caplog.records
     assert run.status().done < 12
     assert door.resume(run.path).status().done == 12
