@@ -127,7 +127,7 @@ def _formats() -> list[Row]:
     return [
         (f"`{name}`", f"`{format_}`", _safe(exporter.description), "; ".join(_flags(exporter.options)))
         for name in _recipes()
-        for format_, exporter in WithExports.of(load_recipe(name)).exporters().items()
+        for format_, exporter in WithExports.of(load_recipe(name)).formats.items()
     ]
 
 

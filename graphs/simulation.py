@@ -114,7 +114,7 @@ class Simulation(DialogueRecipe):
 
     def scenarios(
         self,
-        options: SimulationOptions,  # noqa: ARG002
+        options: SimulationOptions,
         draw: Random,
         note: Callable[[str], None],
     ) -> Iterator[SimulatedTalk]:

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
-from dialoom.graphs.reporting.table import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
@@ -291,7 +290,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
+        drawn = draw_sample(whole(lambda _: None), config.sample, WithFacets.of(recipe).split_facet, chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.reporting.table import length_facet
 from dialoom.graphs.review import Review
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
 from dialoom.graphs.variety import Opening, opening_of, repeated
@@ -133,7 +132,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if task.policy.is_alone else length_facet(recipe.facets))
+    work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
     ended = await carry_out(task, graph, store.config.models, work, None, is_resumed)
     return await _judged_by_panel(task, await _drawn_again(task, graph, ended))
 
@@ -156,7 +155,7 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
         store.retries.scenarios(again, note)
         task.tell(Noted(note))
         task.tell(Began(store.path, "playing", len(again)))
-        work = store.queue.pending(recipe, None, None if task.policy.is_alone else length_facet(recipe.facets))
+        work = store.queue.pending(recipe, None, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
         ended = together(ended, await carry_out(task, graph, store.config.models, work, None, True))
     return ended
 

@@ -54,9 +54,10 @@ def formats(incomplete: str) -> list[str]:
 
 def tables(incomplete: str) -> list[str]:
     """Return the tables of the run's report, as found in its first scenarios."""
+    from dialoom.graphs.capabilities import WithReport
 
     def names(run: RunFile, recipe: Recipe) -> list[str]:
-        return [table.name for table in recipe.tables(islice(run.episodes(), _FIRST))]
+        return [table.name for table in WithReport.of(recipe).tables(islice(run.episodes(), _FIRST))]
 
     return _of_recipe(names, incomplete)
 

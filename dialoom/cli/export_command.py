@@ -162,7 +162,7 @@ def _format_flags(recipe: Recipe) -> Flags:
     flags: Flags = {}
     from dialoom.graphs.capabilities import WithExports  # slow to import, and most commands need none
 
-    for exporter in WithExports.of(recipe).exporters().values():
+    for exporter in WithExports.of(recipe).formats.values():
         if exporter.options is not None:
             flags = {**flags_of(exporter.options), **flags}
     return flags
@@ -170,7 +170,7 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
-    from dialoom.graphs.reporting.table import split_facet
+    from dialoom.graphs.capabilities import WithFacets
     from dialoom.runs.export import ExportRequest, write
     from dialoom.runs.store import RunFile
     from dialoom.shown import counted
@@ -194,7 +194,7 @@ def _export(**values: Any) -> None:
             counts = write_described(run, request, Path("/dev/stdout") if is_piped else out)
         else:
             counts = write(run, request, sys.stdout if is_piped else out)
-        status, branches, facet = run.status(), run.promoted_branches(), split_facet(run.recipe.facets)
+        status, branches, facet = run.status(), run.promoted_branches(), WithFacets.of(run.recipe).split_facet
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

@@ -323,7 +323,7 @@ def test_paper_table_1(model: str) -> None:
 
 @pytest.mark.parametrize(("right", "cell"), [(395, ".1802"), (581, ".2651"), (302, ".1378")])
 def test_paper_table_3(right: int, cell: str) -> None:
-    """Preferences that have changed, at 8k: Qwen3-8B, with thinking, and Qwen3-30B-A3B."""
+    """Accuracy and F1 with outdated preferences, at 8k: Qwen3-8B, with thinking, and Qwen3-30B-A3B."""
     assert printed(accuracy(samples(right, 8000, evolving=True))) == cell
 
 

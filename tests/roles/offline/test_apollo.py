@@ -16,12 +16,12 @@ from dialoom.personas.apollo import TOOLS, compare, execute
 from dialoom.personas.apollo.scores import read_turn, responses_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSource, history, write_source
 from dialoom.personas.apollo.source.scripted import scripted_source
-from dialoom.prompts import PromptLibrary, Utterance
+from dialoom.prompts import Utterance
 from dialoom.roles.offline.apollo import asked_flow
 
 from .asking import answer
 
-PROMPTS = PromptLibrary.load(RECIPE.prompts)
+PROMPTS = RECIPE.library()
 HARD = ("facts", "tone")
 READ = 24
 
