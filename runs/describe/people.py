@@ -31,7 +31,7 @@ def describe_release(folder: Path) -> list[Table]:
     census = Census.of(release)
     tables = [_tasks(census), *_demographics(census), _preferences(census), _texts(census)]
     tables[0].notes.append("The numbers of tables in titles are those of the PersonaLens paper.")
-    if summary := release.mendings.summary():
+    if summary := release.repairs.summary():
         tables[0].notes.append(f"Put up with while reading: {summary}.")
     return tables
 
