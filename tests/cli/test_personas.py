@@ -193,7 +193,7 @@ def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path
     assert "1.00  line 1: He carves spoons" in shown
     found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
     assert found["nearest"][0]["lines"] == [1, 3]
-    assert found["mended"] == {"blank lines left out": 1}
+    assert found["repaired"] == {"blank lines left out": 1}
     refused = dialoom("personas", "check", "pool.jsonl", "--embedder", "litellm:openai/x", code=2)
     assert "here, give lexical or st:" in refused.stderr
 

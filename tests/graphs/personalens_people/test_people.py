@@ -66,7 +66,7 @@ def test_made_people_are_read_and_played(tmp_path: Path) -> None:
         for domain in profile.domains.values():
             assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
     assert kinds == {"single", "multi"}
-    assert not any(count for kind, count in release.mendings.items() if kind != NON_ASCII), release.mendings
+    assert not any(count for kind, count in release.repairs.items() if kind != NON_ASCII), release.repairs
     played = door.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
     assert played.status().done == 2
 
