@@ -273,7 +273,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     hotels: dict[str, Any] = SCHEMA[0]
     bare = {**hotels, "affinities": [{**hotels["affinities"][0], "possible_values": []}]}
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"single_tasks": 0, "multi_tasks": 0}, "are both 0; nobody would have anything to do"),
+        ({"single_tasks": 0, "multi_tasks": 0}, "single_tasks must be at least 1 without multi_tasks"),
         ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' stands there twice"),
         ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
