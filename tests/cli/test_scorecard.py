@@ -202,7 +202,7 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
     [
         ("recipe: aloe-eval", "recipe: aloha", "--suite 'ours', rounds: unknown recipe 'aloha'; there are"),
         ("rounds: 2", "round: 2", "--suite 'ours', rounds: options: aloe-eval has no option 'round'; there are"),
-        ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds 0: "),
+        ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds must be at least 1, got 0"),
         ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
         ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
         ("metric: personalization", "metric: personalization, where: sitting == 1", "--suite 'ours', personalens: "),
