@@ -1,6 +1,7 @@
 """The Python API: everything that `import dialoom` offers for runs; the command line and the studio are built on it."""
 
 from .operations import (
+    Run,
     aestimate,
     ajudge,
     aplan,
@@ -10,6 +11,7 @@ from .operations import (
     areview,
     estimate,
     judge,
+    open_run,
     plan,
     play,
     resume,
@@ -19,7 +21,7 @@ from .operations import (
     stream,
 )
 from .resolving import resolve
-from .run import Run, describe, open_run, report
+from .run import describe, report
 from .scorecards import ascorecard, open_scorecard, scorecard
 from .settings import CallSettings, PlaySettings
 from .simulating import asimulate, simulate
