@@ -35,7 +35,7 @@ with contextlib.suppress(ImportError):  # the environments that are made for one
     from hypothesis import HealthCheck, settings
 
     settings.register_profile(
-        "unhurried", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+        "unhurried", max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )
     # How long an example takes says how busy the machine is, and nothing else. The examples are the same in every run:
     # what passes here passes everywhere. `derandomize=False` here looks for others.

@@ -135,13 +135,13 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
     """
     if len(texts) < 2:
         return None
-    ids: dict[str, int] = {}
-    letters = [np.fromiter((ids.setdefault(each, len(ids)) for each in text), np.int64) for text in texts]
-    lengths = np.array([len(text) for text in letters])
+    ids = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    words = np.fromiter(map(ids.__getitem__, chain.from_iterable(texts)), np.int64)
+    lengths = np.array([len(text) for text in texts])
     logs = np.zeros(len(texts))
     has_words = np.ones(len(texts), dtype=bool)
     for n in _ORDERS:
-        matches, all_ = _matches(letters, lengths, n, len(ids))
+        matches, all_ = _matches(words, lengths, n, len(ids))
         has_words &= (matches > 0) if n == 1 else True
         logs += np.log(np.where(matches > 0, matches, 0.1) / np.maximum(all_, 1)) / len(_ORDERS)
     scores = np.where(has_words, np.exp(logs) * _brevity(lengths), 0.0)
@@ -149,24 +149,24 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
 
 
 def _matches(
-    texts: Sequence[NDArray[np.int64]], lengths: NDArray[np.int64], n: int, size: int
+    words: NDArray[np.int64], lengths: NDArray[np.int64], n: int, size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return, for each text, the clipped number of its n-grams found in others, and the number of all its n-grams.
 
     Args:
-        texts: Sequences of numbers below `size`.
-        lengths: The length of each.
+        words: All texts one after the other, as numbers below `size`.
+        lengths: The length of each text.
         n: The order.
         size: The size of the alphabet.
     """
     all_ = np.maximum(lengths - n + 1, 0)
-    grams = [_windows(text, n) for text in texts if len(text) >= n]
-    if not grams:
-        return np.zeros(len(texts)), all_
-    owners = np.repeat(np.arange(len(texts)), all_)
-    codes = _coded(np.concatenate(grams), size, len(texts))
-    pairs, counts = np.unique(codes * len(texts) + owners, return_counts=True)
-    code, owner = pairs // len(texts), pairs % len(texts)
+    starts = np.flatnonzero(np.arange(len(words)) + n <= np.repeat(np.cumsum(lengths), lengths))
+    if not len(starts):
+        return np.zeros(len(lengths)), all_
+    owners = np.repeat(np.arange(len(lengths)), lengths)[starts]
+    codes = _coded(np.lib.stride_tricks.sliding_window_view(words, n)[starts], size, len(lengths))
+    pairs, counts = np.unique(codes * len(lengths) + owners, return_counts=True)
+    code, owner = pairs // len(lengths), pairs % len(lengths)
     order = np.lexsort((-counts, code))
     code, owner, counts = code[order], owner[order], counts[order]
     first = np.r_[True, code[1:] != code[:-1]]
@@ -176,11 +176,7 @@ def _matches(
     highest = counts[starts][group]
     second = np.where(sizes > 1, counts[np.minimum(starts + 1, len(code) - 1)], 0)[group]
     clipped = np.minimum(counts, np.where(first, second, highest))
-    return np.bincount(owner, weights=clipped, minlength=len(texts)).astype(np.float64), all_.astype(np.int64)
-
-
-def _windows(text: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    return np.lib.stride_tricks.sliding_window_view(text, n)
+    return np.bincount(owner, weights=clipped, minlength=len(lengths)).astype(np.float64), all_.astype(np.int64)
 
 
 def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64]:

@@ -56,7 +56,7 @@ def interrupting(control: dialoom.Control, results: int) -> Callable[[Event], No
     return on_event
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     seed=st.integers(min_value=0, max_value=3),
     concurrency=st.integers(min_value=1, max_value=9),

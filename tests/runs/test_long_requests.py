@@ -49,7 +49,7 @@ def letters_of_documents(path: Path) -> int:
 
 
 def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
-    few, many = played(tmp_path / "few.db", in_state=True), played(tmp_path / "many.db", in_state=True, pairs=24)
+    few, many = (played(tmp_path / f"{pairs}.db", in_state=True, pairs=pairs) for pairs in (2, 8))
     for run in (few, many):
         for episode in run.episodes():
             said = [line.content for line in episode.outcome.messages]
@@ -63,10 +63,10 @@ def test_long_conversation_is_stored_once(tmp_path: Path) -> None:
         ("elements", "checkpoint_lists"),
     ):
         more = letters(many.path, column, table) - letters(few.path, column, table)
-        assert more < 40 * 500, f"{table}: as whole lists it would be 40 times some 2,500"
+        assert more < 12 * 500, f"{table}: as whole lists it would be 12 times some 2,500"
     more = letters_of_documents(many.path) - letters_of_documents(few.path)
-    assert more < 20 * 700, "the openings of twenty pairs"
-    assert letters(many.path, "content", "scenarios") < 48 * 800
+    assert more < 6 * 700, "the openings of six pairs"
+    assert letters(many.path, "content", "scenarios") < 16 * 800
 
 
 async def test_request_of_a_long_call_is_shown_whole(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_uncounted_tokens_are_estimated_by_whole_requests(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("part", "count"), [("INSERT INTO passages", 3), ("INTO checkpoint_lists", 2)])
 def test_killed_while_a_passage_is_written_resumes_to_the_same_bytes(part: str, count: int, tmp_path: Path) -> None:
-    whole = played(tmp_path / "whole.db", in_state=True)
-    plan = (*PLAYED, "--pairs", 4, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
+    whole = played(tmp_path / "whole.db", in_state=True, pairs=2)
+    plan = (*PLAYED, "--pairs", 2, "--methods", 2, "--turns", TURNS, "--in-state", "--concurrency", 2)
     with Started(tmp_path, part, count, *plan, "-o", "run.db", script=KILLER) as process:
         _, errors = process.communicate()
         assert process.returncode == -signal.SIGKILL, errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -149,7 +150,7 @@ def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said
         (b"configs: &a [*a]", r"README.md:2: aliases"),
         (b"configs: [{data_files: [{path: 7}]}]", "configs.0.data_files.0 names 7"),
         (b"configs: [{data_files: [{split: train}]}]", "configs.0.data_files.0 names None"),
-        (b"when: 2026-13-41", "configs|card"),
+        (b"when: 2026-13-41", "README.md names no data files"),
         (b"configs: " + b"[" * 2_000, "README.md:2: nested more than 100 deep"),
         (b"licen\xffe: a", "README.md:2: not UTF-8"),
     ],
@@ -208,15 +209,22 @@ def test_rows_without_a_conversation_are_described_by_their_texts(tmp_path: Path
     assert {"words of the profile", "words of the preferred", "words of the rejected"} <= {
         row[0] for row in lengths.rows
     }
-    source = dialoom.describe(samples().root / "apollo")["sizes"]
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for file in (samples().root / "apollo").glob("*.jsonl"):
+        (folder / file.name).write_text("".join(file.read_text().splitlines(keepends=True)[:6]))
+    source = dialoom.describe(folder)["sizes"]
     assert {"words of the query", "words of the user", "words of the persona"} <= {row[0] for row in source.rows}
 
 
 def test_command_describes_the_people_of_a_release(dialoom: Command, tmp_path: Path) -> None:
-    done = dialoom("describe", str(samples().root))
+    for name in ("alibek", "amara"):
+        shutil.copytree(samples().root / "data" / "profile" / name, tmp_path / "release" / "data" / "profile" / name)
+    done = dialoom("describe", tmp_path / "release")
     assert done.returncode == 0, done.stderr
     assert "Evenness of preferences" in done.stdout and "as published" in done.stdout
-    refused = dialoom("describe", str(tmp_path), code=2)
+    (tmp_path / "empty").mkdir()
+    refused = dialoom("describe", "empty", code=2)
     assert "holds neither files of rows" in refused.stderr
 
 
