@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import traceback
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -16,10 +16,11 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.scenario_pages import every, found_words, listed, neighbours, selected, unheard
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
-from dialoom.runs.store.episodes import RecordedEpisode
-from dialoom.runs.trust import Trust
+from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
+from dialoom.runs.store.ledger import CommonCall
+from dialoom.runs.trust import Trust, TrustError
 
 from .settings import PathLike, RecipeLike
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
-    from dialoom.runs.agreement import Agreement, GivenLabel, Labelled
+    from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
     from dialoom.runs.stepping import Looking
@@ -102,10 +103,36 @@ class RunReader:
             return file.judgement_sets()
 
     def metrics(self, judging: str | None = None) -> list[str]:
-        """Return the metrics of a set of judgements (by default the oldest), in the recipe's order."""
+        """Return the metrics of a set of judgements (by default the oldest), in the recipe's order if it is trusted."""
+        with self._opened() as file:
+            chosen, recipe = file.judgement_set(judging), None
+            with suppress(TrustError):
+                recipe = file.recipe
+            return [] if chosen is None else file.metrics_of(chosen.name, recipe)
+
+    def models(self, judging: str | None = None) -> dict[str, str]:
+        """Return the models by role; those of judging roles are of a set of judgements (by default the oldest)."""
         with self._opened() as file:
             chosen = file.judgement_set(judging)
-            return [] if chosen is None else file.metrics_of(chosen.name, file.recipe)
+            return {**file.config.model_names, **({} if chosen is None else chosen.model_names)}
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the faults of any conversation are known."""
+        with self._opened() as file:
+            return file.is_gated
+
+    @property
+    def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
+        """The scenarios, by id, whose outcome comes from a branch of the step debugger."""
+        with self._opened() as file:
+            return file.promoted_branches()
+
+    def unparsed(self, judging: str | None = None) -> int:
+        """Return the number of unparsed judgements of a set (by default the oldest)."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return 0 if chosen is None else file.unparsed(chosen.name)
 
     def status(self) -> Status:
         """Return the number of scenarios by state, and the usage of the calls."""
@@ -140,10 +167,41 @@ class RunReader:
             StoreError: If the query is invalid, or there is no such set of judgements.
             OutputError: If the index cannot be written.
         """
-        from dialoom.runs.scenario_pages import listed, unheard
-
         with self._opened() as file:
             return listed(file, query, where, said, offset, limit, on_progress or unheard)
+
+    def figures(
+        self,
+        judging: str | None = None,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        is_descending: bool = False,
+    ) -> Iterator[tuple[int, RecordedEpisode]]:
+        """Yield the position and the figures of every scenario, finished or not; memory does not grow without `sort`.
+
+        Args:
+            judging: The set of judgements; by default the oldest.
+            where: Only scenarios that match this expression; see `episodes`.
+            sort: An expression to sort by; scenarios without a value come last. By default in plan order.
+            is_descending: Return the highest first.
+
+        Raises:
+            RunError: If an expression is wrong.
+            StoreError: If there is no such set.
+        """
+        with self._opened() as file:
+            yield from every(file, judging, where, sort, is_descending)
+
+    def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
+        """Return the first message that contains the words, by the scenario's position; see `said` of `scenarios`.
+
+        Raises:
+            RunError: If there is no word.
+            OutputError: If the index cannot be written.
+        """
+        with self._opened() as file:
+            return found_words(file, words, on_progress or unheard)
 
     def neighbours(
         self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
@@ -159,8 +217,6 @@ class RunReader:
         Raises:
             RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
         """
-        from dialoom.runs.scenario_pages import neighbours
-
         with self._opened() as file:
             return neighbours(file, scenario, query, where, said)
 
@@ -225,6 +281,39 @@ class RunReader:
 
         with self._opened() as file:
             return conversation(file, scenario, judging)
+
+    def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
+        """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
+        from dialoom.runs.export import dialogue, provenance
+
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            episode = file.episode(position, judging) or file.so_far(position)
+            models, prompts = provenance(file, file.judgement_set(judging))
+            row = dialogue(episode, file.scenario(file.recipe, position), file.recipe, models, prompts)
+        return {**row, "state": episode.state}
+
+    def calls(self, scenario: str | int) -> list[dict[str, Any]]:
+        """Return the calls of a scenario in the order in which they began; named as for `episode`.
+
+        Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
+        its line was requested again because of one).
+        """
+        from dialoom.runs.fault_calls import calls_at_fault
+
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
+            found = calls_at_fault(file, position, calls, episode.outcome)
+        return [
+            {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
+            for call in calls
+        ]
+
+    def common_calls(self, scenario: str | int) -> list[CommonCall]:
+        """Return the calls that a scenario shares with others; named as for `episode`."""
+        with self._opened() as file:
+            return file.common_calls(file.resolve(str(scenario)))
 
     def request(self, call: int, before: int | None = None) -> RequestShown:
         """Return the request of a call, message by message, with what is new in it.
@@ -316,23 +405,71 @@ class RunReader:
             labels = labels_beside(self.path) if path is None else Path(path)
             return labelled(file, labels, annotator, metrics, judging)
 
-    def agreement(self, *, path: PathLike | None = None, judging: str | None = None) -> Agreement:
+    def sample_to_label(
+        self,
+        path: PathLike,
+        size: int,
+        annotators: Sequence[str],
+        *,
+        seed: int | None = None,
+        judging: str | None = None,
+        metrics: Collection[str] = (),
+        scales: Iterable[str] = (),
+        where: str | None = None,
+    ) -> Sample:
+        """Draw judgements with a score, and write them as a CSV file for people to label.
+
+        Args:
+            path: The file; it must not exist.
+            size: Number of judgements, divided evenly between metrics, targets, and whole conversations and turns.
+            annotators: Names, each of which gets a column.
+            seed: The seed of the draw; by default the run's.
+            judging: The set of judgements; by default the oldest.
+            metrics: Only these; by default all.
+            scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+            where: Only scenarios that match this expression; see `episodes`.
+
+        Raises:
+            RunError: If there is nothing to draw from, a scale is unknown, or the file exists.
+            OutputError: If it cannot be written.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import write_sample
+
+        chosen: dict[str, Any] = {"seed": seed, "judging": judging, "metrics": metrics, "scales": scales}
+        with self._opened() as file:
+            return write_sample(file, Path(path), size, annotators, where=where, **chosen)
+
+    def agreement(
+        self,
+        *,
+        path: PathLike | None = None,
+        annotators: Sequence[str] = (),
+        judging: str | None = None,
+        metrics: Collection[str] = (),
+        scales: Iterable[str] = (),
+        where: str | None = None,
+    ) -> Agreement:
         """Return the agreement of people with a judge, from their labels; needs the extra `agree`.
 
         Args:
             path: The labels file; by default that of `label`.
+            annotators: The columns of the file to read; by default all.
             judging: The set of judgements; by default the oldest.
+            metrics: Only these; by default all that are in the file.
+            scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+            where: Only judgements of scenarios that match this expression; see `episodes`.
 
         Raises:
-            RunError: If statsmodels is not installed.
+            RunError: If statsmodels is not installed, or a metric or scale is unknown.
             DataError: If the file cannot be read, or holds labels of another run.
             StoreError: If there is no such set.
         """
         from dialoom.runs.agreement import agreement, labels_beside, read_labels
 
-        labels = read_labels(labels_beside(self.path) if path is None else Path(path))
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path), annotators)
         with self._opened() as file:
-            return agreement(file, labels, judging=judging)
+            return agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
 
     def position(self, scenario: str | int) -> int:
         """Return the position of a scenario in the plan, from 0; named as for `episode`.
@@ -458,6 +595,11 @@ class RunReader:
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )
         with self._opened() as file:
+            if str(path).endswith(("/", os.sep)) and not request.makes_folder(file.recipe):
+                example = f"{Path(str(path))}.{encoding}"
+                raise RunError(
+                    f"path {path} means a folder, and this export is one file, such as {example}", setting="path"
+                )
             if isinstance(path, str | os.PathLike):
                 return (write_described if card else write)(file, request, Path(path))
             if card:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dialoom.runs.recipes import is_file_spec, is_study, load_recipe, recipe_names
 
 if TYPE_CHECKING:
+    from dialoom import Run
     from dialoom.graphs import Recipe
-    from dialoom.runs.store import RunFile
 
 _VARIABLE = "_DIALOOM_COMPLETE"
 _FIRST = 50
@@ -55,21 +55,21 @@ def formats(incomplete: str) -> list[str]:
 def tables(incomplete: str) -> list[str]:
     """Return the tables of the run's report, as found in its first scenarios."""
 
-    def names(run: RunFile, recipe: Recipe) -> list[str]:
+    def names(run: Run, recipe: Recipe) -> list[str]:
         return [table.name for table in recipe.tables(islice(run.episodes(), _FIRST))]
 
     return _of_recipe(names, incomplete)
 
 
-def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: str) -> list[str]:
+def _of_recipe(names: Callable[[Run, Recipe], Iterable[str]], incomplete: str) -> list[str]:
     """Return names from a run's recipe; only of an installed recipe, as a file's code must not be executed here."""
-    from dialoom.runs.store import RunFile
+    from dialoom import open_run
 
     path = _run()
     if path is None:
         return []
     try:
-        with RunFile(path) as run:
+        with open_run(path) as run:
             spec = run.config.recipe
             found = names(run, load_recipe(spec)) if spec in recipe_names() else ()
             return _beginning(found, incomplete)

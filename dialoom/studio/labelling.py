@@ -289,7 +289,7 @@ def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up
         except DialoomError as error:
             problem(error)
             return
-        table = table_of(found, None)
+        table = table_of(found)
         with element("div", "scroll"), element("table", "data"):
             for number, row in enumerate([table.columns, *texts_of(table)]):
                 with element("tr"):
