@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
 from dialoom.runs.config import RunConfig
-from dialoom.runs.errors import RunError
+from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
 from dialoom.runs.scenario_pages import every, found_words, listed, neighbours, selected, unheard
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.trust import Trust, TrustError
+from dialoom.runs.trust import Trust
 
 from .settings import PathLike, RecipeLike
 

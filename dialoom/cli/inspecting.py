@@ -21,12 +21,12 @@ from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.config import RunConfig
+from dialoom.runs.errors import TrustError
 from dialoom.runs.scenario_pages import scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import Status
-from dialoom.runs.trust import TrustError
 
 from .console import HarmlessConsole, make_console
 from .errors import worded

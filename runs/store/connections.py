@@ -15,9 +15,9 @@ from typing import Literal
 
 from dialoom.errors import Advice
 from dialoom.outputs import partial_file
+from dialoom.runs.errors import StoreError
 
 from .corruption import SIGNS, check_judgements, damaged
-from .errors import StoreError
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0

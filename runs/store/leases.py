@@ -7,9 +7,10 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dialoom.runs.errors import StoreError
+
 from .branches import NEXT_SAMPLE
 from .checkpoints.batch import Batches
-from .errors import StoreError
 from .ledger import CallKinds
 from .passages import Passages
 from .plan import Work

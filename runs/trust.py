@@ -19,9 +19,9 @@ from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
 from dialoom.roles import ModelBinding
-from dialoom.runs.recipes import is_file_spec
 
 from .errors import TrustError
+from .recipes import is_file_spec
 
 
 @dataclass(frozen=True, slots=True)
