@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs.apollo import RECIPE
-from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.runs.config import RunConfig
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
@@ -31,7 +30,7 @@ def plan(source: Path, path: Path, **chosen: Any) -> int:
     options = RECIPE.options_type.model_validate({"source": str(source), **chosen})
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="apollo", options=options.model_dump(mode="json"), models=models, seed=0)
-    with closing(RunStore.create(path, config, PromptLibrary.load(RECIPE.prompts))) as store:
+    with closing(RunStore.create(path, config, RECIPE.library())) as store:
         own = JudgementSet(OWN_JUDGEMENTS, {}, {})
         return store.plan(RECIPE.scenarios(options, random.Random(0), lambda _note: None), [], own)
 

@@ -143,7 +143,7 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
         todo = list(store.queue.pending(store.recipe))
         for work in todo:
             store.queue.begin(work)
-        gateway = Gateway(store.ledger, Limits(concurrency))
+        gateway = Gateway(store.ledger, Limits(concurrency=concurrency))
 
         async def call(number: int) -> None:
             place = CallPlace(todo[number % len(todo)].thread, "user", number, 0, seed=number)

@@ -21,7 +21,6 @@ from pathlib import Path
 
 from dialoom.graphs.personalens import RECIPE
 from dialoom.personas import DOMAINS
-from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.runs.config import RunConfig
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
@@ -96,7 +95,7 @@ def measure(root: Path, scenarios: int) -> dict[str, float]:
     models = {role: ModelBinding(model="offline/attentive", temperature=0.0) for role in RECIPE.roles}
     config = RunConfig(recipe="personalens", options=options.model_dump(mode="json"), models=models, seed=0)
     path = root / f"{scenarios}.db"
-    store = RunStore.create(path, config, PromptLibrary.load(RECIPE.prompts))
+    store = RunStore.create(path, config, RECIPE.library())
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     started = time.perf_counter()
     own = JudgementSet(OWN_JUDGEMENTS, {}, {})

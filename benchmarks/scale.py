@@ -33,12 +33,13 @@ from pathlib import Path
 from typing import Any
 
 import dialoom
-from dialoom.roles.gateway.budget import Budget, Spend
+from dialoom.roles.gateway.budget import Spend
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import pack
 from dialoom.runs.workers.cluster import ray_settings
 from dialoom.runs.workers.shared_budget import LeaseState
 from dialoom.runs.workers.shared_state import SharedState
+from dialoom.settings import Budget
 
 PLAN = 122_133
 SERVER = f"{Path(__file__).parent}/quick_server.py"

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
-    from dialoom.api import (
-        CallSettings,
-        PlaySettings,
+    from dialoom.api.operations import (
         Run,
         aestimate,
         ajudge,
@@ -29,24 +27,21 @@ if TYPE_CHECKING:
         aresume,
         aretry,
         areview,
-        ascorecard,
-        asimulate,
-        describe,
         estimate,
         judge,
         open_run,
-        open_scorecard,
         plan,
         play,
-        report,
         resume,
         retry,
         review,
-        scorecard,
-        simulate,
         step,
         stream,
     )
+    from dialoom.api.run import describe, report
+    from dialoom.api.scorecards import ascorecard, open_scorecard, scorecard
+    from dialoom.api.settings import CallSettings, PlaySettings
+    from dialoom.api.simulating import asimulate, simulate
     from dialoom.errors import Advice, DialoomError
     from dialoom.graphs import (
         Check,
@@ -61,11 +56,8 @@ if TYPE_CHECKING:
         Scenario,
         Turns,
     )
-    from dialoom.roles.binding import Model
     from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
-    from dialoom.roles.gateway.budget import Budget
     from dialoom.roles.gateway.litellm_backend import tune_process
-    from dialoom.roles.gateway.prices import Price
     from dialoom.roles.gateway.provider_keys import load_env_file
     from dialoom.runs.control import Control
     from dialoom.runs.progress import (
@@ -83,6 +75,7 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
     from dialoom.runs.stepping import Stepper
+    from dialoom.settings import Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -112,9 +105,7 @@ _HOMES = {
     "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
-    "dialoom.api": (
-        "CallSettings",
-        "PlaySettings",
+    "dialoom.api.operations": (
         "Run",
         "aestimate",
         "ajudge",
@@ -123,23 +114,33 @@ _HOMES = {
         "aresume",
         "aretry",
         "areview",
-        "ascorecard",
-        "asimulate",
-        "describe",
         "estimate",
         "judge",
         "open_run",
-        "open_scorecard",
         "plan",
         "play",
-        "report",
         "resume",
         "retry",
         "review",
-        "scorecard",
-        "simulate",
         "step",
         "stream",
+    ),
+    "dialoom.api.run": (
+        "describe",
+        "report",
+    ),
+    "dialoom.api.scorecards": (
+        "ascorecard",
+        "open_scorecard",
+        "scorecard",
+    ),
+    "dialoom.api.settings": (
+        "CallSettings",
+        "PlaySettings",
+    ),
+    "dialoom.api.simulating": (
+        "asimulate",
+        "simulate",
     ),
     "dialoom.runs.progress": (
         "Began",

@@ -54,6 +54,10 @@ class DialoomError(Exception):
         return self.message if self.advice is None else f"{self.message}; {self.advice}"
 
 
+class SettingError(DialoomError):
+    """A setting whose value is invalid, or that does not exist."""
+
+
 class Problem(NamedTuple):
     """The first thing that pydantic found wrong.
 

@@ -48,9 +48,7 @@ class Section:
 
 def reference() -> str:
     """The page below its introduction, with the empty lines that set it apart from the comments around it."""
-    sections = [
-        section for name, command in sorted(_parsed([]).commands.items()) for section in _sections(command, (name,))
-    ]
+    sections = [section for name in sorted(_parsed([]).commands) for section in _sections((name,))]
     counts = Counter(row for section in sections for row in section.rows if row[0].startswith("-"))
     shared = [row for row, count in counts.items() if count >= MANY]
     lines = [line for section in sections for line in _written(section, shared)]
@@ -63,13 +61,16 @@ def _parsed(arguments: list[str]) -> Any:
     return typer.main.get_command(build_app(arguments))
 
 
-def _sections(command: Any, path: tuple[str, ...]) -> Iterator[Section]:
+def _sections(path: tuple[str, ...]) -> Iterator[Section]:
+    command = _parsed([*path])
+    for name in path:  # a command has all its options only if it is the one that is called
+        command = command.commands[name]
     if path == ("run",):
         yield from _run(command)
         return
     yield Section(path, command, _rows(command, path))
-    for name, below in sorted(getattr(command, "commands", {}).items()):
-        yield from _sections(below, (*path, name))
+    for name in sorted(getattr(command, "commands", {})):
+        yield from _sections((*path, name))
 
 
 def _run(group: Any) -> Iterator[Section]:
@@ -126,7 +127,7 @@ def _formats() -> list[Row]:
     return [
         (f"`{name}`", f"`{format_}`", _safe(exporter.description), "; ".join(_flags(exporter.options)))
         for name in _recipes()
-        for format_, exporter in WithExports.of(load_recipe(name)).exporters().items()
+        for format_, exporter in WithExports.of(load_recipe(name)).formats.items()
     ]
 
 

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, TypedDict
+from typing import Any, TypedDict
 
 from pydantic import Field
 
@@ -19,30 +19,33 @@ from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.apollo.source.wording import topic_diversity
 
 from .apollo.loop import gold_refusal
-from .capabilities import Exporter, WithExports, WithGate
-from .generation import Loop, generation_graph
+from .capabilities import Exporter
+from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .outcome import Episode, Outcome
-from .recipe import Recipe, RecipeError, RecipeOptions
+from .recipe import RecipeError, RecipeOptions
 from .reporting.table import Cell, Table
 from .scenario import Scenario
 from .stage import Scene, Update
+
+SOURCE_FORMAT = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
+"""The description of the export format `apollo-source`."""
 
 
 class BuildOptions(RecipeOptions):
     """The options of the recipe `apollo-build`."""
 
-    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"How many users, of {MOST_USERS} that there are.")
+    users: int = Field(MOST_USERS, ge=1, le=MOST_USERS, description=f"Number of users, at most {MOST_USERS}.")
     pairs: int = Field(
         PAIRS_OF_SET,
         ge=1,
         le=12,
-        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow.",
+        description=f"Pairs of a session and a query for each of a user's {SETS} preferences per flow.",
     )
     errands: int = Field(
-        ERRANDS, ge=1, le=20, description="Sessions that tell no preference, for each user and unrelated tool."
+        ERRANDS, ge=1, le=20, description="Sessions without a preference, per user and unrelated tool."
     )
-    world: int = Field(0, description="The seed of the world that the tools look into.")
+    world: int = Field(0, description="Seed of the simulated world.")
 
 
 class BuildScenario(Scenario):
@@ -85,16 +88,22 @@ class BuildState(TypedDict, total=False):
     left_out: dict[str, str]
 
 
-class ApolloBuild(Recipe, WithGate, WithExports):
-    """Data for agents with tools (APOLLO, section 3.3), from templates: no model is called."""
+def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every row with the name of its file."""
+    for name in (META, USERS, SESSIONS, PAIRS):
+        yield from (((name,), row) for row in episode.outcome.details[name])
+
+
+class ApolloBuild(GenerationRecipe):
+    """Users, sessions and queries for APOLLO, from templates: no model is called."""
 
     name = "apollo-build"
-    summary = "Users, sessions and queries for APOLLO, from templates: no model is called."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {}
+    roles = {}
     prompts = ()
     options_type = BuildOptions
     scenario_type = BuildScenario
+    formats = {"apollo-source": Exporter(SOURCE_FORMAT, "lists", _rows)}
+    folder = "apollo-source"
 
     def scenarios(
         self, options: BuildOptions, draw: random.Random, note: Callable[[str], None]
@@ -114,11 +123,11 @@ class ApolloBuild(Recipe, WithGate, WithExports):
                 world=world.hash,
             )
 
-    def graph(self, options: BuildOptions) -> Graph:  # noqa: ARG002
+    def graph(self, options: BuildOptions) -> Graph:
         """Return a graph with a single node: a user takes a second or two."""
         return generation_graph(BuildState, Loop(build))
 
-    def initial(self, scenario: BuildScenario) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: BuildScenario) -> dict[str, Any]:
         """Return the empty state."""
         return {"sessions": [], "pairs": [], "left_out": {}}
 
@@ -153,15 +162,6 @@ class ApolloBuild(Recipe, WithGate, WithExports):
             pairs.update((pair["form"], pair["query_kind"]) for pair in episode.outcome.details[PAIRS])
         return [pairs_table(pairs), topics_table(topics), *([_left_out(left_out)] if left_out else [])]
 
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the format of the source folder."""
-        described = "the source folder that the recipe apollo plays: users, sessions, pairs and meta"
-        return {"apollo-source": Exporter(described, "lists", _rows)}
-
-    def folder_format(self, options: BuildOptions) -> str:  # noqa: ARG002
-        """Return the format of the source."""
-        return "apollo-source"
-
 
 async def build(_: BuildState, scene: Scene) -> Update:
     """Make all of a user's sessions and pairs."""
@@ -194,12 +194,6 @@ def _left_out(rows: list[Sequence[Cell]]) -> Table:
     return Table("left-out", f"Flows without pairs: {len(rows)}", ["user", "flow", "why"], rows, notes)
 
 
-def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every row with the name of its file."""
-    for name in (META, USERS, SESSIONS, PAIRS):
-        yield from (((name,), row) for row in episode.outcome.details[name])
-
-
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
     """Return the number of pairs by form and kind of query."""
     kinds = ("reactive", "proactive")
@@ -217,7 +211,7 @@ def topics_table(topics: Mapping[str, list[str]]) -> Table:
         rows.append([kind, *topic_diversity(found)])
     columns = ["sessions of kind", "sessions", "topics (K)", "entropy H / log K", "topics over 2 %"]
     notes = ["A topic is a domain and a first tool. The paper's sessions, by another measure, come to 0.960 and 19."]
-    return Table("topics", "How diverse the sessions are", columns, rows, notes, {"entropy H / log K": 3})
+    return Table("topics", "Diversity of the sessions", columns, rows, notes, {"entropy H / log K": 3})
 
 
 RECIPE = ApolloBuild()

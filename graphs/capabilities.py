@@ -6,7 +6,7 @@ any other recipe::
     class Support(DialogueRecipe, WithExports):
         formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
 
-    WithExports.of(recipe).exporters()
+    WithExports.of(recipe).formats
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.prompts import Prompt, PromptLibrary
+from dialoom.prompts.library import SHIPPED
 
 from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
+from .reporting.default_tables import default_tables
 from .reporting.pivot import Pivot, chart_of, tabulate
-from .reporting.table import Chart, Facet, Outline, Table, side_by_side, unit_facet
+from .reporting.table import Chart, Facet, Outline, Table, side_by_side
 
 
 class Capability:
@@ -36,9 +38,7 @@ class Capability:
     roles: ClassVar[Mapping[str, float]]
     prompts: ClassVar[Sequence[str] | Mapping[str, str]]
     judges: Sequence[Judge]
-    checks: Sequence[Check]
     pivots: ClassVar[Sequence[Pivot]]
-    facets: ClassVar[Sequence[Facet]]
 
     @classmethod
     def of(cls, recipe: object) -> Self:
@@ -92,7 +92,7 @@ class WithRoles(Capability):
         """Return the judges that a run with these options uses; none if an option `judge` is false."""
         return self.judges if getattr(options, "judge", True) else ()
 
-    def models_named(self, options: Any) -> Mapping[str, str]:  # noqa: ARG002
+    def models_named(self, options: Any) -> Mapping[str, str]:
         """Return models that the options name, by role; models given for the run override them."""
         return {}
 
@@ -102,7 +102,7 @@ class WithPrompts(Capability):
 
     Example:
         >>> class Support(Recipe, WithPrompts):
-        ...     prompts = ("support/user", "support/router")  # prompts/support/user.md, ...
+        ...     prompts = ("support/user", "support/router")  # prompts/support/user.md, ...; or all: "support/*"
         ...     templates = Path(__file__).parent / "prompts"
         ...     reply_types = {"route": Route}  # a pydantic model; the router's prompt says `reply: route`
 
@@ -116,8 +116,13 @@ class WithPrompts(Capability):
 
     def prompt_list(self) -> list[str | Prompt]:
         """Return the ids of all prompts, including judges'; a prompt made in code stands for its id."""
-        judging = [prompt for judge in self.judges if (prompt := judge.prompt_of(self.name)) not in self.prompts]
-        return list(dict.fromkeys([*self.prompts, *judging]))
+        folder = self.templates or SHIPPED
+        own = [
+            each.relative_to(folder).with_suffix("").as_posix()
+            for id_ in self.prompts
+            for each in (sorted(folder.glob(f"{id_}.md")) if id_.endswith("*") else [folder / f"{id_}.md"])
+        ]
+        return list(dict.fromkeys([*own, *(judge.prompt_of(self.name) for judge in self.judges)]))
 
     def library(self, overrides: Path | None = None) -> PromptLibrary:
         """Return all prompts by id.
@@ -133,15 +138,21 @@ class WithPrompts(Capability):
 
 
 class WithJudging(Capability):
-    """Judgements that `judges` and `checks` do not make, or metrics in an order of the recipe's own.
+    """Judgements that `judges` do not make, or metrics in an order of the recipe's own.
 
     Example:
         >>> class Trees(Recipe, WithJudging):
-        ...     metrics = ("pair",)  # a node of the graph makes these judgements itself
+        ...     checks = [Check("balanced", is_balanced)]
+        ...     metrics = ("pair", "balanced")  # a node of the graph makes the judgements of `pair` itself
         ...
         ...     def judging_roles(self):
         ...         return {"judge": 0.0}
+
+    Attributes:
+        checks: The metrics that functions score.
     """
+
+    checks: Sequence[Check] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -166,14 +177,65 @@ class WithJudging(Capability):
         return {judge.role: self.roles[judge.role] for judge in self.judges}
 
 
-class WithComparison(Capability):
-    """Tables over several runs at once, or charts, that pivots cannot express.
+class WithFacets(Capability):
+    """Facets of scenarios with a special meaning.
 
     Example:
-        >>> class Support(DialogueRecipe, WithComparison):
+        >>> class Support(DialogueRecipe, WithFacets):
+        ...     facets = (Facet("caller", splits=True, unit="callers"), Facet("turns", tells_length=True))
+
+    Attributes:
+        facets: The facets by which exports are split, over which confidence intervals are computed, or that grow with
+            the length of a conversation.
+    """
+
+    facets: ClassVar[Sequence[Facet]] = ()
+
+    @property
+    def split_facet(self) -> str | None:
+        """The facet by which an export may be split into train and test; `None` if there is none."""
+        return next((facet.name for facet in self.facets if facet.splits), None)
+
+    @property
+    def unit_facet(self) -> str | None:
+        """The facet over whose values intervals are computed; `None` for intervals over scenarios.
+
+        It is the one with a `unit`, else the one that `splits`.
+        """
+        return next((facet.name for facet in self.facets if facet.unit), self.split_facet)
+
+    @property
+    def units(self) -> str:
+        """The plural name of the units over which intervals are computed, e.g. `people`."""
+        if self.unit_facet is None:
+            return "scenarios"
+        return next((facet.unit for facet in self.facets if facet.unit), "people")
+
+    @property
+    def length_facet(self) -> str | None:
+        """The facet that grows with the length of a conversation; `None` if there is none."""
+        return next((facet.name for facet in self.facets if facet.tells_length), None)
+
+
+class WithReport(Capability):
+    """Tables or charts that pivots cannot express, also over several runs at once.
+
+    Example:
+        >>> class Support(DialogueRecipe, WithReport):
         ...     def charts(self, runs):
         ...         return [growth(label, episodes) for label, episodes in runs]
     """
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the tables of one run, from its finished scenarios read one at a time.
+
+        By default those of the recipe's `pivots`; without any, each metric overall and by each facet with few values.
+        """
+        known, judging = WithFacets.of(self), WithJudging.of(self)
+        if self.pivots:
+            return tabulate(self.pivots, episodes, known.unit_facet, known.units)
+        checked = {check.metric for check in judging.checks}
+        return default_tables(episodes, known.unit_facet, known.units, checked, judging.scales)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
@@ -181,11 +243,9 @@ class WithComparison(Capability):
         By default the `tables` of a single run, or those of several runs side by side. Each run's scenarios can be
         iterated only once.
         """
-        recipe: Any = self
         if len(runs) == 1:
-            alone: list[Table] = recipe.tables(runs[0][1])
-            return alone
-        return side_by_side([(label, recipe.tables(episodes)) for label, episodes in runs])
+            return self.tables(runs[0][1])
+        return side_by_side([(label, self.tables(episodes)) for label, episodes in runs])
 
     def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
         """Return the report's charts, from each run's label and its finished scenarios, which can be iterated once.
@@ -195,7 +255,7 @@ class WithComparison(Capability):
         charted = [pivot for pivot in self.pivots if pivot.charted]
         if not charted:
             return []
-        drawn, unit = [], unit_facet(self.facets)
+        drawn, unit = [], WithFacets.of(self).unit_facet
         for number, (label, episodes) in enumerate(runs, start=1):
             for pivot, table in zip(charted, tabulate(charted, episodes, unit, keep_empty=True), strict=True):
                 if (chart := chart_of(pivot, table)) is not None:
@@ -223,7 +283,7 @@ class WithGate(Capability):
     languages: ClassVar[tuple[str, ...]] = ()
     fault_kinds: ClassVar[Mapping[str, str]] = {}
 
-    def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
+    def facts(self, scenario: Any) -> Facts:
         """Return facts about a scenario's conversation that the gate's rules need besides its messages."""
         return Facts(languages=self.languages)
 
@@ -232,7 +292,7 @@ class WithGate(Capability):
         if outcome.messages:
             yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by)
 
-    def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:  # noqa: ARG002
+    def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:
         """Return faults that only the recipe can detect; its own kinds are listed in `fault_kinds`."""
         return ()
 
@@ -261,7 +321,7 @@ class WithLabels(Capability):
         """
         return conversation_to(outcome, judgement)
 
-    def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+    def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:
         """Return the other information that annotators of the same item are shown.
 
         By default the whole scenario, because a judge may have seen any of it, and what its description adds.
@@ -269,7 +329,7 @@ class WithLabels(Capability):
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
 
-    def concluded(self, outcome: Outcome) -> Iterable[Judgement]:  # noqa: ARG002
+    def concluded(self, outcome: Outcome) -> Iterable[Judgement]:
         """Return conclusions from several judgements, under metrics of their own, that annotators can give, too.
 
         They count in no mean; people's labels are compared with them as with a judgement.
@@ -287,7 +347,7 @@ class WithOutline(Capability):
         ...         return Outline([Span("drafts")], [Outline([Span(draft)]) for draft in drafts])
     """
 
-    def outline(self, episode: Episode) -> Outline | None:  # noqa: ARG002
+    def outline(self, episode: Episode) -> Outline | None:
         """Return an outcome as an outline, or `None` to show its messages."""
         return None
 
@@ -364,10 +424,6 @@ class WithExports(Capability):
 
     formats: ClassVar[Mapping[str, Exporter]] = {}
 
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the formats by name."""
-        return self.formats
-
-    def folder_format(self, options: Any) -> str | None:  # noqa: ARG002
+    def folder_format(self, options: Any) -> str | None:
         """Return the format whose folder a run with these options is made for (another recipe's input), or `None`."""
         return None

@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from dialoom.prompts import Prompt, Utterance
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress, WithPrompts, WithRoles
+from .capabilities import WithFacets, WithGate, WithJudging, WithProgress, WithPrompts, WithReport, WithRoles
 from .conversation import appended, joined, lines, said, utterances
 from .gate.talk import Facts
 from .judge import Graph, add_judges
@@ -164,7 +164,7 @@ class Turns:
         return self.limit_reason if is_last else ""
 
 
-class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
+class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, WithReport, WithGate, WithProgress):
     """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
 
     A subclass has a name, prompts, turns and scenarios, and optionally judges and checks. `prompts` maps each role to
@@ -214,14 +214,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         ]
         return [*own, *(judge.prompt_of(self.name) for judge in self.judges)]
 
-    def prompt_of(self, scenario: Any, role: str) -> str:  # noqa: ARG002
+    def prompt_of(self, scenario: Any, role: str) -> str:
         """Return the id of a role's prompt."""
         if isinstance(self.prompts, Mapping):
             text = self.prompts[role]
             return text if _PROMPT_ID.fullmatch(text) else f"{self.name}/{role}"
         return next(id_ for id_ in self.prompts if id_.rpartition("/")[2] == role)
 
-    def inputs(self, scenario: Any, role: str) -> Mapping[str, Any]:  # noqa: ARG002
+    def inputs(self, scenario: Any, role: str) -> Mapping[str, Any]:
         """Return the inputs of a role's prompt besides the history: by default every field of the scenario."""
         return {name: getattr(scenario, name) for name in type(scenario).model_fields}
 
@@ -267,11 +267,11 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         builder.add_edge(START, order[0])
         return builder
 
-    def initial(self, scenario: Any) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""
         return {"messages": [], "judgements": [], "ended_by": ""}
 
-    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:  # noqa: ARG002
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return the conversation, the reason of its end, its number of turns, and the judgements in order."""
         messages = state.get("messages", [])
         last = self.turns.order[-1]
@@ -287,7 +287,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         first = self.turns.order[0]
         return {self.turns.unit: sum(message.name == first for message in state.get("messages", ()))}
 
-    def facts(self, scenario: Any) -> Facts:  # noqa: ARG002
+    def facts(self, scenario: Any) -> Facts:
         """Return the facts about a conversation for the gate's rules."""
         marker = self.turns.end_marker
         return Facts(
@@ -301,7 +301,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithGate, WithProgress):
         """Return a reply without its end marker."""
         return self.turns.split(reply)[0]
 
-    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:  # noqa: ARG002
+    def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation as a role's prompt is given it."""
         return utterances(messages)
 

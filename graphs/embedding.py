@@ -59,7 +59,13 @@ def embedder_here(embedder: str) -> Embedder | None:
 class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
     """A recipe that compares texts with the embedder that its option `embedder` names; a model may play that role."""
 
-    def embeds(self, options: Any) -> bool:  # noqa: ARG002
+    def __init_subclass__(cls) -> None:
+        """Add the embedder's prompt and reply type."""
+        super().__init_subclass__()
+        cls.prompts = (*cls.prompts, PROMPT)
+        cls.reply_types = {**cls.reply_types, REPLY_TYPE: Embeddings}
+
+    def embeds(self, options: Any) -> bool:
         """Return whether a run with these options compares any texts; true by default."""
         return True
 

@@ -22,9 +22,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar
 
+from .capabilities import WithExports, WithGate, WithOutline, WithProgress, WithPrompts, WithReport, WithRoles
 from .conversation import joined
+from .recipe import Recipe
 from .reporting.statistics import share_of
 from .reporting.table import Table
 from .stage import NodeFunction, Scene, Stage, Update, ask_each, node
@@ -272,6 +274,22 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
     return route
 
 
+class GenerationRecipe(Recipe, WithRoles, WithPrompts, WithReport, WithGate, WithOutline, WithProgress, WithExports):
+    """A recipe that writes data: its outcomes hold drafts instead of messages, and its exports are another's input.
+
+    Attributes:
+        folder: The format of that input, if it is a folder; a run that stops after an earlier stage exports the
+            format `drafts`.
+    """
+
+    folder: ClassVar[str] = ""
+    languages = ("en",)
+
+    def folder_format(self, options: Any) -> str | None:
+        """Return the format of the data, or of the drafts if the run ends earlier."""
+        return "drafts" if getattr(options, "until", "complete") != "complete" else self.folder or None
+
+
 class NoteTally:
     """Counts of notes, and the two tables made of them.
 
@@ -300,7 +318,7 @@ class NoteTally:
         again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(
             "drafts",
-            "What was written, and when it passed all checks",
+            "Drafts by the attempt that passed all checks",
             ["drafts", "number", "passed at once", *again, "dropped"],
         )
         counted = {name for checks in self._checks.values() for counts in checks.values() for name in counts}
@@ -308,7 +326,7 @@ class NoteTally:
         meaning = ["meaning"] if self._meanings else []
         rejected = Table(
             "rejected",
-            "What checks have rejected",
+            "Rejected drafts by check",
             ["drafts", "check", "at first %", *shown, *meaning],
             notes=[
                 "At first: the share of drafts that did not pass the check in the first attempt. Rejected: shown to "

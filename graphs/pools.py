@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,12 +12,10 @@ from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, Mendings, PoolEntry,
 from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
-from .capabilities import WithGate, WithProgress
 from .conversation import joined
-from .embedding import PROMPT as EMBEDDER_PROMPT
-from .embedding import REPLY_TYPE, EmbeddedScenario, EmbeddingRecipe, Embeddings, embedded, embedder_here
+from .embedding import EmbeddedScenario, EmbeddingRecipe, embedded, embedder_here
 from .gate.talk import Talk
-from .generation import Loop, generation_graph
+from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
 from .option_types import AbsolutePath, EmbedderName
 from .outcome import Episode, Outcome
@@ -32,22 +30,26 @@ PAPER_SIZES = {"profile": 330, "personality": 71}
 class PoolOptions(RecipeOptions):
     """The options of the recipe `persona-pool`."""
 
-    kind: PoolKind = Field("profile", description="What to write: profile or personality.")
+    kind: PoolKind = Field("profile", description="Kind of texts: profile or personality.")
     target: int | None = Field(
-        None, ge=1, description="Stop at this many, seeds included. [default: 330 profiles, 71 personalities]"
+        None, ge=1, description="Size of the pool, including the seeds. [default: 330 profiles, 71 personalities]"
     )
     threshold: float = Field(
         THRESHOLD,
         ge=0.0,
         le=1.0,
-        description="Keep a new text if nothing in the pool is more similar than this, 0 to 1.",
+        description="Maximum similarity of a new text to any text of the pool, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"What tells how similar texts are: {EMBEDDERS}.")
-    seeds: AbsolutePath | None = Field(None, description="A pool to start from; without it, the shipped seeds.")
-    batch: int = Field(20, ge=1, description="Texts asked for in a round.")
-    examples: int = Field(5, ge=1, description="Texts of the pool shown to the writer in a round.")
-    patience: int = Field(5, ge=1, description="Stop after this many rounds in a row that kept too few.")
-    least: int = Field(1, ge=1, description="What a round must keep so as not to count against the patience.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing texts: {EMBEDDERS}.")
+    seeds: AbsolutePath | None = Field(None, description="Pool to start from; by default the shipped seeds.")
+    batch: int = Field(20, ge=1, description="Number of texts requested per round.")
+    examples: int = Field(5, ge=1, description="Number of the pool's texts shown to the writer per round.")
+    patience: int = Field(
+        5, ge=1, description="Number of consecutive rounds with too few kept texts after which the run stops."
+    )
+    least: int = Field(
+        1, ge=1, description="Minimum number of texts kept by a round that does not count against the patience."
+    )
 
     @property
     def size(self) -> int:
@@ -198,23 +200,18 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
     return {"entries": [entry.plain() for entry in entries[before:]], "vectors": kept, "rounds": [figures]}
 
 
-class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
-    """Self-generation of profiles or personalities with a similarity filter (ALOE, section 2.1)."""
+class PersonaPool(GenerationRecipe, EmbeddingRecipe):
+    """Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."""
 
     name = "persona-pool"
-    summary = "Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "embedder": 0.0}
-    prompts = ("pools/profiles", "pools/personalities", EMBEDDER_PROMPT)
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {"pool-texts": PoolTexts, REPLY_TYPE: Embeddings}
+    roles = {"writer": 0.8, "embedder": 0.0}
+    prompts = ("pools/profiles", "pools/personalities")
+    reply_types = {"pool-texts": PoolTexts}
     options_type = PoolOptions
     scenario_type = PoolScenario
 
     def scenarios(
-        self,
-        options: PoolOptions,
-        draw: random.Random,  # noqa: ARG002
-        note: Callable[[str], None],
+        self, options: PoolOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PoolScenario]:
         """Yield one pool."""
         if embedder := embedder_here(options.embedder):
@@ -225,7 +222,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
             note(f"seeds: {summary}")
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 
-    def graph(self, options: PoolOptions) -> Graph:  # noqa: ARG002
+    def graph(self, options: PoolOptions) -> Graph:
         """Return the graph: the seeds, then proposing and selecting in turn."""
 
         def is_open(state: PoolState) -> bool:
@@ -234,7 +231,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
         seeds = Loop(plant, needed=is_open)
         return generation_graph(PoolState, seeds, Loop(propose, select, again=is_open))
 
-    def initial(self, scenario: PoolScenario) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: PoolScenario) -> dict[str, Any]:
         """Return an empty pool."""
         return {"entries": [], "vectors": [], "proposed": [], "rounds": [], "dry": 0, "ended_by": ""}
 
@@ -277,7 +274,7 @@ class PersonaPool(EmbeddingRecipe, WithGate, WithProgress):
                 rows.append([episode.facets["kind"], each["round"], each["kept"], each["too_near"], size])
         columns = ["pool", "round", "kept", "too near", "in the pool"]
         lost = f"Rounds in which the writer's reply could not be parsed: {unread:,}. They kept nothing."
-        title = "What each round kept; round 0 is that of the seeds, which are not filtered"
+        title = "Texts kept by round; round 0 is that of the seeds, which are not filtered"
         return [Table("rounds", title, columns, rows, notes=[lost] if unread else [])]
 
 

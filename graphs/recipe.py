@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -12,12 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from dialoom.errors import DialoomError
 
 from .capabilities import WithJudging
-from .check import Check, checked
+from .check import checked
 from .judge import Graph, Judge, in_order
-from .outcome import Episode, Outcome
-from .reporting.default_tables import default_tables
-from .reporting.pivot import Pivot, tabulate
-from .reporting.table import Facet, Table, unit_facet, units_of
+from .outcome import Outcome
+from .reporting.pivot import Pivot
 from .scenario import Scenario
 
 
@@ -50,10 +48,7 @@ class Recipe(ABC):
         options_type: The recipe's options.
         scenario_type: The type of its scenarios.
         judges: The metrics that models score.
-        checks: The metrics that functions score.
-        pivots: The tables of the report.
-        facets: Facets of the scenarios with a special meaning: the unit by which exports are split, the unit over which
-            confidence intervals are computed, or the length of a conversation.
+        pivots: The tables of the report; without any, each metric overall and by each facet with few values.
     """
 
     name: ClassVar[str]
@@ -63,9 +58,7 @@ class Recipe(ABC):
     options_type: ClassVar[type[RecipeOptions]] = RecipeOptions
     scenario_type: ClassVar[type[Scenario]]
     judges: Sequence[Judge] = ()
-    checks: Sequence[Check] = ()
     pivots: ClassVar[Sequence[Pivot]] = ()
-    facets: ClassVar[Sequence[Facet]] = ()
 
     def __init_subclass__(cls) -> None:
         """Take the summary from the docstring of a class that declares none."""
@@ -99,17 +92,6 @@ class Recipe(ABC):
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
         """Return a scenario's outcome from its final state, or from the last state if it failed."""
 
-    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the report's tables, from finished scenarios read one at a time.
-
-        By default those of the recipe's `pivots`; without any, each metric overall and by each facet with few values.
-        """
-        unit, units = unit_facet(self.facets), units_of(self.facets)
-        if self.pivots:
-            return tabulate(self.pivots, episodes, unit, units)
-        scales = WithJudging.of(self).scales
-        return default_tables(episodes, unit, units, {check.metric for check in self.checks}, scales)
-
 
 def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
     """Return a scenario's outcome, with the judgements of the recipe's checks unless it failed.
@@ -132,7 +114,7 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
         outcome: Its outcome, with the judges' judgements in any order.
         is_checked: Whether to run the checks.
     """
-    made = checked(recipe.checks, scenario, outcome) if is_checked else []
+    made = checked(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
     judgements = in_order(WithJudging.of(recipe).metrics, [*outcome.judgements, *made])
     return outcome.model_copy(update={"judgements": judgements})
 

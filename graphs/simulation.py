@@ -113,9 +113,9 @@ class Simulation(DialogueRecipe):
 
     def scenarios(
         self,
-        options: SimulationOptions,  # noqa: ARG002
+        options: SimulationOptions,
         draw: Random,
-        note: Callable[[str], None],  # noqa: ARG002
+        note: Callable[[str], None],
     ) -> Iterator[SimulatedTalk]:
         """Yield the conversations in the order of the rows: all tasks of the first person, then those of the next."""
         for name, person, task in pairs(self.study, *self.sources, draw):

@@ -257,7 +257,7 @@ class Scene:
         """Return a private random stream of this scenario for a purpose."""
         return stream(self._stage.seed, self._stage.scenario.id, purpose)
 
-    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of the next call, regardless of its messages."""
         return self.place_again(next(self._ordinals), 0)
 
@@ -304,7 +304,7 @@ class _Again:
     scene: Scene
     known: CallPlace
 
-    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:  # noqa: ARG002
+    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         return self.known
 
     def heard(self, completion: Completion) -> None:

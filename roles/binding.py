@@ -5,17 +5,31 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, get_args
+from dataclasses import dataclass, field
+from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dialoom.errors import Advice
+from dialoom.settings import (
+    MOST_TOKENS,
+    Degree,
+    Model,
+    ModelLike,
+    OwnPlayer,
+    Player,
+    PlayerSettings,
+    ReplyTokens,
+    Structured,
+    by_name,
+    checked,
+    checked_value,
+)
 
 from .errors import BindingError
-from .parameters import MOST_TOKENS, checked_limit, checked_parameters
-from .players import OwnPlayer, check_player, name_of, named_player, takes_tools
+from .parameters import checked_parameters
+from .players import check_player, name_of, named_player, takes_tools
 
 OFFLINE = "offline/"
 """Prefix of the names of models that are played by understudies."""
@@ -26,52 +40,6 @@ PLACEHOLDER = "offline/placeholder"
 
 OBJECT = "object:"
 """Prefix of the name of a model that was given as an object, which only the process that received it can resolve."""
-
-Value = TypeVar("Value")
-
-Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
-"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone; `auto` picks the strictest one
-that the model is known to support or does not reject.
-"""
-
-Temperature: TypeAlias = float | Literal["none"]
-"""A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
-
-
-Player: TypeAlias = "str | OwnPlayer"
-"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, a function
-of `tools` that returns one, or a LangChain chat model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A player with options of its own.
-
-    Attributes:
-        player: The player.
-        temperature: Sampling temperature, from 0 to 2; `"none"` to send none, `None` for the role's own. Ignored by
-            functions and graphs.
-        api_base: The address at which the model is served, if not the provider's own.
-        max_reply: Maximum number of tokens in a reply, 0 for no limit; `None` for the role's own. Reasoning tokens
-            count.
-        params: Further sampling parameters by name: `top_p`, `stop`, `reasoning_effort`, ..., and `extra_body` for
-            parameters that only the provider knows. `max_reply` and `params` are ignored by functions, graphs and
-            understudies.
-        structured: How a reply is constrained to its type: `auto`, `schema`, `json` or `prompt`.
-        name: The name in the run file and in reports of a function, graph or LangChain model that is given as an
-            object; by default its own name.
-    """
-
-    player: Player
-    temperature: Temperature | None = None
-    api_base: str | None = None
-    max_reply: int | None = None
-    params: Mapping[str, Any] | None = None
-    structured: Structured | None = None
-    name: str | None = None
-
-
-ModelLike: TypeAlias = "Player | Model"
 
 
 class ModelBinding(BaseModel):
@@ -121,32 +89,6 @@ class Bindings:
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
 
 
-Players: TypeAlias = "ModelLike | list[ModelLike] | tuple[ModelLike, ...]"
-"""The player of a role, or several players where several judges are allowed."""
-
-
-class PlayerSettings(TypedDict, total=False):
-    """Players and their sampling settings. A setting for one role overrides the setting for all roles.
-
-    Attributes:
-        models: The players by role; several judges, given as a list, judge one after the other, each into separate
-            judgements.
-        temperature: For all roles, or by role, where `None` sends none like `"none"`; a `Model`'s own temperature
-            overrides it.
-        api_base: The address of the models that have one, for all roles or by role.
-        structured: How replies are constrained to their types, for all roles or by role.
-        max_reply: Maximum number of tokens in a reply, for all roles or by role; 0 for no limit.
-        params: Sampling parameters by role and name; under the empty role, for all roles.
-    """
-
-    models: Mapping[str, Players] | None
-    temperature: Temperature | Mapping[str, Temperature | None] | None
-    api_base: str | Mapping[str, str] | None
-    structured: str | Mapping[str, str] | None
-    max_reply: int | Mapping[str, int | None] | None
-    params: Mapping[str, Mapping[str, Any]] | None
-
-
 def bind(
     roles: Mapping[str, float],
     model: ModelLike | None = None,
@@ -166,54 +108,49 @@ def bind(
             invalid, may hold a secret, or is given for a model without one, a parameter is unknown, or a player is of
             an unsupported kind.
     """
-    told = _Told(
-        models=settings.get("models") or {},
-        temperature=_by_role(settings.get("temperature")),
-        api_base=_by_role(settings.get("api_base")),
-        structured=_by_role(settings.get("structured")),
-        max_reply=_by_role(settings.get("max_reply")),
-        params=settings.get("params") or {},
-    )
-    for each in fields(told):
-        _check_roles(each.name, getattr(told, each.name), roles)
+    told = checked(PlayerSettings, settings)
+    for name, named in told.items():
+        _check_roles(name, by_name(cast("Mapping[str, Any] | None", named)), roles)
+    models = by_name(told["models"])
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, OwnPlayer] = {}
     for role, usual in roles.items():
-        given = told.models.get(role, model)
+        given = models.get(role, model)
         if given is None:
             raise BindingError(f"models: role {role!r} has no model", setting="models")
         if isinstance(given, list | tuple):
             raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
         name = _name(chosen, objects)
-        bound[role] = told.binding(role, name, chosen, usual, (reply_limits or {}).get(role))
+        bound[role] = _binding(role, name, chosen, told, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """The settings as given, each by role; a setting for all roles is stored under the empty name."""
-
-    models: Mapping[str, Players]
-    temperature: Mapping[str, Temperature | None]
-    api_base: Mapping[str, str]
-    structured: Mapping[str, str]
-    max_reply: Mapping[str, int | None]
-    params: Mapping[str, Mapping[str, Any]]
-
-    def binding(self, role: str, name: str, chosen: Model, temperature: float, limit: int | None) -> ModelBinding:
-        """Return a role's binding; the model's own settings override the role's, all roles', and the recipe's."""
-        shapes = self.structured
-        limits = {role: limit, **({role: self.max_reply[""]} if "" in self.max_reply else {}), **self.max_reply}
-        return ModelBinding(
-            model=name,
-            temperature=_temperature_of(role, chosen, self.temperature, temperature),
-            api_base=_address_of(role, name, chosen, self.api_base),
-            max_reply=checked_limit(limits[role] if chosen.max_reply is None else chosen.max_reply, role),
-            params=_parameters_of(role, chosen, self.params),
-            structured=checked_structured(chosen.structured or shapes.get(role) or shapes.get("")),
-            takes_tools=does_take_tools(name, chosen.player),
+def _binding(
+    role: str, name: str, chosen: Model, told: PlayerSettings, temperature: float, limit: int | None
+) -> ModelBinding:
+    """Return a role's binding; the model's own settings override the role's, all roles', and the recipe's."""
+    temperatures = {"": temperature, **by_name(told["temperature"])}
+    limits = {"": limit, **by_name(told["max_reply"])}
+    forms = {"": "auto", **by_name(told["structured"])}
+    own = {
+        setting: checked_value(setting, type_, value, role)
+        for setting, type_, value in (
+            ("temperature", Degree, chosen.temperature),
+            ("max_reply", ReplyTokens, chosen.max_reply),
+            ("structured", Structured, chosen.structured),
         )
+        if value is not None
+    }
+    return ModelBinding(
+        model=name,
+        temperature=own.get("temperature", temperatures.get(role, temperatures[""])),
+        api_base=_address_of(role, name, chosen, by_name(told["api_base"])),
+        max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
+        params=_parameters_of(role, chosen, by_name(told["params"])),
+        structured=own.get("structured", forms.get(role, forms[""])),
+        takes_tools=does_take_tools(name, chosen.player),
+    )
 
 
 def does_take_tools(name: str, player: Player | None = None) -> bool:
@@ -275,13 +212,6 @@ def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any
             raise BindingError(f"{setting}: unknown role {role!r}; the roles are {', '.join(roles)}", setting=setting)
 
 
-def _by_role(given: Value | Mapping[str, Value] | None) -> Mapping[str, Value]:
-    """Return a setting by role; a value for all roles is stored under the empty name."""
-    if given is None:
-        return {}
-    return given if isinstance(given, Mapping) else {"": given}
-
-
 def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
     """Return a player's name; an object gets a name of its own, or the import path by which any process can find it."""
     player, given = model.player, model.name
@@ -323,42 +253,6 @@ def _import_path(player: object) -> str | None:
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or not name.isidentifier():
         return None
     return f"{module}:{name}" if getattr(sys.modules.get(module), name, None) is player else None
-
-
-def _temperature_of(role: str, chosen: Model, given: Mapping[str, Temperature | None], usual: float) -> float | None:
-    """Return a role's temperature: its model's, else its own, else all roles', else the recipe's; `None` for none."""
-    named = {"": usual, **given}
-    value = named.get(role, named[""]) if chosen.temperature is None else chosen.temperature
-    return checked_temperature(value)
-
-
-def checked_temperature(value: Temperature | None) -> float | None:
-    """Return a temperature as sent to the provider; `None` if none is sent.
-
-    Raises:
-        BindingError: If it is neither a number from 0 to 2 nor `"none"`.
-    """
-    if value is None or value == "none":
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 2.0:
-        raise BindingError(
-            f"temperature must be a number from 0 to 2, or 'none' to send none, got {value!r:.40}",
-            setting="temperature",
-        )
-    return float(value)
-
-
-def checked_structured(value: str | None) -> Structured:
-    """Return how replies are constrained to their type, `auto` by default.
-
-    Raises:
-        BindingError: If the value is unknown.
-    """
-    if value is None:
-        return "auto"
-    if value not in get_args(Structured):
-        raise BindingError(f"structured {value!r}: there are {', '.join(get_args(Structured))}", setting="structured")
-    return cast(Structured, value)
 
 
 def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -26,9 +26,9 @@ class NoUnderstudiesError(BindingError):
     """
 
     def __init__(self, role: str, model: str) -> None:
-        self.told = f"no understudy plays the role {role!r}"
+        self.reason = f"no understudy plays the role {role!r}"
         super().__init__(
-            f"models: role {role!r} is left to {model}, and {self.told}: give it a model, or register an understudy; "
+            f"models: role {role!r} is left to {model}, and {self.reason}: give it a model, or register an understudy; "
             f"{PLACEHOLDER} plays any role",
             setting="models",
         )

@@ -16,10 +16,6 @@ from .errors import BindingError
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-
-MOST_TOKENS = 10_000_000
-"""Upper bound of `max_reply`: no reply is longer, so a larger value is a typing error."""
-
 _NUMBER, _WHOLE, _TEXT = ((int, float), "a number"), ((int,), "a whole number"), ((str,), "a text")
 _MAPPING = ((dict,), "a mapping")
 
@@ -87,23 +83,6 @@ def checked_parameters(given: Mapping[str, Any], role: str = "") -> dict[str, An
         if name == "extra_body" and (reserved := sorted(_RESERVED.keys() & given["extra_body"].keys())):
             raise _wrong(f"{where}extra_body.{reserved[0]} cannot be given so: {_RESERVED[reserved[0]]}")
     return {name: given[name] for name in sorted(given)}
-
-
-def checked_limit(value: Any, role: str = "") -> int | None:
-    """Return the maximum number of tokens in a reply; `None` for 0 and `None`, which mean no limit.
-
-    Raises:
-        BindingError: If the value is not a whole number within the bounds.
-    """
-    if value is None or (value == 0 and not isinstance(value, bool)):
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_TOKENS:
-        of = f" of {role}" if role else ""
-        raise BindingError(
-            f"max_reply{of}: {value!r:.40} is no whole number from 1 to {MOST_TOKENS:,}, nor 0 for no limit",
-            setting="max_reply",
-        )
-    return value
 
 
 def _is_json(value: Any) -> bool:

@@ -7,46 +7,14 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, cast
+
+from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .errors import BindingError
-
-Reply: TypeAlias = Callable[..., Awaitable[Any]]
-"""An async function from the chat messages that a model would receive to a reply: a text, a chat message as a
-dictionary, or an `AIMessage`. A function with a parameter `tools` receives the tools offered by the request, and may
-reply with a message that has `tool_calls`.
-"""
-
-
-@runtime_checkable
-class LangChainModel(Protocol):
-    """A LangChain chat model, or a chain from messages to an `AIMessage` or a text."""
-
-    async def ainvoke(self, input: Any, config: Any = None) -> Any:
-        """Return the reply to the messages."""
-        ...
-
-
-@runtime_checkable
-class CompiledGraph(Protocol):
-    """A compiled LangGraph graph whose state has `messages`."""
-
-    async def ainvoke(self, input: Any, config: Any = None) -> Any:
-        """Return the final state."""
-        ...
-
-    async def aget_state(self, config: Any) -> Any:
-        """Return the state of a thread; never called, it only distinguishes graphs from other objects."""
-        ...
-
-
-GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
-"""A plain function of `tools` (LangChain tools, one for each that a request offers) that returns a compiled graph."""
-
-OwnPlayer: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphMaker
 
 _UNSUPPORTED = "players that keep state between calls are not supported yet"
 _STATE = {

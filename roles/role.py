@@ -89,13 +89,13 @@ class Role:
         try:
             return self._read(first, at)
         except ValueError as error:
-            again = [*messages, *_asking_again(first.text.strip(), _told(error, first))]
+            again = [*messages, *_asking_again(first.text.strip(), _error_text(error, first))]
         second = await self._call(again, place.again(), inputs)
         try:
             return self._read(second, at)
         except ValueError as error:
-            player, told = self.binding.model.removeprefix(OBJECT), _told(error, second)
-            raise UnparsedReplyError(self.prompt.id, second.text.strip(), told, player) from error
+            player, reason = self.binding.model.removeprefix(OBJECT), _error_text(error, second)
+            raise UnparsedReplyError(self.prompt.id, second.text.strip(), reason, player) from error
 
     async def act(
         self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
@@ -164,7 +164,7 @@ class Role:
         return await self.gateway.complete(request, place)
 
 
-def _told(error: ValueError, completion: Completion) -> str:
+def _error_text(error: ValueError, completion: Completion) -> str:
     """Return the error of an unparsable reply, as shown to the model and in the final error."""
     if completion.finish_reason == "length":
         return f"{error}, and it was cut off because it was too long"

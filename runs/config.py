@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ATTENTIVE
-
-DEFAULT_CONCURRENCY = 16
-DEFAULT_PATIENCE = 600.0
-"""Seconds that a run waits for a provider that is unreachable."""
+from dialoom.settings import FLAG, UserFault
 
 DEFAULT_MODEL = ATTENTIVE
 """The default model of roles without one: no network, no key."""
-
-
-FLAG = "flag"
-"""The default treatment of a user's fault: it is recorded with the outcome."""
 
 
 class RunConfig(BaseModel):
@@ -45,7 +38,7 @@ class RunConfig(BaseModel):
     panel: tuple[Mapping[str, ModelBinding], ...] = ()
     seed: int
     sample: int | None = None
-    on_user_fault: Annotated[str, Field(pattern=rf"^(?:{FLAG}|retry [1-9]\d?)$")] = FLAG
+    on_user_fault: UserFault = FLAG
     study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
 

@@ -74,8 +74,8 @@ def _sum(rows: list[sqlite3.Row], name: str) -> Any:
     """Return the sum over all rows: for tokens of the cache of the known values, otherwise `None` if one is unknown."""
     values = [row[name] for row in rows]
     if name in ("read", "readable"):
-        told = [value for row, value in zip(rows, values, strict=True) if row["read"] is not None]
-        return sum(told) if told else None
+        known = [value for row, value in zip(rows, values, strict=True) if row["read"] is not None]
+        return sum(known) if known else None
     return None if None in values else sum(values)
 
 

@@ -11,10 +11,10 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
-from typing import Any
+from typing import Unpack
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -23,14 +23,14 @@ from pydantic import BaseModel
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
-from dialoom.roles.binding import OFFLINE, Structured
+from dialoom.roles.binding import OFFLINE, bind
 from dialoom.roles.gateway import CallPlace, Request
 from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.structure import Form, Shapes
 from dialoom.roles.gateway.windows import ServedWindow, served_window
-from dialoom.roles.parameters import checked_limit, checked_parameters
 from dialoom.roles.replies import parse_reply
+from dialoom.settings import LimitSettings, PlayerSettings, checked
 from dialoom.version import __version__
 
 from .config import DEFAULT_MODEL
@@ -76,6 +76,10 @@ _EMPTY = (
 )
 
 
+_ROLE = "doctor"
+"""The role that a checked model is bound to."""
+
+
 class State(StrEnum):
     """The result of a check."""
 
@@ -105,76 +109,50 @@ class Check:
     latency: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The parameters for calling models, as a run's models would be called.
-
-    Attributes:
-        api_base: The address that serves them, if it is not their provider's own.
-        temperature: Their sampling temperature; `None` to send none.
-        max_reply: The maximum number of tokens of a reply; `None` for no limit.
-        params: Further sampling parameters.
-        timeout: The time limit of an attempt in seconds.
-        structured: The method of enforcing a reply's schema: `auto`, `schema`, `json` or `prompt`.
-    """
-
-    api_base: str | None = None
-    temperature: float | None = 0.0
-    max_reply: int | None = None
-    params: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float | None = None
-    structured: Structured = "auto"
-
-    def binding(self, model: str) -> ModelBinding:
-        """Return a model's binding, as in a run."""
-        return ModelBinding(
-            model=model,
-            temperature=self.temperature,
-            api_base=self.api_base,
-            max_reply=self.max_reply,
-            params=self.params,
-        )
-
-    def request(
-        self, model: str, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None = None
-    ) -> Request:
-        """Return a request to a model as an assistant, or as a judge if the reply has a type."""
-        role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
-        return Request(
-            role,
-            f"personalens/{prompt}",
-            "",
-            model,
-            self.temperature,
-            0,
-            messages,
-            reply_type,
-            self.api_base,
-            self.max_reply,
-            self.params,
-            structured=self.structured,
-        )
+def _request(binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None) -> Request:
+    """Return a request to a model as an assistant, or as a judge if the reply has a type."""
+    role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
+    return Request(
+        role=role,
+        prompt_id=f"personalens/{prompt}",
+        prompt_hash="",
+        model=binding.model,
+        temperature=binding.temperature,
+        seed=0,
+        messages=messages,
+        reply_type=reply_type,
+        api_base=binding.api_base,
+        max_reply=binding.max_reply,
+        params=binding.params,
+        structured=binding.structured,
+    )
 
 
-def examine(models: Iterable[str] = (), told: Told | None = None, recipe: str | None = None) -> list[Check]:
+def examine(
+    names: Iterable[str] = (),
+    recipe: str | None = None,
+    timeout: float | Mapping[str, float | None] | None = None,
+    **players: Unpack[PlayerSettings],
+) -> list[Check]:
     """Run all checks. Nothing is sent unless models are given: at most three tiny requests to each.
 
     Args:
-        models: Names of models: LiteLLM's, or offline ones.
-        told: The parameters for calling them.
+        names: Names of models: LiteLLM's, or offline ones.
         recipe: A recipe whose largest requests are compared with the context windows that the models' servers report.
+        timeout: The time limit of an attempt in seconds.
+        **players: Settings of the models, as of every role of a run.
 
     Raises:
-        BindingError: If the models cannot be called with these parameters.
+        SettingError, BindingError: If the models cannot be called with these settings.
         RunError, RecipeError: If there is no such recipe, or it has no scenarios without options.
     """
-    told = told or Told()
-    told = replace(told, max_reply=checked_limit(told.max_reply), params=checked_parameters(told.params))
-    RunLimits().changed(timeout=told.timeout)  # here, because an invalid one is not a model's failure
+    bind({_ROLE: 0.0}, OFFLINE, **players)  # here, because an invalid setting is not a model's failure
+    timeouts = RunLimits().changed(checked(LimitSettings, LimitSettings(timeout=timeout))).timeouts
+    limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
-    for model in dict.fromkeys(models):
-        checks += asyncio.run(_model(model, told, largest))
+    for model in dict.fromkeys(names):
+        checks += asyncio.run(_model(model, players, limits, largest))
     return checks
 
 
@@ -246,28 +224,25 @@ def _keys() -> Check:
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
 
 
-async def _model(model: str, told: Told, largest: Mapping[str, int]) -> list[Check]:
+async def _model(model: str, players: PlayerSettings, limits: Limits, largest: Mapping[str, int]) -> list[Check]:
     """Check a model with a greeting and, if it answers, two requests for an object: by words, and by schema alone."""
     try:
         check_model(model)
-        binding = told.binding(model)
+        binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
         check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
-    timeouts = RunLimits().changed(timeout=told.timeout).timeouts
     shapes = Shapes()
-    limits = Limits(concurrency=1, longest_wait=_LONGEST_WAIT, timeouts=timeouts)
     gateway = Gateway(Unkept(), limits, shapes=shapes)
-    checks = [await _answered(gateway, told.request(model, _GREETING))]
+    checks = [await _answered(gateway, _request(binding, _GREETING, None))]
     if checks[0].state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))
     if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
-        checks.append(await _answered(gateway, told.request(model, _QUESTION, Verdict)))
+        checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
         if not model.startswith(OFFLINE):
-            off_shape = told.request(model, _OFF_SHAPE, Verdict)
-            checks.append(await _held(gateway, off_shape, shapes))
+            checks.append(await _held(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
     return checks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from dialoom.errors import DialoomError
+from dialoom.errors import DialoomError, SettingError
 from dialoom.graphs import RecipeError
 from dialoom.graphs.judge import JudgeError
 from dialoom.inputs import DataError
@@ -57,7 +57,10 @@ class Fault(StrEnum):
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((RunError, TrustError, OutputError, RecipeError, JudgeError, BindingError, PromptError), Fault.CONFIGURATION),
+    (
+        (SettingError, RunError, TrustError, OutputError, RecipeError, JudgeError, BindingError, PromptError),
+        Fault.CONFIGURATION,
+    ),
     ((DataError,), Fault.DATA),
     ((StoreError, CacheError), Fault.STORE),
     ((TransientProviderError,), Fault.PROVIDER_TRANSIENT),

@@ -92,7 +92,7 @@ async def estimated(
     try:
         library = await asyncio.to_thread(prepare, recipe, played, overrides)
     except NoUnderstudiesError as error:
-        raise _not_playable(recipe, error.told) from error
+        raise _not_playable(recipe, error.reason) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
         path = Path(folder) / "estimate.db"
         plan = planned(path, recipe, played, library, note, is_stopped=lambda: control.is_draining, is_for_good=False)
@@ -129,7 +129,7 @@ async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], contr
 
     config = store.config
     graph = graph_of(recipe, config.options)
-    with open_gateway(store, CallPolicy(concurrency=SAMPLE)) as gateway:
+    with open_gateway(store, CallPolicy().changed(concurrency=SAMPLE)) as gateway:
         cast = cast_of(store, recipe, config.models, gateway)
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)

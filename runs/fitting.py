@@ -107,9 +107,9 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
     reply = (binding.max_reply or 0) if window.holds_reply else 0
     if request + reply <= window.tokens * _TOLERANCE:
         return None
-    told = f"{request:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+    size = f"{request:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
     return (
-        f"{role} is asked with requests of {told}, and {binding.model} reads {window.tokens:,} by what its server "
+        f"{role} is asked with requests of {size}, and {binding.model} reads {window.tokens:,} by what its server "
         f"says: serve it with a longer context, or give {role} another model (context={{{binding.model!r}: "
         f"{window.tokens}}} plays what fits, and fails the rest)"
     )

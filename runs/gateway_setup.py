@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Unpack
 
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithPrompts
@@ -17,9 +18,8 @@ from dialoom.roles.gateway.provider_keys import check_keys
 from dialoom.roles.gateway.sharing import Sharing
 from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
-from dialoom.roles.players import OwnPlayer
+from dialoom.settings import OwnPlayer, ProcessSettings, checked
 
-from .config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
 from .limits import FailOnError, RunLimits
 from .store import RunFile, RunStore
 from .trust import players_named
@@ -30,33 +30,34 @@ class CallPolicy:
     """The policy for one process's calls; it does not affect their content.
 
     Attributes:
-        limits: Budget, prices and rate limits.
-        concurrency: The number of scenarios in progress at once.
-        replay_only: Whether to make no calls: every reply must be recorded.
-        fail_on_error: The bound on failures that stops the run.
-        patience: Seconds to wait for a provider that is unreachable; 0 to let scenarios fail.
-        cache: The file in which replies are shared with other runs.
-        otel: Whether a span of each call is sent to OpenTelemetry.
+        limits: Budget, prices and rate limits: those that the run's file keeps, updated with the given ones.
+        settings: The settings of this process, checked.
         objects: Functions and graphs that play roles, by the names of their models.
-        workers: The number of processes that play; `None` for this one alone.
-        ray: The address of the workers' Ray cluster; `None` for this machine.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
-    concurrency: int = DEFAULT_CONCURRENCY
-    replay_only: bool = False
-    fail_on_error: FailOnError = field(default_factory=FailOnError)
-    patience: float = DEFAULT_PATIENCE
-    cache: Path | None = None
-    otel: bool = False
+    settings: ProcessSettings = field(default_factory=lambda: checked(ProcessSettings, ProcessSettings()))
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
-    workers: int | None = None
-    ray: str | None = None
+
+    def changed(self, **settings: Unpack[ProcessSettings]) -> CallPolicy:
+        """Return the policy with some settings replaced."""
+        return replace(self, settings={**self.settings, **settings})
+
+    @property
+    def cache(self) -> Path | None:
+        """The file in which replies are shared with other runs."""
+        cache = self.settings["cache"]
+        return None if cache is None else Path(cache)
+
+    @property
+    def fail_on_error(self) -> FailOnError:
+        """The bound on failures that stops the run."""
+        return FailOnError.of(self.settings["fail_on_error"])
 
     @property
     def is_alone(self) -> bool:
         """Return whether this process plays by itself."""
-        return self.workers is None and self.ray is None
+        return self.settings["workers"] is None and self.settings["ray"] is None
 
 
 def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
@@ -65,7 +66,7 @@ def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
     Raises:
         BindingError: Naming the missing keys.
     """
-    if not policy.replay_only and policy.cache is None:
+    if not policy.settings["replay_only"] and policy.cache is None:
         check_keys(models)
 
 
@@ -88,11 +89,12 @@ def open_gateway(
         replies: The access to other runs' replies, if another process has that file open.
         shapes: The reply formats that models have refused; by default they are read from the file.
     """
-    limits = policy.limits.for_gateway(policy.concurrency, policy.replay_only, patience)
-    spent = store.spend(limits.prices) if limits.budget.is_bounded and sharing is None else None
+    own = {name: policy.settings[name] for name in ("concurrency", "replay_only")}
+    limits = policy.limits.model_copy(update={**own, "patience": patience})
+    spent = store.spend(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
         cache = replies if policy.cache is None else opened.enter_context(ResponseCache(policy.cache))
-        tracing = opened.enter_context(open_tracing()) if policy.otel else None
+        tracing = opened.enter_context(open_tracing()) if policy.settings["otel"] else None
         shapes = shapes or Shapes(store.shapes)
         try:
             yield Gateway(store.ledger, limits, spent, cache, tracing, policy.objects, shapes, sharing)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from dialoom.errors import Advice, first_problem
-from dialoom.roles.gateway.budget import Budget, Spend
+from dialoom.errors import Advice
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.gateway import Limits
-from dialoom.roles.gateway.prices import Price, Prices
+from dialoom.settings import Budget, LimitSettings, by_name
 
 from .errors import RunError
 from .store import RunFile
@@ -20,106 +18,38 @@ from .store.status import FailedAttempts
 _FEW = 20
 """The number of finished scenarios below which the share of failures is ignored."""
 
-_FASTEST = 10**12
-"""Per minute; a higher rate is a typing error."""
-
-_WIDEST = 10**9
-"""Tokens; a larger window is a typing error."""
-
-_LONGEST = 86_400.0
-"""Seconds; an attempt of more than a day is a typing error."""
-
-BudgetLike: TypeAlias = "Budget | Mapping[str, Any] | None"
-"""A budget, or its bounds by name."""
-
-Timeouts: TypeAlias = "float | Mapping[str, float | None] | None"
-"""The time limit of an attempt in seconds, for every role or by role; 0 or `None` removes a role's limit."""
-
-Rates: TypeAlias = "int | Mapping[str, int | None] | None"
-"""A rate limit for every model, or by model; `None` removes a model's limit."""
-
-Context: TypeAlias = "Mapping[str, int | None] | None"
-"""The context window in tokens, request and reply together, by model; `None` removes a model's."""
+Figure = TypeVar("Figure", int, float)
 
 
-class RunLimits(BaseModel):
-    """Budget, prices, rate limits, time limits and context windows of a run, stored in its file for when it is resumed.
+class RunLimits(Limits):
+    """The limits that a run's file stores for when it is resumed."""
 
-    Attributes:
-        budget: The budget of the whole run.
-        prices: The prices of models that LiteLLM does not know.
-        rpm: The maximum number of requests per minute by model; under the empty name, for every model.
-        tpm: The maximum number of tokens per minute, likewise.
-        timeouts: The time limit of one attempt at a call in seconds, by role; under the empty name, for every role.
-        context: The context window in tokens by model; a longer request is not sent.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    budget: Budget = Budget()
-    prices: Mapping[str, Price] = {}
-    rpm: Mapping[str, int] = {}
-    tpm: Mapping[str, int] = {}
-    timeouts: Mapping[str, float] = {}
-    context: Mapping[str, int] = {}
-
-    def changed(
-        self,
-        *,
-        budget: BudgetLike = None,
-        prices: Mapping[str, Price] | None = None,
-        rpm: Rates = None,
-        tpm: Rates = None,
-        timeout: Timeouts = None,
-        context: Context = None,
-        roles: Collection[str] = (),
-    ) -> RunLimits:
+    def changed(self, given: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
         """Return these limits updated with the given ones; what is not given is kept.
 
         Args:
-            budget: The bounds to change; one that is `None` is removed.
-            prices: Prices by model.
-            rpm: Requests per minute.
-            tpm: Tokens per minute.
-            timeout: The time limit of an attempt in seconds.
-            context: Context windows in tokens.
+            given: The limits, checked.
             roles: The roles that may have a time limit.
 
         Raises:
-            RunError: If the budget is invalid, a rate or a window is no integer from 1, or a time limit is no number of
-                seconds or names an unknown role.
+            RunError: If a time limit names an unknown role.
         """
+        for role in by_name(given["timeout"]):
+            if role and role not in roles:
+                raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
         return RunLimits(
-            budget=self.budget.changed(budget_of(budget)),
-            prices={**self.prices, **(prices or {})},
-            rpm=_changed("rpm", self.rpm, rpm),
-            tpm=_changed("tpm", self.tpm, tpm),
-            context=_changed("context", self.context, context, _WIDEST),
-            timeouts=_changed_timeouts(self.timeouts, timeout, roles),
+            budget=self.budget.changed(cast("Budget | None", given["budget"])),
+            prices={**self.prices, **by_name(given["prices"])},
+            rpm=_updated(self.rpm, given["rpm"]),
+            tpm=_updated(self.tpm, given["tpm"]),
+            context=_updated(self.context, given["context"]),
+            timeouts=_updated(self.timeouts, given["timeout"]),
         )
 
     @classmethod
     def of(cls, run: RunFile) -> RunLimits:
         """Return the limits that a run's file stores."""
         return cls.model_validate_json(run.limits)
-
-    @property
-    def stated_prices(self) -> Prices:
-        """The prices in the gateway's form."""
-        return Prices(self.prices)
-
-    def for_gateway(self, concurrency: int, replay_only: bool = False, patience: float = 0.0) -> Limits:
-        """Return the limits in the gateway's form."""
-        return Limits(
-            concurrency=concurrency,
-            rpm=self.rpm,
-            tpm=self.tpm,
-            budget=self.budget,
-            prices=self.stated_prices,
-            replay_only=replay_only,
-            patience=patience,
-            timeouts=self.timeouts,
-            context=self.context,
-        )
 
     def check_prices(self, models: Iterable[str]) -> None:
         """Refuse a bound on the cost that cannot be enforced.
@@ -156,27 +86,11 @@ class FailOnError:
 
     @classmethod
     def of(cls, value: int | str | None) -> FailOnError:
-        """Parse a number of scenarios, a text such as `5%`, or `None` for no bound.
-
-        Raises:
-            RunError: If it is neither.
-        """
+        """Return the bound of a checked setting: a number of scenarios, or a percentage such as `5%`."""
         if value is None:
             return cls()
-        text = str(value).strip()
-        number = text.removesuffix("%")
-        try:
-            if number != text:
-                if 0 <= (percent := float(number)) < 100:
-                    return cls(percent=percent)
-            elif (count := int(number)) > 0:
-                return cls(count=count)
-        except ValueError:
-            pass
-        raise RunError(
-            f"fail_on_error {value!r} is neither a number of scenarios from 1 nor a share such as '5%'",
-            setting="fail_on_error",
-        )
+        text = str(value)
+        return cls(percent=float(text[:-1])) if text.endswith("%") else cls(count=int(text))
 
     def exceeded(self, failed: int, finished: int) -> str | None:
         """Return the reason to stop the run; `None` while the bound is not reached.
@@ -192,53 +106,10 @@ class FailOnError:
         return None
 
 
-def budget_of(given: BudgetLike) -> Budget | None:
-    """Return a budget from its bounds by name, or as given.
-
-    Raises:
-        RunError: If it is neither, or a bound is invalid.
-    """
-    if given is None or isinstance(given, Budget):
-        return given
-    if not isinstance(given, Mapping):
-        raise RunError(
-            f"budget must be a Budget or its bounds by name, such as {{'max_calls': 100}}, got {given!r:.80}",
-            setting="budget",
-        )
-    try:
-        return Budget.model_validate(dict(given))
-    except ValidationError as error:
-        problem = first_problem(error)
-        known = ", ".join(Budget.model_fields)
-        raise RunError(
-            f"budget: {problem.place} {problem.value!r:.40}: {problem.message}; a budget has {known}", setting="budget"
-        ) from error
-
-
-def _changed(setting: str, kept: Mapping[str, int], given: Rates, most: int = _FASTEST) -> dict[str, int]:
-    if given is None:
-        return dict(kept)
-    rates: dict[str, int | None] = {**kept, **(given if isinstance(given, Mapping) else {"": given})}
-    for rate in rates.values():
-        if rate is not None and (isinstance(rate, bool) or not isinstance(rate, int) or not 1 <= rate <= most):
-            raise RunError(f"{setting} {rate!r:.40} is no whole number from 1 to {most:,}", setting=setting)
-    return {model: rate for model, rate in rates.items() if rate is not None}
-
-
-def _changed_timeouts(kept: Mapping[str, float], given: Timeouts, roles: Collection[str]) -> dict[str, float]:
-    if given is None:
-        return dict(kept)
-    now = given if isinstance(given, Mapping) else {"": given}
-    for role, seconds in now.items():
-        if role and role not in roles:
-            raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if seconds is not None and not (is_number and 0 <= seconds <= _LONGEST):
-            raise RunError(
-                f"timeout {seconds!r:.40} is no number of seconds up to {_LONGEST:,.0f}, nor 0 for the usual one",
-                setting="timeout",
-            )
-    return {role: float(seconds) for role, seconds in {**kept, **now}.items() if seconds}
+def _updated(kept: Mapping[str, Figure], given: Figure | Mapping[str, Figure | None] | None) -> dict[str, Figure]:
+    """Return figures by name, updated with the given ones; 0 and `None` remove a figure."""
+    figures: dict[str, Figure | None] = {**kept, **by_name(given)}
+    return {name: figure for name, figure in figures.items() if figure}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
-from dialoom.graphs.reporting.table import split_facet
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
 from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.settings import Synchronous
 
 from .config import RunConfig
 from .engine import in_thread
@@ -28,7 +28,6 @@ from .errors import RunError, StoppedError, StoreError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
-from .store.connections import Synchronous
 from .store.errors import store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named
@@ -56,7 +55,7 @@ class Drawn:
     total: int
     covered: dict[str, tuple[int, int]]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a one-line summary."""
         parts = [
             f"{name} {drawn:,} of {there:,}" if drawn < there else f"{name} all {there:,}"
@@ -291,10 +290,10 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     scenarios = whole(notes.append)
     if config.sample is not None:  # the plan is made twice, because it may not fit into memory
         chances = stream(config.seed, "", "sample")
-        drawn = draw_sample(whole(lambda _: None), config.sample, split_facet(recipe.facets), chances)
+        drawn = draw_sample(whole(lambda _: None), config.sample, WithFacets.of(recipe).split_facet, chances)
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
-        notes.append(drawn.told())
+        notes.append(drawn.summary())
     if not store.plan(scenarios, notes, own):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)

@@ -195,8 +195,18 @@ class Ended:
 
 
 Event: TypeAlias = (
-    "Noted | Planned | Retrying | Began | ScenarioDone | ScenarioFailed | NodeSaid | "
-    "ProviderUnreachable | ProviderReachable | Stopping | Worked | Ended"
+    Noted
+    | Planned
+    | Retrying
+    | Began
+    | ScenarioDone
+    | ScenarioFailed
+    | NodeSaid
+    | ProviderUnreachable
+    | ProviderReachable
+    | Stopping
+    | Worked
+    | Ended
 )
 
 

@@ -92,8 +92,10 @@ def _ends(graph: Graph) -> bool:
 
 def facets_named(recipe: Recipe) -> Mapping[str, str]:
     """Return the facets that a recipe's pivots and `facets` name, with the place of each."""
+    from dialoom.graphs.capabilities import WithFacets
+
     named = {facet.name: f"pivot {pivot.name!r}" for pivot in recipe.pivots for facet in pivot.facets}
-    return {**named, **{facet.name: "`facets`" for facet in recipe.facets}}
+    return {**named, **{facet.name: "`facets`" for facet in WithFacets.of(recipe).facets}}
 
 
 def check_facets(recipe: Recipe, known: Collection[str]) -> None:

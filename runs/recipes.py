@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dialoom.errors import Advice
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from dialoom.graphs import Recipe, RecipeOptions
 
 GROUP = "dialoom.recipes"
@@ -134,20 +136,19 @@ def option_names(recipe: Recipe) -> dict[str, str]:
     return {field.alias or name: name for name, field in fields.items()} | {name: name for name in fields}
 
 
-def parsed_options(recipe: Recipe, given: Mapping[str, Any] | RecipeOptions | None) -> RecipeOptions:
+def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -> RecipeOptions:
     """Return a recipe's options from plain values by name or alias; others have their defaults.
 
     Raises:
         RunError: Naming the invalid option and its value.
     """
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
 
     from dialoom.errors import first_problem
-    from dialoom.graphs import RecipeOptions
 
     from .errors import RunError
 
-    if isinstance(given, RecipeOptions):
+    if isinstance(given, BaseModel):
         if not isinstance(given, recipe.options_type):
             raise RunError(
                 f"options {type(given).__name__}: {recipe.name} takes {recipe.options_type.__name__}", setting="options"

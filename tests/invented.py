@@ -65,10 +65,7 @@ def profile() -> dict[str, Any]:
 
 
 def write_release(
-    root: Path,
-    profile: dict[str, Any] | None = None,
-    tasks: list[dict[str, Any]] | None = None,
-    users: int = 1,
+    root: Path, profile: dict[str, Any] | None = None, tasks: list[dict[str, Any]] | None = None, users: int = 1
 ) -> Path:
     """A release of `users` people (user7, user8, ...), each with an alarm task and a task of two domains.
 

@@ -288,28 +288,22 @@ _people, _pairs, _nothing = _commands(_PEOPLE), _commands(_PAIRS), _commands()
 COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] = {
     ("README.md", "show demo/run.db 5"): (_demo, "show demo/run.db 5"),
     ("README.md", "report demo/run.db --table scores"): (_demo, "report demo/run.db --table scores"),
-    ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (
-        _demo,
-        "agree demo/run.db --labels labels.csv",
-    ),
+    ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (_demo, "agree demo/run.db --labels labels.csv"),
     ("docs/agreement.md", "dialoom: labels.csv:683: label of anna: '6' is not a whole number from 1 to 4"): (
         _demo,
         "agree demo/run.db --labels mislabelled/labels.csv",
     ),
-    ("docs/apollo-writing.md", "What was written, and when it passed all checks"): (_write, "report write.db"),
+    ("docs/apollo-writing.md", "Drafts by the attempt that passed all checks"): (_write, "report write.db"),
     ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
     ("docs/gate.md", "user"): (_swapped, "show run.db 1"),
-    ("docs/personalens-people.md", "What checks have rejected"): (_people, "report people.db"),
-    ("docs/personalens-people.md", "What was written, and when it passed all checks"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "Rejected drafts by check"): (_people, "report people.db"),
+    ("docs/personalens-people.md", "Drafts by the attempt that passed all checks"): (_people, "report people.db"),
     ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
         _nothing,
         "personas build --target 71 --threshold 0.25 -o p.jsonl",
     ),
-    ("docs/prefeval-pairs.md", "What checks have rejected"): (_pairs, "report pairs.db"),
-    (
-        "docs/scorecard.md",
-        "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card",
-    ): (
+    ("docs/prefeval-pairs.md", "Rejected drafts by check"): (_pairs, "report pairs.db"),
+    ("docs/scorecard.md", "scorecard --model assistant=offline/attentive --model assistant=offline/generic -o card"): (
         _one_system,
         "scorecard --suite suite.yaml --model assistant=offline/attentive --model assistant=offline/generic -o card",
     ),

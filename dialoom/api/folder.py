@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
 
 from dialoom.graphs.capabilities import WithExports
 from dialoom.outputs import OutputError
 from dialoom.runs.errors import RunError
 from dialoom.runs.recipes import find_recipe, parsed_options
 
-from .settings import Options, RecipeLike
+from .settings import RecipeLike
 
 
-def made_folder(recipe: RecipeLike, options: Options | None, folder: Path) -> str:
+def made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
     """Return the format of the folder that a run with these options is made for.
 
     Raises:

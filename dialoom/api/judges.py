@@ -9,13 +9,12 @@ from typing import TypeAlias
 from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.recipe import is_to_judge
-from dialoom.roles.binding import Bindings, ModelBinding, ModelLike, Players, bind
+from dialoom.roles.binding import Bindings, ModelBinding, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
-
-from .settings import JudgeSettings, players_of
+from dialoom.settings import ModelLike, Players, PlayerSettings
 
 
 def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
@@ -71,16 +70,16 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
     return [(each.pop("", None), each) for each in seats]
 
 
-def bound_judges(recipe: Recipe, model: Players | None, settings: JudgeSettings) -> list[Bindings]:
+def bound_judges(recipe: Recipe, model: Players | None, players: PlayerSettings) -> list[Bindings]:
     """Return the judges of each set, bound to the recipe's judging roles.
 
     Raises:
         RunError, BindingError: Naming what is wrong.
     """
-    players, bound = players_of(settings), []
-    for one, by_role in seated(model, settings.get("models")):
-        players["models"] = by_role
-        bound.append(bind(WithJudging.of(recipe).judging_roles(), one, WithRoles.of(recipe).reply_limits, **players))
+    bound = []
+    for one, by_role in seated(model, players.get("models")):
+        given: PlayerSettings = {**players, "models": by_role}
+        bound.append(bind(WithJudging.of(recipe).judging_roles(), one, WithRoles.of(recipe).reply_limits, **given))
     return bound
 
 

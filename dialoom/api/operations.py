@@ -11,8 +11,7 @@ from typing import Any, Unpack
 
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.review import Review
-from dialoom.roles.binding import ModelLike, Players, Temperature, bind
-from dialoom.runs.config import FLAG
+from dialoom.roles.binding import bind
 from dialoom.runs.control import Control
 from dialoom.runs.errors import RunError
 from dialoom.runs.estimate import CostEstimate, estimated
@@ -20,22 +19,14 @@ from dialoom.runs.progress import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
 from dialoom.runs.trust import Trust
+from dialoom.settings import ModelLike, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
 from .folder import made_folder
 from .judges import bound_judges, drawn_to_judge, set_names, together
 from .resolving import resolve
 from .run import RunReader
-from .settings import (
-    CallSettings,
-    JudgeSettings,
-    Options,
-    PathLike,
-    PlaySettings,
-    RecipeLike,
-    calls_of,
-    players_of,
-)
+from .settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
 from .tasks import (
     OpenRun,
     judge_unparsed,
@@ -176,20 +167,8 @@ async def aplay(
     recipe: RecipeLike,
     *,
     path: PathLike,
-    model: ModelLike | None = None,
-    models: Mapping[str, Players] | None = None,
-    temperature: Temperature | Mapping[str, Temperature | None] | None = None,
-    api_base: str | Mapping[str, str] | None = None,
-    structured: str | Mapping[str, str] | None = None,
-    max_reply: int | Mapping[str, int | None] | None = None,
-    params: Mapping[str, Mapping[str, Any]] | None = None,
-    options: Options | None = None,
-    seed: int = 0,
-    sample: int | None = None,
-    on_user_fault: str = FLAG,
-    prompts: PathLike | None = None,
     folder: PathLike | None = None,
-    **calls: Unpack[CallSettings],
+    **settings: Unpack[PlaySettings],
 ) -> Run:
     """Make a new run: plan it, play every scenario, keep every step.
 
@@ -198,31 +177,9 @@ async def aplay(
             imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
             the caller who resumes the run in another process.
         path: The run's file; it must not exist.
-        model: The model of every role that `models` does not name; by default `offline/attentive`, a scripted stand-in.
-            A LiteLLM name, an async function from chat messages to text, a compiled LangGraph graph with `messages`, or
-            a `Model` with options of its own.
-        models: Models by role. Several judges, in a list, judge one after the other: the first as the run's own,
-            the others once all is played, each into a set of judgements of its own.
-        temperature: Sampling temperature (0 to 2) of every role, or by role; `"none"` sends none, for models that
-            refuse the parameter.
-        api_base: The URL of the models' server, for every role or by role.
-        structured: How models are held to the form of a reply, for every role or by role: `schema` (a JSON schema),
-            `json` (JSON mode), `prompt` (by words alone); by default `auto`, the strictest that a model takes.
-        max_reply: The most tokens of a reply, of every role or by role; 0 for no limit. By default the recipe's own
-            limits (`WithRoles.reply_limits`). A model's reasoning tokens count.
-        params: Parameters of sampling by role and name, such as `{"judge": {"top_p": 0.9}}`; under the empty name, of
-            every role. There are `top_p`, `stop`, `seed`, `reasoning_effort` and others, and `extra_body` for what
-            is specific to a provider. Functions, graphs and understudies ignore them.
-        options: The recipe's own options, by name.
-        seed: The seed of every random draw.
-        sample: Draw so many scenarios with the seed from all that the options give, spread evenly over the recipe's
-            facets (people, settings, ...); by default all are planned.
-        on_user_fault: `flag`: a fault of the simulated user's is kept with the outcome. `retry N`: its line is asked
-            for again at once, up to N times, before the other side sees it.
-        prompts: A folder of prompts that replace the recipe's own of the same ids.
         folder: Where the folder is to be written that the run is made for (a source, pairs, people, or drafts of
             these), as soon as everything is done; nothing is written if something failed or was stopped before.
-        **calls: How calls are made; see `CallSettings`.
+        **settings: Who plays, what is played, and how calls are made; see `PlaySettings`.
 
     Returns:
         The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them, and `run.ended` tells
@@ -234,23 +191,8 @@ async def aplay(
             its prompt) leaves a run to go on with. All of them are `DialoomError`.
         StoppedError: If it was stopped while it was planned; nothing is written.
     """
-    settings: PlaySettings = {
-        "model": model,
-        "models": models,
-        "temperature": temperature,
-        "api_base": api_base,
-        "structured": structured,
-        "max_reply": max_reply,
-        "params": params,
-        "options": options,
-        "seed": seed,
-        "sample": sample,
-        "on_user_fault": on_user_fault,
-        "prompts": prompts,
-        **calls,
-    }
     if folder is not None:
-        format_ = await asyncio.to_thread(made_folder, recipe, options, Path(folder))
+        format_ = await asyncio.to_thread(made_folder, recipe, settings.get("options"), Path(folder))
     async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
     run = _handle(task, recipe, ended, trust=True)
@@ -332,13 +274,14 @@ async def ajudge(
         RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    with reopened_to_judge(path, recipe, settings) as store:
+    checked(JudgeSettings, settings)
+    with reopened_to_judge(path, recipe, part(CallSettings, settings)) as store:
         judge, ended = store.recipe, None
         judging_graph(judge)  # fails early if the recipe has none
         only = drawn_to_judge(store, sample, where)
-        bound = bound_judges(judge, model, settings)
+        bound = bound_judges(judge, model, part(PlayerSettings, settings))
         for judges, named in set_names(bound, name, repeat):
-            made = await judged_anew(store, judge, judges, named, retry_failed, calls_of(settings), only)
+            made = await judged_anew(store, judge, judges, named, retry_failed, part(CallSettings, settings), only)
             ended = together(ended, made)
             if not ended.is_complete:
                 break
@@ -372,13 +315,14 @@ async def areview(
         RunError: If the name belongs to other judgements.
         BindingError, CacheError: Naming what is wrong.
     """
-    with reopened_to_judge(path, recipe, settings) as store:
+    checked(JudgeSettings, settings)
+    with reopened_to_judge(path, recipe, part(CallSettings, settings)) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
         if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
-            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **players_of(settings))
-            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls_of(settings))
+            bound = bind(WithJudging.of(reviewing).judging_roles(), model, **part(PlayerSettings, settings))
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, part(CallSettings, settings))
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 

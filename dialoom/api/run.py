@@ -21,8 +21,9 @@ from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, Scena
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.trust import Trust
+from dialoom.settings import PathLike
 
-from .settings import PathLike, RecipeLike
+from .settings import RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     import datasets

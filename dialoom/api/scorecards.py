@@ -15,13 +15,12 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
-from dialoom.roles.binding import OBJECT, ModelLike, PlayerSettings
-from dialoom.roles.gateway.budget import Budget
+from dialoom.roles.binding import OBJECT
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import ensure_keys
-from dialoom.runs.limits import RunLimits, budget_of
+from dialoom.runs.limits import RunLimits
 from dialoom.runs.progress import Event, Noted
 from dialoom.runs.recipes import load_recipe, parsed_options
 from dialoom.runs.scenario_pages import Where
@@ -39,11 +38,13 @@ from dialoom.runs.scorecard import (
 from dialoom.runs.scorecard.card import check_contrasts
 from dialoom.runs.store import RunFile
 from dialoom.runs.trust import Trust
+from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checked
+from dialoom.settings import part as part_of
 
 from .blocking import blocking
 from .operations import aplan, aresume
 from .resolving import NewRun, resolve
-from .settings import CallSettings, JudgeSettings, PathLike, PlaySettings, calls_of, players_of
+from .settings import CallSettings, JudgeSettings, PlaySettings
 from .tasks import watched
 
 
@@ -106,15 +107,16 @@ async def ascorecard(
     parts = await asyncio.to_thread(lambda: _parts(chosen, size, folder, model, settings))
     _tell_stand_ins(parts, tell)
     await _planned(parts, folder, chosen, size, tell)
-    calls = calls_of(settings)
+    calls = part_of(CallSettings, checked(JudgeSettings, settings))
     calls["control"], calls["trust"] = control, True  # the runs' settings were compared with those given now
+    whole = calls["budget"]
     for number, part in enumerate(parts, start=1):
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
         tell(Noted(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
-        budget = _left_of(budget_of(settings.get("budget")), [each.path for each in parts if each is not part])
-        limited: CallSettings = {**calls, "budget": budget} if budget is not None else calls
-        run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **limited)
+        others = [each.path for each in parts if each is not part]
+        calls["budget"] = _left_of(cast("Budget | None", whole), others)
+        run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **calls)
         if run.ended is None or not run.ended.is_complete:
             break
     card = await asyncio.to_thread(lambda: Scorecard.of([folder], Trust(True)))
@@ -154,7 +156,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
             recipes.append(recipe)
     role = _evaluated(suite, recipes)
     known = list(dict.fromkeys(role for recipe in recipes for role in recipe.roles))
-    _check_roles(known, players_of(settings))
+    _check_roles(known, part_of(PlayerSettings, settings))
     try:
         _check_roles(known, suite.players())
     except RunError as error:
@@ -230,7 +232,7 @@ def _settings(
         players[name] = {role: value for role, value in merged.items() if not role or role in roles} or None
     told: dict[str, Any] = {
         **players,
-        **calls_of(given),
+        **part_of(CallSettings, given),
         "model": model,
         "options": sized.options,
         "seed": suite.seed if system.seed is None else system.seed,
@@ -254,9 +256,9 @@ async def _planned(
     now = tuple(AssistantRuns(label=label, runs=runs) for label, runs in assistants.items())
     wanted = CardRecord(suite=suite, size=size, assistants=now)
     kept = await asyncio.to_thread(read_record, folder)
-    if kept is not None and kept.told() != wanted.told():
+    if kept is not None and kept.summary() != wanted.summary():
         raise RunError(
-            f"path {folder} holds a scorecard of {kept.told()}, and this is {wanted.told()}; give another folder",
+            f"path {folder} holds a scorecard of {kept.summary()}, and this is {wanted.summary()}; give another folder",
             setting="path",
         )
     for part in parts:

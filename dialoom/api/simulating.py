@@ -16,14 +16,14 @@ from dialoom.graphs.simulation import Simulation, content_of, simulation
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import python_rows
 from dialoom.personas.rows import plain_row
-from dialoom.roles.binding import OBJECT, ModelLike, Players, is_named
-from dialoom.runs.config import FLAG
+from dialoom.roles.binding import OBJECT, is_named
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
+from dialoom.settings import FLAG, ModelLike, PathLike, Players
 
 from .blocking import blocking
 from .operations import Run, aplay, aresume
-from .settings import CallSettings, PathLike
+from .settings import CallSettings
 
 
 async def asimulate(

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.capabilities import WithJudging, WithPrompts
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.reporting.table import length_facet
 from dialoom.graphs.review import Review
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles import ModelBinding
-from dialoom.roles.binding import Bindings, ModelLike, rebind
+from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.control import Control
@@ -32,10 +31,11 @@ from dialoom.runs.recipes import find_recipe
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 from dialoom.runs.workers.messages import take_leftovers
+from dialoom.settings import ModelLike, PathLike
 
 from .judges import together
 from .resolving import resolve
-from .settings import CallSettings, PathLike, PlaySettings, RecipeLike, call_policy
+from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 _AT_ONCE = 200
 """Outcomes whose faults are written in one transaction."""
@@ -73,7 +73,7 @@ async def new_run(
             await asyncio.to_thread(ensure_keys, models, new.policy)
     tell, control = watched(settings)
     library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
-    if is_played and not new.policy.replay_only:
+    if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
             await ensure_fits(new.recipe, options, new.config.seed, library, models, context)
@@ -130,7 +130,7 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
-    work = store.queue.pending(recipe, only, None if task.policy.is_alone else length_facet(recipe.facets))
+    work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
     return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
 
 
@@ -280,7 +280,7 @@ async def carry_out(
     store, policy = task.store, task.policy
     if not policy.is_alone:
         return await _carried_out_by_workers(task, models, work, judging)
-    with open_gateway(store, policy, policy.patience) as gateway:
+    with open_gateway(store, policy, policy.settings["patience"]) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
         engine = Engine(
@@ -289,7 +289,7 @@ async def carry_out(
             graph,
             cast,
             store.config.seed,
-            policy.concurrency,
+            policy.settings["concurrency"],
             task.tell,
             policy.fail_on_error,
             gateway.drain,

@@ -108,9 +108,9 @@ def _sample(
     where: str | None,
     is_trusted: bool,
 ) -> None:
-    from dialoom import open_run
+    from dialoom.api.run import RunReader
 
-    sample = open_run(path, trust=trust(is_trusted)).sample_to_label(
+    sample = RunReader(path, trust=trust(is_trusted)).sample_to_label(
         out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales, where=where
     )
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
@@ -134,10 +134,10 @@ def _compare(
     json: bool,
     is_trusted: bool,
 ) -> None:
-    from dialoom import open_run
+    from dialoom.api.run import RunReader
     from dialoom.runs.agreement import as_json, table_of
 
-    run = open_run(path, trust=trust(is_trusted))
+    run = RunReader(path, trust=trust(is_trusted))
     found = run.agreement(
         path=labels, annotators=annotators, judging=judging, metrics=metrics, scales=scales, where=where
     )

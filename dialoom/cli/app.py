@@ -13,14 +13,13 @@ import typer
 from dialoom.version import __version__
 
 from .agree_command import agree
-from .call_flags import CALLING, SAMPLING
-from .command_list import CommandList
+from .command_list import CommandList, PanelCommand
 from .completion import judgings, tables, words_so_far
 from .describe_command import describe
 from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
-from .flags import WHERE, with_more
+from .flags import WHERE, Flags, with_more
 from .new_command import register as register_new
 from .personas_command import register as register_personas
 from .push_command import push
@@ -30,11 +29,10 @@ from .step_command import register as register_step
 from .step_command import register_replay
 from .studio_command import studio
 from .terminal import say
-from .trusting import TRUSTING, TrustFlag
+from .trusting import TrustFlag
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Concurrency = Annotated[int, typer.Option(min=1, help="Dialogues under way at once.")]
 JudgingName = Annotated[
     str | None,
     typer.Option(
@@ -68,16 +66,30 @@ def build_app(arguments: list[str]) -> typer.Typer:
         if name in _REGISTERED:
             _REGISTERED[name](app, arguments)
         else:
-            _add(app, _COMMANDS[name])
+            _add(app, _COMMANDS[name], wanted == [name])
     return app
 
 
-def _add(app: typer.Typer, command: Callable[..., None]) -> None:
-    if command in _CALLING:
-        own = SAMPLING if command in (judge, review, scorecard) else {}
-        app.command(epilog=OF_PLAYING)(with_more(command, {**own, **CALLING, **TRUSTING}))
+def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> None:
+    """Add a command; its generated flags only if the arguments begin with it, as making them takes time."""
+    epilog = OF_DOCTOR if command is doctor else OF_PLAYING if command in _CALLING else OF_LOOKING
+    if command in _CALLING and is_wanted:
+        app.command(epilog=epilog, cls=PanelCommand)(with_more(command, _generated(command)))
     else:
-        app.command(epilog=OF_DOCTOR if command is doctor else OF_LOOKING)(command)
+        app.command(epilog=epilog)(command)
+
+
+def _generated(command: Callable[..., None]) -> Flags:
+    """Return the flags of the settings that a command takes."""
+    from dialoom.settings import LimitSettings, PlayerSettings, ProcessSettings
+
+    from .settings import SessionSettings, flags_for
+
+    if command is doctor:
+        without = {*flags_for(LimitSettings), "models", "prices", "log_format"} - {"timeout"}
+        return flags_for(PlayerSettings, LimitSettings, SessionSettings, without=without)
+    players = (PlayerSettings,) if command in (judge, review, scorecard) else ()
+    return flags_for(*players, ProcessSettings, SessionSettings)
 
 
 def main() -> None:
@@ -126,14 +138,13 @@ def _common(
 
 def resume(
     run: Run,
-    concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
     **given: Any,
 ) -> None:
     """Continue a run where it stopped: finished scenarios are kept, started ones continue from their last step."""
     from .playing import resume_run
 
-    raise typer.Exit(resume_run(run, concurrency, retry_failed, given))
+    raise typer.Exit(resume_run(run, retry_failed, given))
 
 
 def retry(
@@ -154,13 +165,12 @@ def retry(
             "--judging", metavar="NAME", help="Of which set; by default the run's own.", autocompletion=judgings
         ),
     ] = None,
-    concurrency: Concurrency = 16,
     **given: Any,
 ) -> None:
     """Repeat failed scenarios, unparsed judgements, or chosen scenarios."""
     from .playing import retry_run
 
-    raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, concurrency, given))
+    raise typer.Exit(retry_run(run, failed, unparsed, scenario or [], judging, given))
 
 
 def status(
@@ -231,13 +241,6 @@ def show(
 
 def judge(
     run: Run,
-    model: Annotated[
-        list[str], typer.Option("--model", metavar="[judge=]MODEL", help="Who judges. Repeatable: a panel.")
-    ],
-    temperature: Annotated[
-        list[str] | None, typer.Option(metavar="[judge=]T|none", help="Its temperature (0).")
-    ] = None,
-    api_base: Annotated[list[str] | None, typer.Option(metavar="[judge=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
     repeat: Annotated[
         int,
@@ -252,44 +255,26 @@ def judge(
         ),
     ] = None,
     where: WhereText = None,
-    concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
     **given: Any,
 ) -> None:
     """Judge a run's dialogues again; the judgements are kept apart from the run's own, and can be compared."""
-    from .playing import judge_run
+    from .playing import JudgedScenarios, judge_run
 
-    judges = {
-        "model": model,
-        "temperature": temperature,
-        "api_base": api_base,
-        **{flag: given.pop(flag) for flag in SAMPLING},
-    }
-    which = {"name": name, "repeat": repeat, "sample": sample, "where": where}
-    raise typer.Exit(judge_run(run, which, judges, concurrency, retry_failed, given))
+    which: JudgedScenarios = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+    raise typer.Exit(judge_run(run, which, retry_failed, given))
 
 
 def review(
     run: Run,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="[reviewer=]MODEL", help="Who reviews; without it, only the rules look."),
-    ] = None,
-    temperature: Annotated[
-        list[str] | None, typer.Option(metavar="[reviewer=]T|none", help="Its temperature (0).")
-    ] = None,
-    api_base: Annotated[list[str] | None, typer.Option(metavar="[reviewer=]URL", help="Where it is served.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
-    concurrency: Concurrency = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
     **given: Any,
 ) -> None:
     """Look for faults in a run's dialogues by the present rules, and with a model for what rules cannot find."""
     from .playing import review_run
 
-    reviewers = {"model": model or [], "temperature": temperature, "api_base": api_base}
-    reviewers |= {flag: given.pop(flag) for flag in SAMPLING}
-    raise typer.Exit(review_run(run, name, reviewers, concurrency, retry_failed, given))
+    raise typer.Exit(review_run(run, name, retry_failed, given))
 
 
 def compact(run: Run) -> None:
@@ -345,11 +330,10 @@ def report(
     report_run(runs, out, judging, table or [], where, trust, latex)
 
 
-_CALLING = (resume, retry, judge, review, scorecard)
-"""The commands that make calls, besides `run`."""
+_CALLING = (resume, retry, judge, review, scorecard, doctor)
+"""The commands that make calls, besides those that depend on the arguments."""
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command
-    for command in (*_CALLING, status, show, studio, report, agree, describe, push, compact, doctor)
+    command.__name__: command for command in (*_CALLING, status, show, studio, report, agree, describe, push, compact)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,

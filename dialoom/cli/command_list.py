@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Get ready": {
@@ -67,6 +67,27 @@ class CommandList(TyperGroup):
         """Return the whole summary of a command."""
         command = self.commands[name]
         return " ".join((command.help or "").split("\n\n")[0].split())
+
+
+class PanelCommand(TyperCommand):
+    """A command whose help lists its options in panels."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the help; texts in brackets are no markup."""
+        from rich.markup import escape
+        from typer import rich_utils
+
+        self.help, self.epilog = escape(self.help or ""), escape(self.epilog or "")
+        for parameter in self.params:
+            parameter.help = escape(getattr(parameter, "help", None) or "")  # type: ignore[attr-defined]
+        rich_utils.rich_format_help(obj=self, ctx=ctx, markup_mode="rich")
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option that prints the help, in the last panel."""
+        option: Any = super().get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel = "Advanced"
+        return option
 
 
 class RecipeList(CommandList):

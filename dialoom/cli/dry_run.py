@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from dialoom.roles.gateway.budget import Budget
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.estimate import CostEstimate, Expected
+from dialoom.settings import Budget
 
 from .console import make_console
 from .terminal import say

@@ -22,10 +22,7 @@ OF_REPLAYING = "Exit codes: 0 the same path, 1 another one (a line for each depa
 _FLAGS = {
     "encoding": "--as",
     "metrics": "--metric",
-    "models": "--model",
-    "params": "--param",
     "path": "-o",
-    "prices": "--price",
     "recipe": "recipe",
     "scales": "--scale",
     "scenarios": "--scenario",
@@ -72,4 +69,7 @@ def advised(advice: Advice) -> str:
 
 def flag(setting: str) -> str:
     """Return the flag of an option."""
-    return _FLAGS.get(setting) or "--" + setting.replace("_", "-")
+    from .settings import flag_names
+
+    name = flag_names().get(setting, setting)
+    return _FLAGS.get(name) or "--" + name.replace("_", "-")

@@ -141,7 +141,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 def _recipe(arguments: list[str]) -> Recipe | None:
     """Return the recipe of the first argument that is a run; `None` if none is."""
-    from dialoom import open_run
+    from dialoom.api.run import RunReader
     from dialoom.errors import DialoomError
     from dialoom.inputs import is_sqlite
 
@@ -149,7 +149,7 @@ def _recipe(arguments: list[str]) -> Recipe | None:
     for argument in arguments:
         if is_sqlite(Path(argument)):
             try:
-                return open_run(argument, trust=is_trusted).recipe
+                return RunReader(argument, trust=is_trusted).recipe
             except DialoomError:
                 return None  # the command itself reports the error
     return None
@@ -160,7 +160,7 @@ def _format_flags(recipe: Recipe) -> Flags:
     flags: Flags = {}
     from dialoom.graphs.capabilities import WithExports  # slow to import, and most commands need none
 
-    for exporter in WithExports.of(recipe).exporters().values():
+    for exporter in WithExports.of(recipe).formats.values():
         if exporter.options is not None:
             flags = {**flags_of(exporter.options), **flags}
     return flags
@@ -168,8 +168,8 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
-    from dialoom import open_run
-    from dialoom.graphs.reporting.table import split_facet
+    from dialoom.api.run import RunReader
+    from dialoom.graphs.capabilities import WithFacets
     from dialoom.shown import counted
 
     path, target, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
@@ -179,9 +179,9 @@ def _export(**values: Any) -> None:
     given = {name: value for name, value in values.items() if value is not None and value != []}
     out, is_piped = Path(target), target == "-"
     to = target if not is_piped else "/dev/stdout" if common["card"] else sys.stdout
-    with open_run(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust(is_trusted)) as run:
         counts = run.export(path=to, options=given, **common)
-        status, branches, facet = run.status(), run.promoted_branches, split_facet(run.recipe.facets)
+        status, branches, facet = run.status(), run.promoted_branches, WithFacets.of(run.recipe).split_facet
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

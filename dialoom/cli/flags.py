@@ -61,12 +61,17 @@ def _signed(command: Callable[..., None], parameters: Sequence[inspect.Parameter
 _GIVEN = inspect.Parameter.VAR_KEYWORD
 
 
-def flags_of(options: type[BaseModel]) -> Flags:
-    """Return each field as a flag that is absent by default: then the field's own default applies."""
-    return {name: (_option(name, field), None) for name, field in options.model_fields.items()}
+def flags_of(options: type[BaseModel], panel: str | None = None) -> Flags:
+    """Return each field as a flag that is absent by default: then the field's own default applies.
+
+    Args:
+        options: The options' type.
+        panel: The panel of the help that lists them.
+    """
+    return {name: (_option(name, field, panel), None) for name, field in options.model_fields.items()}
 
 
-def _option(name: str, field: FieldInfo) -> Any:
+def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
     flag = "--" + (field.alias or name).replace("_", "-")
     type_, repeated = _flag_type(field.annotation)
     default = field.get_default()
@@ -77,9 +82,9 @@ def _option(name: str, field: FieldInfo) -> Any:
     if type_ is bool:
         both = f"{flag}/--no-{flag[2:]}"
         word = "on" if default else "off"
-        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False)
+        option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False, rich_help_panel=panel)
         return Annotated[bool | None, option]
-    option = typer.Option(flag, help=help_, show_default=False)
+    option = typer.Option(flag, help=help_, show_default=False, rich_help_panel=panel)
     return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
 
 

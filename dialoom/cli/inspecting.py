@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
-from dialoom import Run, open_run
+from dialoom.api.run import RunReader
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
@@ -30,7 +30,7 @@ from dialoom.runs.store.status import Status
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
-from .parameters import UNBOUNDED
+from .settings import UNBOUNDED
 from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
 from .terminal import say, say_json
 from .trusting import trust
@@ -41,7 +41,7 @@ _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green",
 
 def print_status(path: Path, as_json: bool) -> None:
     """Print a run's progress and the usage of each role."""
-    with open_run(path) as run:
+    with RunReader(path) as run:
         config, progress = run.config, run.progress()
         later = [each for each in run.judgement_sets if each.name != OWN_JUDGEMENTS]
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
@@ -137,7 +137,7 @@ def _models(config: RunConfig) -> dict[str, str | list[str]]:
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
     """Print the resolved configuration, in the form that `--config` takes (without the file's name)."""
-    with open_run(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust(is_trusted)) as run:
         config, recipe = run.config, _recipe(run)
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
@@ -178,7 +178,7 @@ def list_scenarios(
 
     One line each: number, state, scores, id.
     """
-    with open_run(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust(is_trusted)) as run:
         metrics = run.metrics(judging) + (["faults"] if run.is_gated else [])
         texts = None if said is None else run.search(said, _progress())
         is_wanted = _labelled(run, *annotators)
@@ -204,7 +204,7 @@ def list_scenarios(
                 say(f"{'':>9}{_snippet(words, said or '')}")
 
 
-def _labelled(run: Run, by: str | None, not_by: str | None) -> Callable[[int], bool]:
+def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[int], bool]:
     """Return a filter for the positions that the first person has labelled completely and the second has not."""
     done, others = (
         None if name is None else {position for position, each in run.labelled(name).items() if each.is_complete}
@@ -234,7 +234,7 @@ def _progress() -> Callable[[str, int, int], None]:
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
     """Print one dialogue with its judgements and its ending; without its recipe, only what the file itself holds."""
-    with open_run(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust(is_trusted)) as run:
         common, models = run.common_calls(name), run.models(judging)
         if as_json:
             say_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})
@@ -256,7 +256,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
-def _recipe(run: Run) -> Recipe | None:
+def _recipe(run: RunReader) -> Recipe | None:
     """Return the run's recipe; `None`, with a message, if it may not be used."""
     try:
         return run.recipe

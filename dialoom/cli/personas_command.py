@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .call_flags import ANEW, KEPT, SAMPLING
+from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_POOLS
 from .flags import Flags, flags_of, with_options
 
@@ -26,38 +26,10 @@ _BUILD: Flags = {
         ],
         ...,
     ),
-    "model": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="[writer=]MODEL",
-                help="Who writes: offline/attentive, any LiteLLM model, python:module:function. "
-                "[default: offline/attentive]",
-            ),
-        ],
-        None,
-    ),
-    "temperature": (
-        Annotated[
-            list[str] | None,
-            typer.Option(metavar="[writer=]T|none", help="Sampling temperature. [default: writer=0.8]"),
-        ],
-        None,
-    ),
-    **SAMPLING,
-    "seed": (Annotated[int, typer.Option(help="Of every random draw.")], 0),
-    "prompts": (
-        Annotated[
-            Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
-        ],
-        None,
-    ),
-    "api_base": (
-        Annotated[list[str] | None, typer.Option(metavar="[ROLE=]URL", help="Where an API of your own is served.")],
-        None,
-    ),
 }
-_CALLING: Flags = {**KEPT, **ANEW}
+
+_NOT_HERE = ("sample", "on_user_fault", "concurrency", "workers", "ray", "replay_only", "trust")
+"""Settings that make no difference to a run of one scenario whose calls are made one after another."""
 
 Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
 
@@ -70,7 +42,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         rich_markup_mode=None,
     )
     options = _pool_options() if arguments[:2] == ["personas", "build"] else {}
-    personas.command("build", epilog=OF_POOLS)(with_options(_build, {**options, **_BUILD, **_CALLING}))
+    personas.command("build", epilog=OF_POOLS, cls=PanelCommand)(with_options(_build, {**_BUILD, **options}))
     for command in (combine, check):
         personas.command(epilog=OF_LOOKING)(command)
     personas.command("import", epilog=OF_LOOKING)(import_)
@@ -79,18 +51,25 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 def _pool_options() -> Flags:
     from dialoom.runs.recipes import load_recipe
+    from dialoom.settings import ProcessSettings, RunSettings
 
-    return flags_of(load_recipe(_RECIPE).options_type)
+    from .settings import SessionSettings, flags_for
+
+    flags = flags_for(RunSettings, ProcessSettings, SessionSettings, without=_NOT_HERE)
+    return {**flags_of(load_recipe(_RECIPE).options_type, _RECIPE), **flags}
 
 
 def _build(**values: Any) -> None:
     """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
+    from dialoom.runs.recipes import load_recipe
+
     from .pools import build_pool
 
-    common = {name: values.pop(name) for name in _BUILD}
-    calling = {name: values.pop(name) for name in _CALLING}
-    given = {name: value for name, value in values.items() if value is not None}
-    raise typer.Exit(build_pool(_RECIPE, given, calling, **common))
+    recipe = load_recipe(_RECIPE)
+    out = values.pop("out")
+    options = {name: values.pop(name) for name in recipe.options_type.model_fields}
+    given = {name: value for name, value in options.items() if value is not None}
+    raise typer.Exit(build_pool(_RECIPE, recipe, given, values, out))
 
 
 def combine(

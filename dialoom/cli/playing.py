@@ -7,181 +7,157 @@ import shlex
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, TypeVar, cast
 
 import typer
 
-from dialoom.api import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
+from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
+from dialoom.api.settings import JudgeSettings
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.runs.errors import StoppedError
+from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.progress import Ended
 from dialoom.runs.recipes import parsed_options
 from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
+from dialoom.settings import Budget, ModelLike
 
 from .dry_run import print_estimate
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
-from .settings import call_settings, merged, players, several_players
+from .settings import call_settings, judge_settings, named_models, play_settings
 from .terminal import say
 from .watcher import Watcher
 
-Operation = Callable[..., Coroutine[Any, Any, Any]]
+Result = TypeVar("Result")
+
+WHO = ("model", "temperature", "api_base", "structured", "max_reply", "param")
+"""The flags that identify a set of judgements."""
 
 
-def start_run(spec: str, recipe: Recipe, given: dict[str, Any], **common: Any) -> int:
+class JudgedScenarios(TypedDict):
+    """What is judged, how often, and what it is called."""
+
+    name: str | None
+    repeat: int
+    sample: int | None
+    where: str | None
+
+
+def start_run(spec: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
     """Carry out `dialoom run`; return the exit code.
 
     Args:
         spec: The recipe's name or file.
         recipe: The recipe.
-        given: Its own options.
-        common: The options of every run.
+        options: Its own options.
+        flags: The values of the other flags.
     """
-    is_estimate = bool(common.pop("dry_run"))
-    settings, log_format = merged(recipe, given, common, needs_path=not is_estimate)
-    if is_estimate:
-        for name in ("path", "folder"):
-            settings.pop(name, None)
-        estimate = carried_out(
-            lambda **watched: aestimate(spec, **{**settings, **watched}), Watcher(settings["control"])
-        )
-        print_estimate(estimate, settings.get("budget"))
+    settings, command = play_settings(recipe, options, flags)
+    watcher = Watcher(settings, log_format=command["log_format"])
+    if command["dry_run"]:
+        estimate = carried_out(aestimate(spec, **settings), watcher)
+        print_estimate(estimate, cast("Budget | None", settings["budget"]))
         return EXIT_DONE
-    watcher = Watcher(settings["control"], log_format=log_format)
-    carried_out(lambda **watched: aplay(spec, **{**settings, **watched}), watcher)
-    if (folder := settings.get("folder")) is not None:
+    if (path := command["out"]) is None:
+        raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
+    folder = command["folder"]
+    carried_out(aplay(spec, path=path, folder=folder, **settings), watcher)
+    if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
-        export = f"dialoom export {settings['path']} --format {format_} -o {folder}"
+        export = f"dialoom export {path} --format {format_} -o {folder}"
         is_done = watcher.exit_code() == EXIT_DONE
         say(f"{folder} is written" if is_done else f"{folder} is not written; when all is done: {export}")
     return watcher.exit_code()
 
 
-def resume_run(path: Path, concurrency: int, retry_failed: bool, given: Mapping[str, Any]) -> int:
+def resume_run(path: Path, retry_failed: bool, flags: Mapping[str, Any]) -> int:
     """Carry out `dialoom resume`; return the exit code."""
-    settings = call_settings(given, concurrency)
-    watcher = Watcher(settings["control"], log_format=given.get("log_format"))
-    carried_out(lambda **watched: aresume(path, retry_failed=retry_failed, **{**settings, **watched}), watcher)
+    calls = call_settings(flags)
+    watcher = Watcher(calls, log_format=flags["log_format"])
+    carried_out(aresume(path, retry_failed=retry_failed, **calls), watcher)
     return watcher.exit_code()
 
 
 def retry_run(
-    path: Path,
-    failed: bool,
-    unparsed: bool,
-    scenarios: Sequence[str],
-    judging: str | None,
-    concurrency: int,
-    given: Mapping[str, Any],
+    path: Path, failed: bool, unparsed: bool, scenarios: Sequence[str], judging: str | None, flags: Mapping[str, Any]
 ) -> int:
     """Carry out `dialoom retry`; return the exit code."""
-    settings = call_settings(given, concurrency)
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
+    calls = call_settings(flags)
     watcher = Watcher(
-        settings["control"],
+        calls,
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
         retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
-        log_format=given.get("log_format"),
+        log_format=flags["log_format"],
     )
-
-    def retry(**watched: Any) -> Coroutine[Any, Any, Run]:
-        which: dict[str, Any] = {"failed": failed or None, "scenarios": scenarios, "unparsed": unparsed}
-        return aretry(path, **which, judging=judging, **{**settings, **watched})
-
-    carried_out(retry, watcher)
+    work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
+    carried_out(work, watcher)
     if unparsed and watcher.exit_code() == EXIT_DONE:
         _say_what_is_unparsed(path, judging, rejudge)
     return watcher.exit_code()
 
 
-def judge_run(
-    path: Path,
-    which: Mapping[str, Any],
-    judges: Mapping[str, list[str] | None],
-    concurrency: int,
-    retry_failed: bool,
-    given: Mapping[str, Any],
-) -> int:
+def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, flags: Mapping[str, Any]) -> int:
     """Carry out `dialoom judge`; return the exit code.
 
     Args:
         path: The run's file.
-        which: What is judged, how often, and what it is called: `name`, `repeat`, `sample` and `where`.
-        judges: Who judges and how they sample, as flags say it.
-        concurrency: How many dialogues at once.
+        which: What is judged.
         retry_failed: Whether failed judgings are tried again.
-        given: The other flags.
+        flags: The values of the other flags.
     """
+    if not flags["model"]:
+        raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
+    settings = judge_settings(flags)
+    every, settings["models"] = named_models(settings)
 
-    def judge(**settings: Any) -> Coroutine[Any, Any, Run]:
-        return ajudge(path, retry_failed=retry_failed, **which, **{**settings, **several_players(judges)})
-
-    def same(ended: Ended) -> str:
-        is_one = which["repeat"] == 1 and len(judges["model"] or ()) == 1
+    def again(ended: Ended) -> str:
+        is_one = which["repeat"] == 1 and len(flags["model"]) == 1
         shown = {**which, "repeat": which["repeat"] if which["repeat"] > 1 else None}
-        again = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
-        return f"dialoom judge {path}{again} {_who(judges)}"
+        given = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
+        return f"dialoom judge {path}{given} {_who(flags)}"
 
-    code = _judged(same, judge, judges, call_settings(given, concurrency), given.get("log_format"))
-    if code == EXIT_DONE:
+    watcher = _judging_watcher(again, settings, flags)
+    judges = cast("list[ModelLike]", every) or None
+    carried_out(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
+    if (code := watcher.exit_code()) == EXIT_DONE:
         with RunFile(path) as run:
             if len(run.judgement_sets()) > 1:
                 say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
     return code
 
 
-def review_run(
-    path: Path,
-    name: str | None,
-    reviewers: Mapping[str, list[str] | None],
-    concurrency: int,
-    retry_failed: bool,
-    given: Mapping[str, Any],
-) -> int:
-    """Carry out `dialoom review`; return the exit code. `reviewers` are the reviewing models and their sampling."""
-    if not reviewers["model"]:
-        say(_found(review(path, trust=bool(given.get("trust")))))
+def review_run(path: Path, name: str | None, retry_failed: bool, flags: Mapping[str, Any]) -> int:
+    """Carry out `dialoom review`; return the exit code."""
+    if not flags["model"]:
+        say(_found(review(path, trust=bool(flags["trust"]))))
         return EXIT_DONE
+    settings = judge_settings(flags)
+    every, settings["models"] = named_models(settings, ())
 
-    def reviewing(**settings: Any) -> Coroutine[Any, Any, Run]:
-        return areview(path, name=name, retry_failed=retry_failed, **settings)
+    def again(ended: Ended) -> str:
+        return f"dialoom review {path}{_as_flag('name', ended.judging)} {_who(flags)}"
 
-    def same(ended: Ended) -> str:
-        return f"dialoom review {path}{_as_flag('name', ended.judging)} {_who(reviewers)}"
+    watcher = _judging_watcher(again, settings, flags)
+    reviewer = every[-1] if every else None
+    carried_out(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
+    return watcher.exit_code()
 
-    return _judged(same, reviewing, reviewers, call_settings(given, concurrency), given.get("log_format"))
+
+def _judging_watcher(again: Callable[[Ended], str], settings: JudgeSettings, flags: Mapping[str, Any]) -> Watcher:
+    """Return the watcher of a command that makes a set of judgements."""
+    return Watcher(
+        settings, again=again, retry=lambda ended: f"{again(ended)} --retry-failed", log_format=flags["log_format"]
+    )
 
 
-def _who(judges: Mapping[str, list[str] | None]) -> str:
-    return " ".join(f"{flag(name)} {shlex.quote(text)}" for name, texts in judges.items() for text in texts or ())
+def _who(flags: Mapping[str, Any]) -> str:
+    return " ".join(f"{flag(name)} {shlex.quote(text)}" for name in WHO for text in flags[name] or ())
 
 
 def _as_flag(name: str, value: object) -> str:
     return "" if value is None else f" {flag(name)} {value!r}"
-
-
-def _judged(
-    same: Callable[[Ended], str],
-    operation: Operation,
-    judges: Mapping[str, list[str] | None],
-    settings: Mapping[str, Any],
-    log_format: Any,
-) -> int:
-    """Carry out a command that makes a set of judgements; return the exit code."""
-    watcher = Watcher(
-        settings["control"],
-        again=same,
-        retry=lambda ended: f"{same(ended)} --retry-failed",
-        log_format=log_format,
-    )
-
-    def judging(**watched: Any) -> Coroutine[Any, Any, Run]:
-        return operation(**{**players(judges), **settings, **watched})
-
-    carried_out(judging, watcher)
-    return watcher.exit_code()
 
 
 def _found(run: Run) -> str:
@@ -193,7 +169,7 @@ def _found(run: Run) -> str:
     return f"{told}\n{reduced_shares(status.languages, status.gated)}"
 
 
-def carried_out(operation: Operation, watcher: Watcher) -> Any:
+def carried_out(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
     """Do the work under a progress display; the first Ctrl-C (or SIGTERM) drains it, the second stops it.
 
     Raises:
@@ -201,13 +177,13 @@ def carried_out(operation: Operation, watcher: Watcher) -> Any:
     """
     tune_process()
 
-    async def run() -> Any:
+    async def run() -> Result:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, watcher.control.interrupt)
         showing = asyncio.create_task(watcher.watch())
         try:
-            return await operation(on_event=watcher, control=watcher.control)
+            return await work
         finally:
             showing.cancel()
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import CallSettings, aplay, aresume, resolve
+from dialoom import CallSettings, aplay, aresume
+from dialoom.api.resolving import resolve
 from dialoom.graphs import Recipe
 from dialoom.personas import (
     EmbedderError,
@@ -23,51 +24,40 @@ from dialoom.personas.similarity import count_passing, nearest_neighbours, sugge
 from dialoom.runs.config import RunConfig
 from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store import RunFile
+from dialoom.settings import part
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .playing import carried_out
-from .settings import merged
+from .settings import play_settings
 from .terminal import say, say_json
 from .watcher import Watcher
 
-_CONCURRENCY = 4
-"""Concurrent calls: a scenario makes one call after another, so this limit is never reached."""
 
-
-def build_pool(
-    name: str, given: dict[str, Any], calling: Mapping[str, Any], out: Path, prompts: Path | None, **common: Any
-) -> int:
+def build_pool(name: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapping[str, Any], out: Path) -> int:
     """Carry out `dialoom personas build`; return the exit code.
 
     Args:
         name: The recipe's.
-        given: Its options.
-        calling: How calls are made: budget, prices, rates and the like.
+        recipe: The recipe.
+        options: Its options.
+        flags: The values of the other flags.
         out: The pool's file.
-        prompts: A folder of overrides.
-        common: `seed`, and lists of options that say who plays, and how they sample.
     """
-    recipe = load_recipe(name)
     run = out.with_suffix(".run.db")
     if out == run:
         raise RunError(f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is kept as {run.name} beside it")
     is_there = run.exists()
     if not is_there and out.exists():
         raise RunError(f"{out} exists, and no run of it ({run.name}) is beside it; give another file with -o")
-    settings, log_format = merged(
-        recipe, given, {**common, **calling, "prompts": prompts, "out": run, "concurrency": _CONCURRENCY}
-    )
-    path = settings.pop("path")
-    watcher = Watcher(settings["control"], log_format=log_format)
+    settings, command = play_settings(recipe, options, flags)
+    watcher = Watcher(settings, log_format=command["log_format"])
     if is_there:
         new = resolve(name, **settings)
-        _check_same(run, new.config, recipe, prompts)
-        calls = {key: settings[key] for key in CallSettings.__annotations__ if key in settings}
-        carried_out(lambda **watched: aresume(path, retry_failed=True, **{**calls, **watched}), watcher)
+        _check_same(run, new.config, recipe, new.overrides)
+        carried_out(aresume(run, retry_failed=True, **part(CallSettings, settings)), watcher)
     else:
-        carried_out(lambda **watched: aplay(name, path=path, **{**settings, **watched}), watcher)
+        carried_out(aplay(name, path=run, **settings), watcher)
     if (code := watcher.exit_code()) != EXIT_DONE:
         say(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
         return code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dialoom import open_run, report
+from dialoom.api.run import RunReader, report
 from dialoom.graphs import Table
 from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
@@ -29,7 +29,7 @@ def report_run(
     """Print the report of one run or several, or write it with its charts; all tables, or those named."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
-    runs = [open_run(path, trust=trust(is_trusted)) for path in paths]
+    runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
     found = report(*runs, judging=judging, tables=names, where=where)
     if out is not None:
         write_report(found, out)

@@ -2,112 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dialoom.runs.recipes import is_recipe, load_recipe, recipe_names
 
-from .call_flags import CALLING, SAMPLING
-from .command_list import RecipeList
+from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
 from .errors import EXIT_USAGE, OF_PLAYING
-from .flags import flags_of, with_options
+from .flags import Flags, flags_of, with_options
 from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
-
-COMMON: dict[str, tuple[Any, Any]] = {
-    "out": (
-        Annotated[Path | None, typer.Option("-o", "--out", metavar="RUN", help="The run's file, made anew. Required.")],
-        None,
-    ),
-    "folder": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                metavar="DIR",
-                help="When all is done, write the folder that the run is made for: a source, pairs, people or drafts. "
-                "For recipes that make one.",
-            ),
-        ],
-        None,
-    ),
-    "model": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="[ROLE=]MODEL",
-                help="Who plays: offline/attentive, any LiteLLM model, python:module:function, graph:file.py:name. "
-                "For every role, or ROLE=MODEL for one. Repeatable. [default: offline/attentive]",
-            ),
-        ],
-        None,
-    ),
-    "temperature": (
-        Annotated[
-            list[str] | None,
-            typer.Option(metavar="[ROLE=]T|none", help="Sampling temperature; none sends none. Repeatable."),
-        ],
-        None,
-    ),
-    **SAMPLING,
-    "seed": (Annotated[int | None, typer.Option(help="Of every random draw. [default: 0]", show_default=False)], None),
-    "sample": (
-        Annotated[
-            int | None,
-            typer.Option(
-                metavar="N", help="Draw so many scenarios with the seed, spread evenly over people, settings and so on."
-            ),
-        ],
-        None,
-    ),
-    "on_user_fault": (
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="flag|'retry N'",
-                help="What is done about a faulty line of the simulated user's: keep it as data, or ask for "
-                "the line again, up to N times, before the other side sees it. [default: flag]",
-                show_default=False,
-            ),
-        ],
-        None,
-    ),
-    "concurrency": (
-        Annotated[
-            int | None, typer.Option(min=1, help="Dialogues under way at once. [default: 16]", show_default=False)
-        ],
-        None,
-    ),
-    "prompts": (
-        Annotated[
-            Path | None, typer.Option(metavar="DIR", help="Your prompts: files that replace those with the same ids.")
-        ],
-        None,
-    ),
-    "config": (
-        Annotated[Path | None, typer.Option(metavar="FILE", help="YAML with any of these options; flags win.")],
-        None,
-    ),
-    "api_base": (
-        Annotated[
-            list[str] | None,
-            typer.Option(metavar="[ROLE=]URL", help="Where a role's model is served. Repeatable."),
-        ],
-        None,
-    ),
-    "dry_run": (
-        Annotated[
-            bool,
-            typer.Option("--dry-run", help="Estimate calls, tokens and cost per role; send nothing and write nothing."),
-        ],
-        False,
-    ),
-    **CALLING,
-}
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
@@ -161,17 +69,27 @@ def _add(runs: typer.Typer, spec: str) -> None:
     except DialoomError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(EXIT_USAGE) from error
-    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING)(_command(spec, recipe))
+    runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(spec, recipe))
+
+
+def run_flags() -> Flags:
+    """Return the flags of a new run, of whichever recipe."""
+    from dialoom.settings import ProcessSettings, RunSettings
+
+    from .settings import NewRunSettings, flags_for
+
+    return flags_for(RunSettings, ProcessSettings, NewRunSettings, without=("trust",))
 
 
 def _command(spec: str, recipe: Recipe) -> Any:
     """Return the function from whose signature Typer makes options."""
+    common = run_flags()
 
     def command(**values: Any) -> None:
         from .playing import start_run
 
-        common = {name: values.pop(name) for name in COMMON}
-        given = {name: value for name, value in values.items() if value is not None and value != []}
-        raise typer.Exit(start_run(spec, recipe, given, **common))
+        flags = {name: values.pop(name) for name in common}
+        options = {name: value for name, value in values.items() if value is not None and value != []}
+        raise typer.Exit(start_run(spec, recipe, options, flags))
 
-    return with_options(command, {**flags_of(recipe.options_type), **COMMON})
+    return with_options(command, {**flags_of(recipe.options_type, recipe.name), **common})

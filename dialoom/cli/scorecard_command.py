@@ -7,22 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from .call_flags import SAMPLING
-
 
 def scorecard(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(metavar="DIR", help="Scorecards that were made, to be shown side by side.", show_default=False),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[ROLE=]MODEL",
-            help="Who plays: assistant=MODEL, repeated to compare several; judge=MODEL, repeated for a panel; without "
-            "a role, all others. [default: offline/attentive]",
-            show_default=False,
-        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder: runs, and the page.")
@@ -36,29 +25,20 @@ def scorecard(
         typer.Option(metavar="NAME|FILE.yaml", help="A shipped suite, or one of your own. [default: personalization]"),
     ] = None,
     show_suite: Annotated[bool, typer.Option("--show-suite", help="Print the suite's file, to be copied.")] = False,
-    temperature: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[ROLE=]T|none", help="Sampling temperature; none sends none. Repeatable."),
-    ] = None,
-    api_base: Annotated[
-        list[str] | None, typer.Option(metavar="[ROLE=]URL", help="Where a role's model is served. Repeatable.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Dialogues under way at once.")] = 16,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
     **given: Any,
 ) -> None:
     """Run all benchmarks of a suite for one assistant or several, on one page; the same command continues it."""
+    from .playing import WHO
     from .scoring import compare_scorecards, make_scorecard, print_suite
 
-    players = {"model": model, "temperature": temperature, "api_base": api_base}
-    players |= {flag: given.pop(flag) for flag in SAMPLING}
     if show_suite:
         print_suite(suite)
     elif folders:
-        if any(players.values()) or full or suite:
+        if any(given[name] for name in WHO) or full or suite:
             raise typer.BadParameter("scorecards that were made are shown as they are; leave out what says how to play")
         compare_scorecards(folders, out, bool(given.get("trust")))
     elif out is None:
         raise typer.BadParameter("-o DIR is missing: the folder in which the scorecard is to be kept")
     else:
-        raise typer.Exit(make_scorecard(out, suite, full, players, concurrency, retry_failed, given))
+        raise typer.Exit(make_scorecard(out, suite, full, retry_failed, given))

@@ -8,57 +8,46 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import ascorecard, open_scorecard
+from dialoom import ascorecard, open_scorecard
 from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
-from dialoom.runs.scorecard import MADE, Scorecard, Size
+from dialoom.runs.scorecard import MADE, Scorecard
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import carried_out
-from .settings import call_settings, players, several_players
+from .settings import judge_settings, named_models
 from .tables import print_tables
 from .terminal import say
 from .watcher import Watcher
 
 
-def make_scorecard(
-    folder: Path,
-    suite: str | None,
-    is_full: bool,
-    named: Mapping[str, list[str] | None],
-    concurrency: int,
-    retry_failed: bool,
-    given: Mapping[str, Any],
-) -> int:
+def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, flags: Mapping[str, Any]) -> int:
     """Play the rest of a scorecard and print its figures; return the exit code.
 
     Args:
         folder: Where it is kept.
         suite: A name or a file; by default the shipped one.
         is_full: Whether all of the suite is played.
-        named: Who plays and how they sample, as flags do.
-        concurrency: How many dialogues are under way at once.
         retry_failed: Try failed scenarios again.
-        given: How calls are made.
+        flags: The values of the other flags.
     """
-    settings = {**players(named), **_several(named), **call_settings(given, concurrency)}
+    settings = judge_settings(flags)
+    every, settings["models"] = named_models(settings)
     again = f"dialoom {shlex.join(sys.argv[1:])}"
     watcher = Watcher(
-        settings["control"],
-        again=lambda _: again,
-        retry=lambda _: f"{again} --retry-failed",
-        log_format=given.get("log_format"),
+        settings, again=lambda _: again, retry=lambda _: f"{again} --retry-failed", log_format=flags["log_format"]
     )
-
-    def playing(**watched: Any) -> Any:
-        size: Size = "full" if is_full else "quick"
-        return ascorecard(
-            folder, suite=suite or DEFAULT_SUITE, size=size, retry_failed=retry_failed, **{**settings, **watched}
-        )
-
-    card: Scorecard = carried_out(playing, watcher)
+    work = ascorecard(
+        folder,
+        suite=suite or DEFAULT_SUITE,
+        size="full" if is_full else "quick",
+        model=every[-1] if every else None,
+        retry_failed=retry_failed,
+        **settings,
+    )
+    card = carried_out(work, watcher)
     _show(card)
     _say_written(card, folder)
     if card.pending:
@@ -82,16 +71,6 @@ def print_suite(suite: str | None) -> None:
     """Print a suite's file as it is."""
     named = suite or DEFAULT_SUITE
     say(read_text(shipped_suites().get(named, Path(named))), nl=False)
-
-
-def _several(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the models, several for a role if given; for every role there is one."""
-    found = several_players(named)
-    every, by_role = found["model"], found["models"]
-    return {
-        "model": None if every is None else every[-1],
-        "models": {role: models if len(models) > 1 else models[0] for role, models in by_role.items()},
-    }
 
 
 def _show(card: Scorecard) -> None:

@@ -1,321 +1,400 @@
-"""Merging of the command line and a YAML file into the API's settings, in this one place: flags take precedence."""
+"""Flags, YAML keys and their values, derived from the settings' declarations: flags take precedence over a file."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import typer
+from pydantic import Field
+from pydantic.fields import FieldInfo
 
-from dialoom.errors import first_problem
-from dialoom.graphs import Recipe
-from dialoom.graphs.capabilities import WithJudging
-from dialoom.inputs import read_yaml
-from dialoom.roles.gateway.budget import Budget
-from dialoom.roles.gateway.prices import Price
-from dialoom.runs.config import DEFAULT_CONCURRENCY, DEFAULT_PATIENCE
-from dialoom.runs.control import Control
-from dialoom.runs.errors import RunError
+from dialoom.errors import SettingError
+from dialoom.inputs import DataError, parse_json, parse_yaml, read_yaml
+from dialoom.settings import (
+    Budget,
+    ByName,
+    Flag,
+    LimitSettings,
+    Players,
+    PlayerSettings,
+    ProcessSettings,
+    RunSettings,
+    checked,
+    model_of,
+)
 
-from .parameters import UNBOUNDED, joined, parameters, reply_limits, temperatures, timeouts
+from .flags import Flags
 
-_FORMS = {**dict.fromkeys(("rpm", "tpm"), "N, or MODEL=N for one model"), "context": "MODEL=N, in tokens"}
-_UNITS = {"s": 1, "m": 60, "h": 3600}
+if TYPE_CHECKING:
+    from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
+    from dialoom.graphs import Recipe
 
+Kind = TypeVar("Kind", bound=Mapping[str, object])
 
-class _Common(BaseModel):
-    """The options of every run as flags and YAML files give them: `NAME=VALUE` texts or a mapping, by role or model."""
+UNBOUNDED = "none"
+"""The value that removes a bound."""
 
-    model_config = ConfigDict(extra="forbid")
-    out: Path | None = None
-    folder: Path | None = None
-    model: list[str] | str | dict[str, str | list[str]] | None = None
-    temperature: list[str] | float | str | dict[str, float | str | None] | None = None
-    api_base: list[str] | str | dict[str, str] | None = None
-    structured: list[str] | str | dict[str, str] | None = None
-    max_reply: list[str] | int | str | dict[str, int | str | None] | None = None
-    param: list[str] | str | dict[str, Any] | None = None
-    seed: int | None = None
-    sample: int | None = None
-    on_user_fault: str | None = None
-    concurrency: int | None = None
-    prompts: Path | None = None
-    synchronous: Literal["normal", "full"] | None = None
-    max_cost: float | str | None = None
-    max_tokens: int | str | None = None
-    max_calls: int | str | None = None
-    price: list[str] | str | dict[str, str | list[float]] | None = None
-    rpm: list[str] | int | str | dict[str, int] | None = None
-    tpm: list[str] | int | str | dict[str, int] | None = None
-    context: list[str] | str | dict[str, int | str | None] | None = None
-    timeout: list[str] | float | str | dict[str, float | str | None] | None = None
-    env_file: Path | None = None
-    fail_on_error: int | str | None = None
-    patience: float | str | None = None
-    cache: Path | None = None
-    workers: int | None = None
-    ray: str | None = None
-    otel: bool = False
-    replay_only: bool = False
-    log_format: Literal["text", "json"] | None = None
+_PANELS = ("Models", "Limits", "Output", "Advanced")
+_PATHS = ("FILE", "DIR", "RUN")
+"""Metavars of paths, which a shell completes."""
 
 
-_ADDED = ("model", "temperature", "api_base", "structured", "max_reply", "price", "rpm", "tpm", "context", "timeout")
-"""Options that are merged by role or model: flags for one of them keep the file's values for others."""
+class SessionSettings(TypedDict, total=False):
+    """Settings of a command that makes calls, which have no keyword argument."""
+
+    env_file: Annotated[
+        Path | None,
+        Field(description="A file of NAME=VALUE lines with keys, in addition to the environment's."),
+        Flag("Models", "FILE"),
+    ]
+    log_format: Annotated[
+        Literal["text", "json"] | None,
+        Field(description="The format of lines on standard error: for people, or JSON for programs. [default: text]"),
+        Flag("Output", "text|json"),
+    ]
 
 
-def merged(
-    recipe: Recipe, given: Mapping[str, Any], common: Mapping[str, Any], needs_path: bool = True
-) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of `play`, merged from defaults, a YAML file and flags; and the format of log lines.
+class NewRunSettings(SessionSettings, total=False):
+    """Settings of a command that makes a run, which have no keyword argument of their own."""
+
+    out: Annotated[
+        Path | None,
+        Field(description="The run's file, which must not exist. Required."),
+        Flag("Output", "RUN", short="-o"),
+    ]
+    folder: Annotated[
+        Path | None,
+        Field(
+            description="Write the folder that the run is made for (a source, pairs, people or drafts) when all is "
+            "done. For recipes that make one."
+        ),
+        Flag("Output", "DIR"),
+    ]
+    dry_run: Annotated[
+        bool,
+        Field(default=False, description="Estimate calls, tokens and cost per role; send nothing and write nothing."),
+        Flag("Output", is_in_files=False),
+    ]
+    config: Annotated[
+        Path | None,
+        Field(description="A YAML file with any of these options; flags take precedence."),
+        Flag("Advanced", "FILE", is_in_files=False),
+    ]
+
+
+class _Declared(NamedTuple):
+    """A setting as the command line has it."""
+
+    name: str
+    field: FieldInfo
+    flag: Flag
+    by_name: ByName | None
+    is_kept: bool
+
+    @property
+    def key(self) -> str:
+        """The YAML key, with underscores, and the flag without its dashes."""
+        return self.flag.name or self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Return whether a text that looks like a number is one."""
+        types = get_args(self.field.annotation) or (self.field.annotation,)
+        return not self.by_name.is_text if self.by_name else int in types or float in types
+
+    def option(self) -> tuple[Any, Any]:
+        """Return Typer's annotation and the value of a flag that is not given."""
+        dashed = "--" + self.key.replace("_", "-")
+        names = [self.flag.short, dashed] if self.flag.short else [dashed]
+        metavar = self.flag.metavar + (f"|{UNBOUNDED}" if self.flag.is_removable else "")
+        if self.by_name and "=" not in metavar:
+            of = self.by_name.of.upper()
+            metavar = f"[{of}=]{metavar}" if self.by_name.is_for_all else f"{of}={metavar}"
+        option: Any = typer.Option(
+            *names, metavar=metavar or None, help=self._help(), show_default=False, rich_help_panel=self.flag.panel
+        )
+        if not metavar:
+            return Annotated[bool, option], False
+        if self.by_name:
+            return Annotated[list[str] | None, option], None
+        return Annotated[Path | None if metavar in _PATHS else str | None, option], None
+
+    def _help(self) -> str:
+        text, bracket, default = (self.field.description or "").partition(" [default")
+        usual = self.field.default
+        more = (" Repeatable." if self.by_name else "") + (" Kept for resume." if self.is_kept else "")
+        parts = [text, more, bracket, default]
+        if usual is not None and usual is not False:
+            parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
+        return "".join(parts)
+
+    def value(self, given: Any) -> Any:
+        """Return the value in the API's form, from a flag's texts or a YAML value."""
+        if self.name == "params":
+            return _parameters(given)
+        if self.name == "models":
+            return _models(given)
+        if self.by_name is None:
+            return self._scalar(given)
+        if isinstance(given, dict):
+            return {str(name): self._scalar(each) for name, each in given.items()}
+        return dict(self._named(str(text)) for text in (given if isinstance(given, list) else [given]))
+
+    def _named(self, text: str) -> tuple[str, Any]:
+        """Split `NAME=VALUE`; a value for all of them has the empty name."""
+        assert self.by_name is not None
+        if self.by_name.of == "role":
+            name, equals, value = text.partition("=")
+            if not equals or not name.isidentifier():
+                name, value = "", text
+        else:
+            name, _, value = text.rpartition("=")
+            if not name and not self.by_name.is_for_all:
+                form = f"MODEL={self.flag.metavar}"
+                raise SettingError(f"{self.name} must be {form}, got {text!r}", setting=self.name)
+        return name, self._scalar(value.strip())
+
+    def _scalar(self, value: Any) -> Any:
+        if value == UNBOUNDED and self.flag.is_removable:
+            return None
+        if isinstance(value, str) and self.is_number:
+            for number in (int, float):
+                try:
+                    return number(value)
+                except ValueError:
+                    continue
+        return value
+
+
+def _declared(kind: Any) -> Iterator[_Declared]:
+    """Yield the settings of a kind that the command line has; of a budget each bound."""
+    kept = model_of(LimitSettings).model_fields
+    fields = {**model_of(kind).model_fields}
+    if "budget" in fields:
+        fields = {**Budget.model_fields, **fields}
+    for name, field in fields.items():
+        metadata = field.metadata
+        for flag in metadata:
+            if isinstance(flag, Flag):
+                by_name = next((each for each in metadata if isinstance(each, ByName)), None)
+                yield _Declared(name, field, flag, by_name, name in kept or name in Budget.model_fields)
+
+
+def flags_for(*kinds: type[Any], without: Collection[str] = ()) -> Flags:
+    """Return Typer's options of settings, in the order of the help's panels.
+
+    Args:
+        *kinds: Typed dictionaries that declare the settings.
+        without: Names of settings that the command does not have.
+    """
+    found = {each.key: each for kind in kinds for each in _declared(kind) if each.name not in without}
+    ordered = sorted(found.values(), key=lambda each: _PANELS.index(each.flag.panel))
+    return {each.key: each.option() for each in ordered}
+
+
+def flag_names() -> dict[str, str]:
+    """Return the flags whose names differ from those of their settings, by setting."""
+    return {
+        each.name: each.key for kind in (RunSettings, ProcessSettings) for each in _declared(kind) if each.flag.name
+    }
+
+
+def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str, Any] | None = None) -> Kind:
+    """Return checked settings.
+
+    Args:
+        kind: The typed dictionary that declares them.
+        given: The flags' values, by the flags' names; what was not given is `None`, `False` or empty.
+        in_file: The values of a YAML file, likewise.
+
+    Raises:
+        SettingError: Naming the setting, its value and what it must be.
+    """
+    file, flags = (_values(kind, each) for each in (in_file or {}, given))
+    for name, value in flags.items():
+        before = file.get(name)
+        if name == "params":
+            roles = dict.fromkeys([*(before or {}), *value])
+            value = {role: {**(before or {}).get(role, {}), **value.get(role, {})} for role in roles}
+        elif isinstance(before, dict) and isinstance(value, dict):
+            value = {**before, **value}
+        file[name] = value
+    return checked(kind, cast(Kind, file), is_text=True)
+
+
+def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a kind that are given, in the API's form."""
+    values: dict[str, Any] = {}
+    for each in _declared(kind):
+        if (value := given.get(each.key)) is None or value is False or value == []:
+            continue
+        if each.name in Budget.model_fields:
+            values.setdefault("budget", {})[each.name] = each.value(value)
+        else:
+            values[each.name] = each.value(value)
+    return values
+
+
+def play_settings(
+    recipe: Recipe, options: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[PlaySettings, NewRunSettings]:
+    """Return the settings of a new run, merged from defaults, a YAML file and flags.
 
     Args:
         recipe: The recipe.
-        given: Its own options, by the names of their fields.
-        common: The options of every run, `config` among them; what was not given is `None`, `False` or empty.
-        needs_path: Whether there must be a file to keep the run in.
+        options: Its own options, by the names of their fields.
+        given: The flags' values.
 
     Raises:
-        RunError: Naming the flag or the file and what is wrong with it.
+        SettingError: Naming the flag or the file, its value and what it must be.
     """
-    from_file, own = _config_file(common.get("config"), recipe)
-    values = dict(from_file)
-    for name, value in common.items():
-        if name in _Common.model_fields and value is not None and value is not False and value != []:
-            values[name] = _added(name, values.get(name), value) if name in _ADDED else value
-    chosen = _Common.model_validate(values)
-    if chosen.out is None and needs_path:
-        raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
+    from dialoom.api.settings import PlaySettings
+    from dialoom.graphs.capabilities import WithJudging
+
+    in_file, own = _config_file(given.get("config"), recipe)
+    command = settings_of(NewRunSettings, given, in_file)
+    settings = settings_of(PlaySettings, given, in_file)
     judging = WithJudging.of(recipe)
-    params = joined(*(parameters(each.get("param")) for each in (from_file, common)))
-    return {
-        "path": chosen.out,
-        **({"folder": chosen.folder} if chosen.folder else {}),
-        **players(chosen.model_dump(), judging.judging_roles() if judging.judging() is not None else ()),
-        "params": params,
-        "options": {**own, **given},
-        "seed": chosen.seed or 0,
-        "sample": chosen.sample,
-        **({"on_user_fault": chosen.on_user_fault} if chosen.on_user_fault else {}),
-        "prompts": chosen.prompts,
-        **call_settings(chosen.model_dump(), chosen.concurrency),
-    }, chosen.log_format
+    every, by_role = named_models(settings, judging.judging_roles() if judging.judging() is not None else ())
+    settings["model"], settings["models"] = every[-1] if every else None, by_role
+    settings["options"] = {**own, **options}
+    load_keys(command)
+    return settings, command
 
 
-def players(given: Mapping[str, Any], several: Collection[str] = ()) -> dict[str, Any]:
-    """Return the players and their sampling, as the API takes them.
+def call_settings(given: Mapping[str, Any]) -> CallSettings:
+    """Return how calls are made; keys are read into the environment."""
+    from dialoom.api.settings import CallSettings
 
-    Args:
-        given: By the names of the flags.
-        several: Roles whom several may play, each in judgements of its own; of another role the last that is named
-            plays.
-
-    Raises:
-        RunError: Naming the flag and the value that is wrong.
-    """
-    models = _models_by_role(given)
-    return {
-        "model": models.pop("", [None])[-1],
-        "models": {role: named if role in several and named[1:] else named[-1] for role, named in models.items()},
-        "temperature": temperatures(texts_by_name(_texts(given.get("temperature")), "temperature")),
-        "api_base": texts_by_name(_texts(given.get("api_base"))),
-        "structured": texts_by_name(_texts(given.get("structured")), "structured"),
-        "max_reply": reply_limits(texts_by_name(_texts(given.get("max_reply")), "max_reply")),
-        "params": joined(parameters(given.get("param"))),
-    }
+    load_keys(settings_of(SessionSettings, given))
+    return settings_of(CallSettings, given)
 
 
-def several_players(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the models of every role and of single roles, each a list, in the order of the flags."""
-    models = _models_by_role(given)
-    return {"model": models.pop("", None), "models": models}
+def judge_settings(given: Mapping[str, Any]) -> JudgeSettings:
+    """Return who judges and how calls are made; keys are read into the environment."""
+    from dialoom.api.settings import JudgeSettings
+
+    load_keys(settings_of(SessionSettings, given))
+    return settings_of(JudgeSettings, given)
 
 
-def _models_by_role(given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return all models that are named for a role, or under the empty name for every role, each once."""
-    named: dict[str, dict[str, None]] = {}
-    for text in _model_texts(given.get("model")):
-        for role, model in (texts_by_name([text], "model") or {}).items():
-            named.setdefault(role, {}).pop(model, None)
-            named[role][model] = None
-    return {role: list(models) for role, models in named.items()}
-
-
-def _model_texts(value: Any) -> list[str]:
-    """Return the texts of `_texts`, with one text for each of several models of one role."""
-    if not isinstance(value, dict):
-        return _texts(value)
-    each = [
-        (role, model) for role, models in value.items() for model in (models if isinstance(models, list) else [models])
-    ]
-    return [f"{role}={model}" if role else str(model) for role, model in each]
-
-
-def _added(name: str, from_file: Any, given: Any) -> list[str]:
-    """Merge texts from a file and from flags: a role's models from the flags alone, as a role may have several."""
-    if name != "model":
-        return _texts(from_file) + _texts(given)
-    roles = {role for text in _texts(given) for role in texts_by_name([text], name) or {}}
-    kept = [text for text in _model_texts(from_file) if not roles & {*(texts_by_name([text], name) or {})}]
-    return kept + _texts(given)
-
-
-def call_settings(given: Mapping[str, Any], concurrency: int | None = None) -> dict[str, Any]:
-    """Return how calls are made, as the API takes it, with a new control; keys are read into the environment.
-
-    Args:
-        given: By the names of the flags.
-        concurrency: How many scenarios are under way at once.
-
-    Raises:
-        RunError, BindingError: Naming the flag and the value that is wrong.
-    """
-    if (env_file := given.get("env_file")) is not None:
+def load_keys(command: SessionSettings) -> None:
+    """Read the keys of a file into the environment."""
+    if (env_file := command["env_file"]) is not None:
         from dialoom.roles.gateway.provider_keys import load_env_file
 
         load_env_file(env_file)
-    return {
-        "budget": _budget(given),
-        "prices": _prices(_texts(given.get("price"))),
-        "rpm": _rates("rpm", _texts(given.get("rpm"))),
-        "tpm": _rates("tpm", _texts(given.get("tpm"))),
-        "context": _windows(_texts(given.get("context"))),
-        "timeout": timeouts(texts_by_name(_texts(given.get("timeout")), "timeout")),
-        "fail_on_error": given.get("fail_on_error"),
-        "patience": _seconds("patience", given.get("patience"), DEFAULT_PATIENCE),
-        "cache": given.get("cache"),
-        "workers": given.get("workers"),
-        "ray": given.get("ray"),
-        "otel": bool(given.get("otel")),
-        "replay_only": bool(given.get("replay_only")),
-        "synchronous": given.get("synchronous") or "normal",
-        "trust": bool(given.get("trust")),
-        "concurrency": DEFAULT_CONCURRENCY if concurrency is None else concurrency,
-        "control": Control(),
+
+
+def named_models(
+    settings: PlayerSettings, several: Collection[str] | None = None
+) -> tuple[list[str], dict[str, Players]]:
+    """Return the models that are named for every role, and those for each role.
+
+    Args:
+        settings: The settings as flags and a file give them.
+        several: The roles that several models may play; for another the last one is taken. By default all roles.
+    """
+    named = cast("dict[str, list[str]]", dict(settings["models"] or {}))
+    every = named.pop("", [])
+    return every, {
+        role: cast(Players, models) if (several is None or role in several) and models[1:] else models[-1]
+        for role, models in named.items()
     }
 
 
-def texts_by_name(texts: list[str], what: str = "api_base") -> dict[str, str] | None:
-    """Parse `NAME=VALUE` texts into a mapping; values for all are under the empty name. `None` for no text."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
-            name, value = "", text
-        if not value.strip():
-            raise RunError(f"{what} {text!r} names no {what.replace('_', '-')}", setting=what)
-        found[name] = value.strip()
-    return found or None
+def _models(given: Any) -> dict[str, list[str]]:
+    """Return the models by role, each once, from `[ROLE=]MODEL` texts or a mapping; a role may have several."""
+    if isinstance(given, dict):
+        return {
+            str(role): list(map(str, each)) if isinstance(each, list) else [str(each)] for role, each in given.items()
+        }
+    named: dict[str, dict[str, None]] = {}
+    for text in given if isinstance(given, list) else [given]:
+        role, equals, model = str(text).partition("=")
+        if not equals or not role.isidentifier():
+            role, model = "", str(text)
+        if not model.strip():
+            raise SettingError(f"models must be [ROLE=]MODEL, got {text!r}", setting="models")
+        named.setdefault(role, {}).pop(model.strip(), None)
+        named[role][model.strip()] = None
+    return {role: list(models) for role, models in named.items()}
 
 
-def _seconds(setting: str, given: float | str | None, otherwise: float) -> float:
-    """Parse seconds from `90`, `90s`, `10m` or `2h`."""
-    if given is None:
-        return otherwise
-    text = str(given).strip()
-    number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1:] in _UNITS else (text, 1)
-    try:
-        seconds = float(number) * unit
-    except ValueError:
-        seconds = -1.0
-    if not seconds >= 0:
-        raise RunError(f"{setting} {text!r} is no time from 0: give seconds, or 90s, 10m, 2h", setting=setting)
-    return seconds
+def _parameters(given: Any) -> dict[str, dict[str, Any]]:
+    """Return sampling parameters by role and name; those of every role are under the empty name.
+
+    Args:
+        given: `[ROLE.]KEY=VALUE` texts with YAML or JSON as values; or a YAML file's mapping: by role, and of every
+            role by name.
+
+    Raises:
+        SettingError: If a text is none of these, or a parameter is given twice.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    texts = given if isinstance(given, list) else [given]
+    for role, name, value in _of_mapping(given) if isinstance(given, Mapping) else map(_of_text, map(str, texts)):
+        if name in found.setdefault(role, {}):
+            whole = f"{role}.{name}" if role else name
+            raise SettingError(
+                f"params: {whole} is given twice, as {found[role][name]!r} and {value!r}", setting="params"
+            )
+        found[role][name] = value
+    return found
+
+
+def _of_text(text: str) -> tuple[str, str, Any]:
+    """Return role, name and value of `[ROLE.]KEY=VALUE`."""
+    named, equals, written = text.partition("=")
+    if not equals or not named.strip() or not written.strip():
+        raise SettingError(f"params must be [ROLE.]KEY=VALUE, got {text!r}", setting="params")
+    role, _, name = named.strip().rpartition(".") if named.count(".") == 1 else ("", "", named.strip())
+    for parse in (parse_json, parse_yaml):  # YAML takes 1e-3 for a text
+        try:
+            return role, name, parse(written, "params")
+        except DataError as error:
+            problem = error
+    raise SettingError(f"params must have a value in JSON or YAML, got {text!r:.100} ({problem})", setting="params")
+
+
+def _of_mapping(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+    for key, each in given.items():
+        role, dot, name = str(key).partition(".")
+        if dot or not isinstance(each, Mapping):
+            yield (role, name, each) if dot else ("", role, each)
+        else:
+            yield from ((role, str(name), value) for name, value in each.items())
 
 
 def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a YAML file's options: those of every run, and the recipe's."""
+    """Read a YAML file's options: those of every run, by the flags' names, and the recipe's, by their fields."""
     if path is None:
         return {}, {}
     values = read_yaml(path) or {}
     if not isinstance(values, dict):
-        raise RunError(f"--config {path} holds {type(values).__name__}; options are 'name: value' lines")
+        raise SettingError(f"{path} must hold 'name: value' lines, got {type(values).__name__}")
+    kinds = (NewRunSettings, RunSettings, ProcessSettings)
+    common = {each.key for kind in kinds for each in _declared(kind) if each.flag.is_in_files}
     names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
-    common: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for key, value in values.items():
         plain = str(key).replace("-", "_")
-        if plain in common or names.get(plain, plain) in own:
-            raise RunError(f"--config {path}: {key!r} is given twice, once in another spelling")
-        if plain in _Common.model_fields:
-            common[plain] = value
+        if plain in found or names.get(plain, plain) in own:
+            raise SettingError(f"{path}: {key} is given twice, once in another spelling")
+        if plain in common:
+            found[plain] = value
         elif plain in names or plain in names.values():
             own[names.get(plain, plain)] = value
         else:
-            known = ", ".join(sorted({*_Common.model_fields, *names}))
-            raise RunError(f"--config {path}: unknown option {key!r}; there are {known}")
+            known = ", ".join(sorted({*common, *names})).replace("_", "-")
+            raise SettingError(f"{path}: {key} is not an option; there are {known}")
     try:
-        _Common.model_validate(common)
-    except ValidationError as error:
-        problem = first_problem(error)
-        name = problem.place.partition(".")[0].replace("_", "-")
-        raise RunError(f"--config {path}: --{name} {problem.value!r}: {problem.message}") from error
-    return common, own
-
-
-def _texts(value: Any) -> list[str]:
-    """Return `NAME=VALUE` texts from the value of a flag or a YAML file."""
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        return [f"{name}={_text(each)}" if name else _text(each) for name, each in value.items()]
-    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _budget(given: Mapping[str, Any]) -> Budget | None:
-    bounds = {name: given[name] for name in Budget.model_fields if given.get(name) is not None}
-    values = {name: None if str(value).lower() == UNBOUNDED else value for name, value in bounds.items()}
-    try:
-        return Budget.model_validate(values) if values else None
-    except ValidationError as error:
-        problem = first_problem(error)
-        what = "US dollars" if problem.place == "max_cost" else "a whole number"
-        raise RunError(
-            f"{problem.place} {problem.value!r} is no bound: give {what} from 0, or {UNBOUNDED!r}",
-            setting=problem.place,
-        ) from error
-
-
-def _prices(texts: list[str]) -> dict[str, Price] | None:
-    """Parse `MODEL=IN,OUT` or `MODEL=IN,OUT,CACHED` texts, in US dollars per million tokens."""
-    prices: dict[str, Price] = {}
-    for text in texts:
-        model, _, figures = text.rpartition("=")
-        try:
-            first, second, *cached = [float(part) for part in figures.split(",")]
-            if not model or len(cached) > 1:
-                raise ValueError("a model and two or three figures are needed")
-            prices[model] = Price(first, second, *cached)
-        except ValueError as error:
-            raise RunError(
-                f"prices {text!r} is not MODEL=IN,OUT or MODEL=IN,OUT,CACHED in US dollars for a million tokens",
-                setting="prices",
-            ) from error
-    return prices or None
-
-
-def _windows(texts: list[str]) -> dict[str, int | None] | None:
-    """Parse `MODEL=N` texts, in tokens; `none` removes an earlier value."""
-    for text in texts:
-        if "=" not in text:
-            raise RunError(f"context {text!r} names no model; give MODEL=N, in tokens", setting="context")
-    return _rates("context", texts)
-
-
-def _rates(setting: str, texts: list[str]) -> dict[str, int | None] | None:
-    """Parse `N` and `MODEL=N` texts, per minute; `none` removes a rate."""
-    rates: dict[str, int | None] = {}
-    for text in texts:
-        model, _, figure = text.rpartition("=")
-        if figure.lower() == UNBOUNDED:
-            rates[model] = None
-        elif figure.isdecimal() and int(figure):
-            rates[model] = int(figure)
-        else:
-            raise RunError(f"{setting} {figure!r} is no whole number from 1; give {_FORMS[setting]}", setting=setting)
-    return rates or None
+        for kind in kinds:
+            settings_of(kind, {}, found)
+    except SettingError as error:
+        key = flag_names().get(str(error.setting), str(error.setting))
+        raise SettingError(f"{path}: {error.message.replace(str(error.setting), key.replace('_', '-'), 1)}") from error
+    return found, own

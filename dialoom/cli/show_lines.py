@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.text import Text
 
-from dialoom import open_run
+from dialoom.api.run import RunReader
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.roles.gateway.prices import Price
 from dialoom.runs.limits import BudgetStatus
+from dialoom.settings import Price
 
 from .console import make_console
 from .terminal import say_json
@@ -49,7 +49,7 @@ _COLOURS = {"user": "cyan", "assistant": "green"}
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
     """Print every call of a scenario, in the order in which they began; common calls belong to no scenario."""
     console = make_console()
-    for call in open_run(path, trust=trust(is_trusted)).calls(name):
+    for call in RunReader(path, trust=trust(is_trusted)).calls(name):
         if as_json:
             say_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
             continue

@@ -9,12 +9,12 @@ import typer
 
 from dialoom.runs.recipes import is_recipe, is_study, load_recipe
 
-from .call_flags import ANEW, KEPT, REPLAY_ONLY
+from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
 from .flags import WHERE, Flags, flags_of, with_options
-from .run_command import COMMON
+from .run_command import run_flags
 from .terminal import say
-from .trusting import TRUSTING, TrustFlag
+from .trusting import TrustFlag
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
@@ -46,18 +46,16 @@ _RUN: Flags = {
     "where": (Annotated[str | None, WHERE], None),
     "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
     **_SCRIPTED,
-    **KEPT,
-    **{name: flag for name, flag in ANEW.items() if name not in ("fail_on_error", "patience", "log_format")},
-    **REPLAY_ONLY,
-    **TRUSTING,
 }
+_NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_format")
+"""Settings that make no difference to a conversation played step by step."""
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
     """Add `step` to the commands; only the recipe that the arguments name is imported."""
     spec = _recipe(arguments)
-    command = _run_command() if spec is None else _recipe_command(spec)
-    app.command("step", help=_HELP, epilog=OF_STEPPING)(command)
+    command = _run_command("step" in arguments[:1]) if spec is None else _recipe_command(spec)
+    app.command("step", help=_HELP, epilog=OF_STEPPING, cls=PanelCommand)(command)
 
 
 def register_replay(app: typer.Typer, _arguments: list[str]) -> None:
@@ -86,7 +84,9 @@ def _recipe(arguments: list[str]) -> str | None:
     return wanted if is_recipe(wanted) else None
 
 
-def _run_command() -> Any:
+def _run_command(is_wanted: bool) -> Any:
+    """Return the command that opens a run; its generated flags only if it is wanted, as making them takes time."""
+
     def command(**values: Any) -> None:
         from .stepping.stepping import first_where, step_run
 
@@ -97,7 +97,13 @@ def _run_command() -> Any:
         found = scenario or ("1" if where is None else first_where(path, where, values["trust"]))
         raise typer.Exit(step_run(path, found, branch, script, is_json, values))
 
-    return with_options(command, _RUN)
+    if not is_wanted:
+        return with_options(command, _RUN)
+    from dialoom.settings import ProcessSettings
+
+    from .settings import SessionSettings, flags_for
+
+    return with_options(command, {**_RUN, **flags_for(ProcessSettings, SessionSettings, without=_NOT_HERE)})
 
 
 def _recipe_command(spec: str) -> Any:
@@ -108,15 +114,16 @@ def _recipe_command(spec: str) -> Any:
     except DialoomError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
-    common = {**{name: flag for name, flag in COMMON.items() if name != "dry_run"}, **_SCRIPTED}
+    common = {name: flag for name, flag in run_flags().items() if name != "dry_run"}
 
     def command(**values: Any) -> None:
         from .stepping.stepping import step_recipe
 
         values.pop("recipe")
-        chosen = {name: values.pop(name) for name in common}
-        given = {name: value for name, value in values.items() if value is not None and value != []}
-        raise typer.Exit(step_recipe(spec, recipe, given, chosen))
+        script, is_json = values.pop("script"), values.pop("json")
+        flags = {name: values.pop(name) for name in common}
+        options = {name: value for name, value in values.items() if value is not None and value != []}
+        raise typer.Exit(step_recipe(spec, recipe, options, flags, script, is_json))
 
     which: Flags = {"recipe": (Annotated[str, typer.Argument(metavar="RECIPE", help=recipe.summary)], ...)}
-    return with_options(command, {**which, **flags_of(recipe.options_type), **common})
+    return with_options(command, {**which, **_SCRIPTED, **flags_of(recipe.options_type, recipe.name), **common})

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import structlog
 
-from dialoom import Run, open_run
+from dialoom.api.run import RunReader
+from dialoom.api.settings import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
@@ -52,7 +53,7 @@ class Watcher:
     """A listener that displays events, used as a context around the work.
 
     Args:
-        control: The work's control.
+        settings: The work's settings, which are given a control and this listener.
         again: Gives the command that goes on with work that has ended.
         retry: Gives the command that tries again what failed.
         log_format: `text` or `json`, of the lines on standard error.
@@ -63,13 +64,14 @@ class Watcher:
 
     def __init__(
         self,
-        control: Control,
+        settings: CallSettings,
         *,
         again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
         retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
         log_format: str | None = None,
     ) -> None:
-        self.control = control
+        self.control = Control()
+        settings["control"], settings["on_event"] = self.control, self
         self._again = again
         self._retry = retry
         self._json = log_format == "json"
@@ -83,7 +85,7 @@ class Watcher:
         self._throttled: dict[str, int] = {}
         self._away: set[str] = set()
         self._told: Counter[tuple[str, str]] = Counter()
-        self._run: Run | None = None
+        self._run: RunReader | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
         self._bar: ProgressDisplay | None = None
@@ -161,7 +163,7 @@ class Watcher:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
-        self._run = open_run(event.path)
+        self._run = RunReader(event.path)
         sets = [each.name for each in self._run.judgement_sets]
         self._judging = event.judging or next(iter(sets), None)
         if self._console.is_terminal and self._total and not self._json:
@@ -360,7 +362,7 @@ def _scenarios(count: int) -> str:
 
 
 def _has_failures(path: Path) -> bool:
-    return open_run(path).status().failed > 0
+    return RunReader(path).status().failed > 0
 
 
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -162,14 +162,14 @@ def counted(
     query = _by_facets(table, row, column, choices, label)
     if query is None:
         return None
-    own = table.where_of.get(column, "")
-    if not isinstance(own, str):
-        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), "")
-    alone = table.counted.get(column, Counted())
-    scored = f"{alone.metric}.{alone.target} is defined" if alone.metric else ""
-    told = {name: value for name, value in (("state", alone.state), ("ended_by", alone.ended_by)) if value}
+    own = table.counted.get(column, Counted())
+    if not isinstance(own, Counted):
+        own = next((own[cell] for cell in row if isinstance(cell, str) and cell in own), Counted())
+    conditions = (table.population, own)
+    known = [pair for each in conditions for pair in (("state", each.state), ("ended_by", each.ended_by))]
     is_of_played = _PENDING in choices.get("state", {})
-    return {**query, **told, "where": _all_of(where, table.where, own, scored, _PLAYED if is_of_played else "")}
+    expressions = [where, table.where, *(each.expression for each in conditions), _PLAYED if is_of_played else ""]
+    return {**query, **{name: value for name, value in known if value}, "where": _all_of(*expressions)}
 
 
 def _all_of(*expressions: str) -> str:

@@ -10,18 +10,20 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from dialoom.graphs.aloe import report, tree
 from dialoom.graphs.capabilities import (
     WithExports,
+    WithFacets,
     WithGate,
     WithLabels,
     WithOutline,
     WithProgress,
     WithPrompts,
+    WithReport,
     WithRoles,
 )
 from dialoom.graphs.conversation import joined
@@ -234,20 +236,21 @@ async def _written(
     return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
 
 
-class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, WithProgress, WithExports):
-    """Preference trees of personas that are revealed bit by bit."""
+class Aloe(
+    Recipe, WithRoles, WithPrompts, WithFacets, WithReport, WithGate, WithLabels, WithOutline, WithProgress, WithExports
+):
+    """Trees of preferred and rejected replies to users who reveal themselves bit by bit (ALOE)."""
 
     name = "aloe"
-    summary = "Trees of preferred and rejected replies to users who reveal themselves bit by bit (ALOE)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {
+    roles = {
         "user": 0.8,
         "induction": 0.0,
         "preferred": 0.7,
         "rejected": 0.7,
         "judge": 0.0,
     }
-    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
+    reply_limits = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
     prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected")
     reply_types = REPLY_TYPES
     options_type = AloeOptions
@@ -261,10 +264,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         return self.judges if options.verify_pairs else ()
 
     def scenarios(
-        self,
-        options: AloeOptions,
-        draw: random.Random,  # noqa: ARG002
-        note: Callable[[str], None],  # noqa: ARG002
+        self, options: AloeOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[AloeScenario]:
         """Yield a tree for each persona, in the file's order."""
         size = {"rounds": options.rounds, "branching": options.branching}
@@ -292,7 +292,7 @@ class Aloe(Recipe, WithRoles, WithPrompts, WithGate, WithLabels, WithOutline, Wi
         builder.add_conditional_edges("follow", after_follow, ["user", END])
         return builder
 
-    def initial(self, scenario: AloeScenario) -> dict[str, Any]:  # noqa: ARG002
+    def initial(self, scenario: AloeScenario) -> dict[str, Any]:
         """Return the state with one open path without messages."""
         return {"rounds": [], "open": [""], "judgements": [], "unread": []}
 

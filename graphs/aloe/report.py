@@ -110,7 +110,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             for name, figure in _FIGURES.items():
                 if (value := figure(done)) is not None:
                     of_depth[name].add(value, episode.facets["persona"])
-    table = Table("rounds", "The trees by round", ["round", "pairs", *_FIGURES])
+    table = Table("rounds", "Trees by round", ["round", "pairs", *_FIGURES])
     for depth, of_depth in sorted(tallies.items()):
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
@@ -131,7 +131,7 @@ def _order(named: Counter[str]) -> list[Table]:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
     columns = ["pairs", "same reply in both orders %", "of these the preferred one %", "of others the first place %"]
-    table = Table("order", "The judge of pairs, with the two replies in both orders", columns)
+    table = Table("order", "Consistency of the pair judge over both orders of the replies", columns)
     shares = [share_of(agreed, agreed + placed), share_of(named["preferred"], agreed), share_of(named["first"], placed)]
     table.rows.append([agreed + placed, *shares])
     table.notes.append(
@@ -155,8 +155,8 @@ Prompt = list[ChatMessage]
 class PairOptions(ExportOptions):
     """A selection of the pairs of a training set."""
 
-    round_range: str | None = Field(None, description="Only these rounds, counted from 1: a range as 3-10, or one.")
-    verified_only: bool = Field(False, description="Only pairs that a judge verified, in a run that had them verified.")
+    round_range: str | None = Field(None, description="Rounds to export, from 1: a range such as 3-10, or one round.")
+    verified_only: bool = Field(False, description="Only pairs that a judge verified.")
 
     @field_validator("round_range")
     @classmethod

@@ -29,10 +29,10 @@ class PersonaOptions(RecipeOptions):
     """The personas, and the number of rounds."""
 
     personas: AbsolutePath | None = Field(
-        None, description="JSONL of personas, with profile and personality; without it, the shipped samples."
+        None, description="JSONL of personas with profile and personality; by default the shipped samples."
     )
-    rounds: int = Field(10, ge=1, le=100, description="Messages of the user in each conversation.")
-    limit: int | None = Field(None, ge=1, description="Take no more than this many personas, from the first on.")
+    rounds: int = Field(10, ge=1, le=100, description="Number of the user's messages in each conversation.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of personas, from the first on.")
 
     def people(self) -> Sequence[Persona]:
         """Return the personas in the file's order, or random combinations of the shipped profiles and personalities.
@@ -49,9 +49,12 @@ class AloeOptions(PersonaOptions):
     """The options of the recipe `aloe`."""
 
     branching: int = Field(
-        0, ge=0, le=8, description="Follow both replies in this many of the first rounds: 2^D conversations each."
+        0,
+        ge=0,
+        le=8,
+        description="Number of first rounds in which both replies are followed; D of them give 2^D conversations.",
     )
-    verify_pairs: bool = Field(False, description="Let a judge compare the two replies of each round, in both orders.")
+    verify_pairs: bool = Field(False, description="Have a judge compare the two replies of each round in both orders.")
 
     @model_validator(mode="after")
     def _branching_within_rounds(self) -> AloeOptions:

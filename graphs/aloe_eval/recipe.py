@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from pydantic import Field
 
 from dialoom.graphs.aloe.recipe import without_directions
 from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
-from dialoom.graphs.capabilities import WithComparison
 from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
 from dialoom.graphs.judge import Case, Graph, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
@@ -28,7 +26,7 @@ class AloeEvalOptions(PersonaOptions):
     """The options of the recipe `aloe-eval`."""
 
     unlike: AbsolutePath | None = Field(
-        None, description="JSONL of the personas that were trained on: who shares a profile with them is left out."
+        None, description="JSONL of personas that were trained on; personas with the same profiles are left out."
     )
 
 
@@ -39,14 +37,13 @@ def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
         yield Case(turn, {"message": message, "answer": answer, **scenario.persona()})
 
 
-class AloeEval(DialogueRecipe, WithComparison):
-    """An assistant talks with people it knows nothing of."""
+class AloeEval(DialogueRecipe):
+    """How well an assistant comes to suit users who reveal themselves bit by bit, round by round (ALOE)."""
 
     name = "aloe-eval"
-    summary = "How well an assistant comes to suit users who reveal themselves bit by bit, round by round (ALOE)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
-    reply_limits: ClassVar[Mapping[str, int]] = dict.fromkeys(("user", "assistant"), SPOKEN)
+    roles = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
+    reply_limits = dict.fromkeys(("user", "assistant"), SPOKEN)
     prompts = ("aloe/user", "aloe/assistant")
     turns = Turns(max_turns="rounds", unit="round", limit_reason="all_rounds")
     judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_answers, node="judge"),)
@@ -56,10 +53,7 @@ class AloeEval(DialogueRecipe, WithComparison):
     evaluated = "assistant"
 
     def scenarios(
-        self,
-        options: AloeEvalOptions,
-        draw: random.Random,  # noqa: ARG002 - personas are not drawn
-        note: Callable[[str], None],
+        self, options: AloeEvalOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[PersonaScenario]:
         """Yield a conversation for each persona, in the file's order."""
         for person in _unlike(options.people(), options.unlike, note)[: options.limit]:

@@ -221,7 +221,7 @@ def compared(runs: Runs) -> list[Table]:
         ),
         Table(
             "judgements",
-            "Judgements had and not had",
+            "Judgements by status",
             ["model", *_STATUSES, "not sampled", "not reached"],
             [[model.label, *model.judgements] for model in models if any(map(model.statuses.get, _STATUSES))],
             [_HAD],

@@ -29,7 +29,7 @@ class RolloutOptions(ExportOptions):
 
     rows: Literal["episode", "step"] = Field(
         "episode",
-        description="What a row is: episode, a whole request; step, one turn after the right ones before it, which "
+        description="Content of a row: episode, a whole request; step, one turn after the gold ones before it, which "
         "needs no tools in training.",
     )
 

@@ -6,15 +6,20 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar
-
-from pydantic import BaseModel
+from typing import Any
 
 from dialoom.graphs.apollo import nodes, report
-from dialoom.graphs.capabilities import WithComparison, WithExports, WithGate, WithJudging, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    WithExports,
+    WithFacets,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+    WithReport,
+)
 from dialoom.graphs.check import Check
-from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
+from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
 from dialoom.graphs.gate.talk import Talk
 from dialoom.graphs.judge import Case, Graph, Judge
 from dialoom.graphs.option_types import chosen
@@ -140,18 +145,16 @@ def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
     yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
 
 
-class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
-    """An agent with tools, a request, and among past conversations one that says how it is to be done."""
+class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, WithLabels, WithProgress, WithExports):
+    """Whether an agent with tools does as its user once told an assistant (APOLLO)."""
 
     name = "apollo"
-    summary = "Whether an agent with tools does as its user once told an assistant (APOLLO)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0, "judge": 0.0}
-    prompts = ("apollo/agent", "apollo/calling", "apollo/unanswered", "apollo/notes", EMBEDDER_PROMPT)
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {
+    roles = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0, "judge": 0.0}
+    prompts = ("apollo/*",)
+    reply_types = {
         "preference-notes": nodes.PreferenceNotes,
         "error-label": nodes.ErrorLabel,
-        REPLY_TYPE: Embeddings,
     }
     options_type = ApolloOptions
     formats = EXPORTERS
@@ -184,22 +187,19 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         used = super().roles_used(options)
         return {role: value for role, value in used.items() if role != "memory" or "memory" in options.framework}
 
-    def judges_used(self, options: ApolloOptions) -> Sequence[Judge]:  # noqa: ARG002
+    def judges_used(self, options: ApolloOptions) -> Sequence[Judge]:
         """Return no judge: samples are judged only after the run."""
         return ()
 
     def scenarios(
-        self,
-        options: ApolloOptions,
-        draw: random.Random,  # noqa: ARG002
-        note: Callable[[str], None],
+        self, options: ApolloOptions, draw: random.Random, note: Callable[[str], None]
     ) -> Iterator[ApolloScenario]:
         """Yield samples by pair, along the axes. All random draws were made when the source was built."""
         if self.embeds(options):
             embedder_here(options.embedder)
         return samples(options, note)
 
-    def graph(self, options: ApolloOptions) -> Graph:  # noqa: ARG002
+    def graph(self, options: ApolloOptions) -> Graph:
         """Return the graph: preparation, agent and tools in turn, scores; with reflexion, further attempts."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
@@ -269,15 +269,15 @@ class Apollo(EmbeddingRecipe, WithJudging, WithComparison, WithGate, WithLabels,
         """Return accuracy by length, position and framework, where there are several."""
         return report.charts(runs)
 
-    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:  # noqa: ARG002
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
         """Return all lines: they contain no scores."""
         return list(outcome.messages)
 
-    def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+    def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:
         """Return the judge's other inputs, without the rest of a long history."""
         return _asked_about(scenario)
 
-    def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:  # noqa: ARG002
+    def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:
         """Return no conversations: only the agent speaks, and calls are no conversation."""
         return ()
 

@@ -11,6 +11,7 @@ from dialoom.graphs.reporting import (
     FEWEST,
     Cell,
     Chart,
+    Counted,
     Estimate,
     FacetColumn,
     PairedDifference,
@@ -153,13 +154,12 @@ _SIZES = {"tokens": "length", "sessions": "sessions"}
 _FACETS: dict[str, FacetColumn | None] = {
     "model": None,
     "protocol": None,
-    "told": FacetColumn("form"),
     "users": FacetColumn("split"),
     "earlier preferences": FacetColumn("evolving", {"yes": "1", "no": "0"}),
 }
 _HELD = ("model", "framework")
 """Axes that a row shows even if all rows have the same value."""
-_TOLD = {"size": "history", "form": "told", "split": "users", "evolving": "earlier preferences"}
+_TITLES = {"size": "history", "split": "users", "evolving": "earlier preferences"}
 """Titles of axes' columns that differ from the axis' name."""
 _AXES = {"query": "kind of query", "kind": "way from the preference to the calls", "domain": "domain"}
 _BOTH: Figures = {"accuracy %": accuracy, "F1": f1}
@@ -222,16 +222,19 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     yield gains(results, plain)
     # Figure 6: users that were trained on, and others, if the split is known.
     known = [sample for sample in plain if sample["split"]]
-    title, figures = "Accuracy on users that were trained on, and on others", _by_size(results, known, accuracy, " %")
+    title, figures = (
+        "Accuracy by the users' split (train: trained on; test: others)",
+        _by_size(results, known, accuracy, " %"),
+    )
     yield _table(results, "users", title, known, [*_HELD, "split"], {**figures, "F1": f1})
     implicit = [{**sample, "form": ALL_IMPLICIT} for sample in plain if sample["form"] in IMPLICIT]
-    title = _over("Accuracy and F1 by how the preference is told", plain)
+    title = _over("Accuracy and F1 by the form of the preference", plain)
     yield _table(results, "form", title, [*plain, *implicit], [*_HELD, "form"], _BOTH)
     for axis, about in _AXES.items():
         yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_HELD, axis], _BOTH)
     # Only given positions: drawn ones have few samples each.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
-    title = "Accuracy and F1 by where the session stands that matters"
+    title = "Accuracy and F1 by the position of the relevant session"
     yield _table(results, "place", title, placed, [*_HELD, "size", "place"], _BOTH)
 
 
@@ -239,14 +242,14 @@ def _of_all(results: ApolloResults) -> Iterator[Table]:
     every = results.samples
     if any(sample["evolving"] for sample in every):  # table 3: compared with plain samples of equal length
         figures: Figures = {**_BOTH, "stale %": partial(mean, name="stale")}
-        title, axes = "Preferences that have changed", [*_HELD, "size", "evolving"]
+        title, axes = "Accuracy and F1 with outdated preferences", [*_HELD, "size", "evolving"]
         yield _table(results, "evolving", title, every, axes, figures, [*_notes(every), _STALE])
     yield _errors(results)
     readings: Figures = {**_BOTH, **{told: partial(mean, name=name) for told, name in _READINGS.items()}}
-    yield _table(results, "readings", "Other ways to compare the calls", every, _HELD, readings, [_READ, _INTERVALS])
+    yield _table(results, "readings", "Alternative scores of the calls", every, _HELD, readings, [_READ, _INTERVALS])
     yield _endings(results)
     found = [sample for sample in every if sample["hit"] is not None]
-    title = "Whether the session that matters is among the three retrieved"
+    title = "Retrieval: recall of the relevant session among three"
     recall: Figures = {"accuracy %": accuracy, "recall@3 %": partial(mean, name="hit")}
     yield _table(results, "retrieval", title, found, [*_HELD, "size"], recall, [_INTERVALS])
 
@@ -261,7 +264,7 @@ def _table(
     notes: Sequence[str] | None = None,
 ) -> Table:
     """Return a table with a row for each group of samples with equal axes, and a column for each figure."""
-    table = Table(name, title, [*(_TOLD.get(axis, axis) for axis in axes), *figures])
+    table = Table(name, title, [*(_TITLES.get(axis, axis) for axis in axes), *figures])
     for key, group in results.grouped(samples, axes):
         told = [str(each) if axis == "size" else each for axis, each in zip(axes, key, strict=True)]
         told = [("yes" if each else "no") if isinstance(each, bool) else each for each in told]
@@ -294,9 +297,9 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
         own = of_columns.get(column, of_columns.get(column.removesuffix(" %"), {}))
         table.chosen[column] = None if own is None else {**held, **own}
     if results.failed and table.name != "dialogues":
-        table.where = "state == 'done'"
+        table.population = Counted(state="done")
     if table.name == "preferences":
-        table.where_of["implicit %"] = "form != 'explicit'"
+        table.counted["implicit %"] = Counted(other_than={"form": "explicit"})
     return table
 
 
@@ -335,7 +338,7 @@ def _errors(results: ApolloResults) -> Table:
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
-    table = Table("errors", "Why samples failed", columns)
+    table = Table("errors", "Errors of failed samples", columns)
     for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _HELD):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
             labels = [sample[by] for sample in group if sample[by]]
@@ -365,10 +368,10 @@ def _endings(results: ApolloResults) -> Table:
         **{told: partial(count, axis="flags", value=flag) for told, flag in odd.items()},
     }
     meanings = "".join(f" {told.capitalize()}: {FLAGS[flag]}." for told, flag in odd.items())
-    title, notes = "The samples: endings, and what was odd", [f"None of this changes a score.{meanings}"]
+    title, notes = "Endings and flags of the samples", [f"None of this changes a score.{meanings}"]
     table = _table(results, "dialogues", title, [*results.samples, *results.failed], _HELD, figures, notes)
-    table.where_of = {told: f"ended_by == '{name}'" for told, name in ended.items()}
-    table.where_of["failed"] = "state == 'failed'"
+    table.counted = {told: Counted(ended_by=name) for told, name in ended.items()}
+    table.counted["failed"] = Counted(state="failed")
     table.chosen = dict.fromkeys(odd)
     return table
 
@@ -390,13 +393,13 @@ def charts(runs: Runs) -> list[Chart]:
     plain = [sample for sample in results.samples if not sample["evolving"]]
     by_length = [sample for sample in plain if sample["size"].unit == "tokens"]
     by_place = [sample for sample in plain if sample["size"].unit == "sessions"]
-    tokens, place = "tokens of the first message", "place among the sessions, oldest first"
+    tokens, place = "tokens of the first message", "position among the sessions, oldest first"
     drawn = [_lines(results, by_length, "accuracy", "Accuracy by length of the history", tokens, "size")]
     for (size,), group in results.grouped(by_place, ["size"]):
-        title = f"Accuracy by where the session stands that matters: {size}"
+        title = f"Accuracy by the position of the relevant session: {size}"
         drawn.append(_lines(results, group, f"place-{size.amount}", title, place, "place"))
     if split := [sample for sample in by_length if sample["split"]]:
-        title = "Accuracy by length, on users that were trained on (train) and on others (test)"
+        title = "Accuracy by length and split (train: users that were trained on; test: others)"
         drawn.append(_lines(results, split, "users", title, tokens, "size", [*_HELD, "split"]))
     drawn = [chart for chart in drawn if any(len(series.x) > 1 for series in chart.series)]
     drawn += [*_frameworks(results, plain), *_error_shares(results)]
@@ -444,7 +447,9 @@ def _error_shares(results: ApolloResults) -> Iterator[Chart]:
     is_judged = any(sample["judged_error"] for sample in results.samples)
     by = "judged_error" if is_judged else "error"
     groups = results.grouped((each for each in results.samples if each[by]), _HELD)
-    chart = Chart("errors", "Why samples failed", "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked")
+    chart = Chart(
+        "errors", "Errors of failed samples", "", "share of failed samples", y_range=(0.0, 1.0), kind="stacked"
+    )
     told = [len({key[at] for key, _ in groups}) > 1 for at in range(2)]
     chart.names = [" ".join(part for part, is_ in zip(key, told, strict=True) if is_) or key[0] for key, _ in groups]
     sizes = ", ".join(str(len(some)) for _, some in groups)

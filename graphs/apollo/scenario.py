@@ -43,38 +43,38 @@ _LENGTH = re.compile(r"(\d+)(k?)")
 class ApolloOptions(RecipeOptions):
     """The options of the recipe `apollo`; repeatable ones are axes of the table."""
 
-    source: AbsolutePath | None = Field(None, description="A source folder; without it, the shipped sample.")
+    source: AbsolutePath | None = Field(None, description="Source folder; by default the shipped sample.")
     users: str = Field("all", description="all, or ids of users separated by commas.")
-    test_users: str = Field(
-        "", description="Ids of users that nothing was trained on, separated by commas; tables set them apart."
-    )
+    test_users: str = Field("", description="Ids of held-out users, separated by commas; tables show them separately.")
     length: Axis[str] = Field(
-        (), description="Tokens of the first message, such as 2k; 2k, 4k, 8k and 12k unless said otherwise. Repeatable."
+        (), description="Tokens of the first message, such as 2k; by default 2k, 4k, 8k and 12k. Repeatable."
     )
-    history_sessions: Axis[FromOne] = Field((), description="Instead of a length: so many past sessions. Repeatable.")
+    history_sessions: Axis[FromOne] = Field(
+        (), description="Number of past sessions, in place of a length. Repeatable."
+    )
     position: Axis[str] = Field(
         (),
-        description="With history-sessions: where the session stands that matters, from 1, or all for each place; "
-        "drawn unless said. Repeatable.",
+        description="With history-sessions: position of the relevant session, from 1, or all positions; by default "
+        "random. Repeatable.",
     )
     evolving: Evolving = Field(
-        "no", description="Whether earlier sessions tell preferences that no longer hold: no, yes, or both."
+        "no", description="Whether earlier sessions state outdated preferences: no, yes, or both."
     )
     framework: FilledAxis[Framework] = Field(
-        ("function-calling",), description=f"How the agent is helped: {', '.join(FRAMEWORKS)}. Repeatable."
+        ("function-calling",), description=f"Method that helps the agent: {', '.join(FRAMEWORKS)}. Repeatable."
     )
     protocol: Protocol = Field(
         "auto",
-        description="How the agent gets tools and calls them: native, by the provider's interface or as arguments of a "
-        "player of your own; text, described in the prompt; auto: native where the player is known to take tools.",
+        description="Format of tools and calls: native, the provider's interface or arguments of a player of your own; "
+        "text, described in the prompt; auto, native where the player is known to accept tools.",
     )
-    turn_limit: int = Field(TURN_LIMIT, ge=1, description="The most turns of the agent.")
-    reflections: int = Field(1, ge=1, description="How many more attempts reflexion has after one that failed.")
-    embedder: EmbedderName = Field("lexical", description=f"What rag compares sessions with: {EMBEDDERS}.")
+    turn_limit: int = Field(TURN_LIMIT, ge=1, description="Maximum number of the agent's turns.")
+    reflections: int = Field(1, ge=1, description="Further attempts of reflexion after a failed one.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")
     tokenizer: Tokenizer = Field(
-        "characters", description="What counts tokens: characters (a quarter of them), or cl100k_base."
+        "characters", description="Token counter: characters (a quarter of them), or cl100k_base."
     )
-    limit: int | None = Field(None, ge=1, description="Plan no more than this many samples.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of samples.")
 
     @field_validator("length")
     @classmethod
@@ -199,7 +199,7 @@ class ApolloSetting(BaseModel):
         framework: The way in which the agent is helped.
         protocol: The format of its calls.
         counter: The name of the token counter.
-        turn_limit: The most turns of the agent.
+        turn_limit: Maximum number of the agent's turns.
         reflections: The number of further attempts after a failed one; 0 except with reflexion.
         embedder: The embedder of rag; empty for other frameworks.
         world_seed: The world's seed.

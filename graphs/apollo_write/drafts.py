@@ -48,6 +48,12 @@ def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
     return None if row is None else DRAFTS[kind].model_validate(row)
 
 
+def passed(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
+    """Return a draft that has passed all checks so far; `None` if there is none."""
+    draft = draft_of(state, kind, id_)
+    return draft if draft is not None and draft.is_sound else None
+
+
 def rows_of(drafts: Iterable[ApolloDraft]) -> Rows:
     """Return drafts as plain values."""
     return {draft.id: draft.model_dump(mode="json") for draft in drafts}
@@ -231,12 +237,10 @@ class PlannedErrand:
 
 def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
     """Yield the pairs of every flow whose preferences have passed; none for a user whose profile has not passed."""
-    user = draft_of(state, "users", scenario.user)
-    if user is None or not user.is_sound:
-        return
+    user = passed(state, "users", scenario.user)
     for place, flow in enumerate(FLOWS):
-        draft = draft_of(state, "preferences", f"{scenario.user}-{flow}")
-        if flow not in scenario.flows or draft is None or not draft.is_sound:
+        draft = passed(state, "preferences", f"{scenario.user}-{flow}")
+        if user is None or flow not in scenario.flows or draft is None:
             continue
         draw = random.Random(f"labels {scenario.seed} {scenario.user} {flow}")
         labels = pair_labels(SETS * scenario.pairs, place + int(scenario.user[1:]), draw)
@@ -250,8 +254,7 @@ def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator
 
 def planned_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedErrand]:
     """Yield the sessions about each unrelated tool."""
-    user = draft_of(state, "users", scenario.user)
-    if user is not None and user.is_sound:
+    if passed(state, "users", scenario.user):
         for number in range(1, scenario.errands + 1):
             for tool in UNRELATED_TOOLS:
                 yield PlannedErrand(f"{scenario.user}-{tool}-{number}", tool, number)

@@ -17,7 +17,7 @@ from dialoom.personas.apollo.source.drafts import PreferencesDraft, PreferenceSe
 from dialoom.personas.apollo.source.scripted import SETS, about_flow, facets_shown, values_text
 from dialoom.personas.apollo.source.wording import preferences_refusal, profile_refusal
 
-from .drafts import WriteState, ask_checker, draft_of, review, rows_of, stated, unwritten_of
+from .drafts import WriteState, ask_checker, draft_of, passed, review, rows_of, stated, unwritten_of
 from .scenario import WriteScenario, world_of
 
 _refusal = partial(preferences_refusal, count=SETS)
@@ -63,7 +63,7 @@ async def look_at_user(state: WriteState, scene: Scene) -> Update:
 async def offer(state: WriteState, scene: Scene) -> Update:
     """Draw for each flow some sets of three preferences for which requests exist; no model is needed."""
     scenario: WriteScenario = scene.scenario
-    user = _sound_user(state, scenario)
+    user = passed(state, "users", scenario.user)
     offers = dict(state["offers"])
     for flow in _due(state, scenario, scenario.flows) if user else ():
         if flow not in offers:  # in a thread, so that the run can be stopped
@@ -74,7 +74,7 @@ async def offer(state: WriteState, scene: Scene) -> Update:
 async def prefer(state: WriteState, scene: Scene) -> Update:
     """Have the writer choose the set that suits the user best, and write the story of each preference."""
     scenario: WriteScenario = scene.scenario
-    user = _sound_user(state, scenario)
+    user = passed(state, "users", scenario.user)
     asked = dict[str, dict[str, Any]]()
     for flow in _due(state, scenario, state["offers"]) if user else ():
         if not (offers := state["offers"][flow]):
@@ -121,7 +121,7 @@ async def prefer(state: WriteState, scene: Scene) -> Update:
 async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
     """Check that tools can express the preferences, that requests exist for them, and that they suit the user."""
     scenario: WriteScenario = scene.scenario
-    user = _sound_user(state, scenario)
+    user = passed(state, "users", scenario.user)
     if user is None:
         return {"round": 0}
     drafts, problems = {}, dict(state["problems"])
@@ -190,11 +190,6 @@ def _with_requests(
         for each, pairs in zip(draft.sets, found, strict=True)
     ]
     return draft.model_copy(update={"sets": tuple(sets), "requests_for": for_}), None
-
-
-def _sound_user(state: WriteState, scenario: WriteScenario) -> Any:
-    draft: UserDraft | None = draft_of(state, "users", scenario.user)
-    return draft if draft is not None and draft.is_sound else None
 
 
 def _due(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:

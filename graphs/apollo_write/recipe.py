@@ -5,26 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel
-
-from dialoom.graphs.apollo_build import pairs_table, topics_table
+from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
 from dialoom.graphs.apollo_write import profiles, sessions
-from dialoom.graphs.capabilities import (
-    Exporter,
-    WithExports,
-    WithGate,
-    WithOutline,
-    WithProgress,
-    WithPrompts,
-    WithRoles,
-)
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.gate.talk import Facts, Said, Talk
-from dialoom.graphs.generation import Loop, NoteTally, generation_graph, unwritten
+from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
-from dialoom.graphs.recipe import Recipe, RecipeError
+from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.source import ApolloMeta, Speech
@@ -44,33 +34,160 @@ from dialoom.personas.apollo.source.sessions import interests_shown
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
 from dialoom.personas.preferences import read_tellers
 
-from .drafts import PlannedPair, Rows, WriteState, draft_of, planned_pairs, planned_sessions, rows_of
+from .drafts import PlannedPair, Rows, WriteState, draft_of, passed, planned_pairs, planned_sessions, rows_of
 from .scenario import PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
 
+_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
 
-class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithProgress, WithExports):
-    """Data for agents with tools, written and checked by models; the executor runs every call."""
+
+def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
+    """Return the settings of the drafts, which the run keeps.
+
+    Raises:
+        RecipeError: If an option differs from them, or this version's world differs.
+    """
+    before = {name: getattr(meta, name) for name in PLAN}
+    for name, given in options.plan().items():
+        if given != before[name]:
+            option = name.removesuffix("_seed")
+            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
+            raise RecipeError(told, setting=option)
+    if World(meta.world_seed).hash != meta.world:
+        raise RecipeError(
+            f"drafts: made in the world {meta.world[:12]}..., and this version's is another", setting="drafts"
+        )
+    return before
+
+
+def _told(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _outlined(row: Mapping[str, Any]) -> str:
+    if "turns" in row:
+        return next((turn["text"] for turn in row["turns"] if "text" in turn), "")
+    if "sets" in row:
+        return "; ".join(each["story"] for each in row["sets"])
+    return str(row.get("query") or row.get("persona"))
+
+
+Named = tuple[tuple[str, ...], dict[str, Any]]
+"""A file's name, and one of its lines."""
+
+
+def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield every draft, dropped ones of each user and kind first; and the settings of the drafts."""
+    if scenario.is_first:
+        plan = scenario.model_dump(include={"flows", "pairs", "errands"})
+        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
+    if episode.state == "done":
+        for kind in DRAFTS:
+            rows = episode.outcome.details["drafts"][kind].values()
+            yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
+
+
+def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield a user with all sessions and pairs that passed every check; nothing for a user without pairs.
+
+    Raises:
+        RecipeError: If the run ends before queries are written.
+    """
+    if episode.state != "done":
+        return
+    if scenario.until != "complete":
+        raise RecipeError(
+            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
+        )
+    state = episode.outcome.details
+    pairs = list(with_query(scenario, state))
+    user = draft_of(state, "users", scenario.user)
+    if scenario.is_first:
+        yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
+    if not pairs:
+        return
+    told = {each.session_id for each, _ in pairs}
+    sessions = [
+        planned.session(draft)
+        for id_, planned in planned_sessions(scenario, state).items()
+        if (id_ in told or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
+    ]
+    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
+    yield (USERS,), person.model_dump()
+    yield from (((SESSIONS,), session.model_dump()) for session in sessions)
+    for each, query in pairs:
+        yield (PAIRS,), each.pair(scenario, query).model_dump()
+
+
+def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
+    """Yield the pairs whose session and query have passed, with the query's text."""
+    for each in planned_pairs(scenario, state):
+        query = passed(state, "queries", each.id)
+        if query and passed(state, "sessions", each.session_id):
+            yield each, query.query
+
+
+def _made_with(scenario: WriteScenario) -> dict[str, Any]:
+    return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
+
+
+def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
+    """Yield the texts of each draft that was not dropped, and each session; unchanged input drafts are omitted.
+
+    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
+
+    Args:
+        scenario: The user's scenario, with the input drafts.
+        drafts: The drafts by kind and id, as plain values.
+        facts: The facts for the gate.
+    """
+    given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
+    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
+    for draft in found:
+        if draft.problem or (draft.id, draft.own_id) in given:
+            continue
+        if isinstance(draft, SessionDraft):
+            yield Talk(
+                [
+                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+                    for place, turn in enumerate(draft.turns, start=1)
+                    if isinstance(turn, Speech)
+                ],
+                facts,
+                author="writer",
+            )
+        else:
+            yield Talk.of_texts("writer", _texts(draft), facts)
+
+
+def _texts(draft: ApolloDraft) -> dict[str, str]:
+    """Return the texts of a draft that are not spoken, by location."""
+    match draft:
+        case UserDraft():
+            return {f"{draft.id}, persona": draft.persona}
+        case PreferencesDraft():
+            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
+        case QueryDraft():
+            return {f"{draft.id}, query": draft.query}
+        case _:
+            return {}
+
+
+class ApolloWrite(GenerationRecipe):
+    """Users, sessions and queries for APOLLO, written and checked by models, mended by people."""
 
     name = "apollo-write"
-    summary = "Users, sessions and queries for APOLLO, written and checked by models, mended by people."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "checker": 0.0, sessions.SOLVER: 0.8}
-    prompts = (
-        "apollo_write/profile",
-        "apollo_write/profile-check",
-        "apollo_write/preferences",
-        "apollo_write/preferences-check",
-        "apollo_write/session",
-        "apollo_write/session-check",
-        "apollo_write/errand",
-        "apollo_write/errand-check",
-        "apollo_write/query",
-        "apollo_write/query-check",
-        "apollo_write/solve",
-    )
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = REPLY_TYPES
+    roles = {"writer": 0.8, "checker": 0.0, sessions.SOLVER: 0.8}
+    prompts = ("apollo_write/*",)
+    reply_types = REPLY_TYPES
     options_type = WriteOptions
     scenario_type = WriteScenario
+    formats = {
+        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows),
+        "drafts": Exporter(
+            "all drafts with what is wrong of them, to accept, mend and go on from (a folder)", "lists", draft_rows
+        ),
+    }
+    folder = "apollo-source"
 
     def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
         """Return all roles; the solver only if leaks are verified."""
@@ -140,8 +257,7 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         passing = [] if failed else list(with_query(scenario, made))
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         for id_, planned in planned_sessions(scenario, made).items():
-            draft = draft_of(made, "sessions", id_)
-            if draft is not None and draft.is_sound:
+            if draft := passed(made, "sessions", id_):
                 session = planned.session(draft)
                 topics[session.kind].append(session.topic)
         rows = [row for kind in DRAFTS for row in made["drafts"][kind].values()]
@@ -189,175 +305,17 @@ class ApolloWrite(Recipe, WithRoles, WithPrompts, WithGate, WithOutline, WithPro
         return Outline([Span(title, "heading")], parts)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the attempts in which drafts passed, the rejections, and a table of the pairs."""
-        return tables(episodes)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the formats of the source folder and of the drafts."""
-        return EXPORTERS
-
-    def folder_format(self, options: WriteOptions) -> str:
-        """Return the format of the source, or of the drafts if the run ends earlier."""
-        return "apollo-source" if options.until == "complete" else "drafts"
-
-
-_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
-
-
-def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
-    """Return the settings of the drafts, which the run keeps.
-
-    Raises:
-        RecipeError: If an option differs from them, or this version's world differs.
-    """
-    before = {name: getattr(meta, name) for name in PLAN}
-    for name, given in options.plan().items():
-        if given != before[name]:
-            option = name.removesuffix("_seed")
-            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
-            raise RecipeError(told, setting=option)
-    if World(meta.world_seed).hash != meta.world:
-        raise RecipeError(
-            f"drafts: made in the world {meta.world[:12]}..., and this version's is another", setting="drafts"
-        )
-    return before
-
-
-def _told(value: Any) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _outlined(row: Mapping[str, Any]) -> str:
-    if "turns" in row:
-        return next((turn["text"] for turn in row["turns"] if "text" in turn), "")
-    if "sets" in row:
-        return "; ".join(each["story"] for each in row["sets"])
-    return str(row.get("query") or row.get("persona"))
+        """Return the attempts in which drafts passed, the rejections, and tables of the passed pairs and sessions."""
+        tally, forms = NoteTally(), Counter[tuple[str, str]]()
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        for episode in episodes:
+            if episode.state == "done":
+                details = episode.outcome.details
+                tally.add(details["notes"])
+                forms.update((form, kind) for form, kind in details["pairs"])
+                for kind, found in details["topics"].items():
+                    topics[kind] += found
+        return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
 
 
 RECIPE = ApolloWrite()
-
-
-Named = tuple[tuple[str, ...], dict[str, Any]]
-"""A file's name, and one of its lines."""
-
-
-def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield every draft, dropped ones of each user and kind first; and the settings of the drafts."""
-    if scenario.is_first:
-        plan = scenario.model_dump(include={"flows", "pairs", "errands"})
-        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
-    if episode.state == "done":
-        for kind in DRAFTS:
-            rows = episode.outcome.details["drafts"][kind].values()
-            yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
-
-
-def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
-    """Yield a user with all sessions and pairs that passed every check; nothing for a user without pairs.
-
-    Raises:
-        RecipeError: If the run ends before queries are written.
-    """
-    if episode.state != "done":
-        return
-    if scenario.until != "complete":
-        raise RecipeError(
-            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
-        )
-    state = episode.outcome.details
-    pairs = list(with_query(scenario, state))
-    user = draft_of(state, "users", scenario.user)
-    if scenario.is_first:
-        yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
-    if not pairs:
-        return
-    told = {each.session_id for each, _ in pairs}
-    sessions = []
-    for id_, planned in planned_sessions(scenario, state).items():
-        draft = draft_of(state, "sessions", id_)
-        if draft is not None and draft.is_sound and (id_ in told or not isinstance(planned, PlannedPair)):
-            sessions.append(planned.session(draft))
-    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
-    yield (USERS,), person.model_dump()
-    yield from (((SESSIONS,), session.model_dump()) for session in sessions)
-    for each, query in pairs:
-        yield (PAIRS,), each.pair(scenario, query).model_dump()
-
-
-def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
-    """Yield the pairs whose session and query have passed, with the query's text."""
-    for each in planned_pairs(scenario, state):
-        session, query = draft_of(state, "sessions", each.session_id), draft_of(state, "queries", each.id)
-        if session is not None and session.is_sound and query is not None and query.is_sound:
-            yield each, query.query
-
-
-def _made_with(scenario: WriteScenario) -> dict[str, Any]:
-    return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
-
-
-def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
-    """Yield the texts of each draft that was not dropped, and each session; unchanged input drafts are omitted.
-
-    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
-
-    Args:
-        scenario: The user's scenario, with the input drafts.
-        drafts: The drafts by kind and id, as plain values.
-        facts: The facts for the gate.
-    """
-    given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
-    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
-    for draft in found:
-        if draft.problem or (draft.id, draft.own_id) in given:
-            continue
-        if isinstance(draft, SessionDraft):
-            yield Talk(
-                [
-                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
-                    for place, turn in enumerate(draft.turns, start=1)
-                    if isinstance(turn, Speech)
-                ],
-                facts,
-                author="writer",
-            )
-        else:
-            yield Talk.of_texts("writer", _texts(draft), facts)
-
-
-def _texts(draft: ApolloDraft) -> dict[str, str]:
-    """Return the texts of a draft that are not spoken, by location."""
-    match draft:
-        case UserDraft():
-            return {f"{draft.id}, persona": draft.persona}
-        case PreferencesDraft():
-            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
-        case QueryDraft():
-            return {f"{draft.id}, query": draft.query}
-        case _:
-            return {}
-
-
-def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return the attempts in which drafts passed, the rejections, and tables of the pairs and sessions that passed."""
-    tally, forms = NoteTally(), Counter[tuple[str, str]]()
-    topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
-    for episode in episodes:
-        if episode.state == "done":
-            details = episode.outcome.details
-            tally.add(details["notes"])
-            forms.update((form, kind) for form, kind in details["pairs"])
-            for kind, found in details["topics"].items():
-                topics[kind] += found
-    return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
-
-
-EXPORTERS: Mapping[str, Exporter] = {
-    "apollo-source": Exporter(
-        "the source folder that the recipe apollo plays: users, sessions, pairs and meta", "lists", source_rows
-    ),
-    "drafts": Exporter(
-        "all drafts with what is wrong of them, to accept, mend and go on from (a folder)", "lists", draft_rows
-    ),
-}

@@ -27,12 +27,12 @@ UNTIL: tuple[Until, ...] = get_args(Until)
 class WriteOptions(RecipeOptions):
     """The options of the recipe `apollo-write`."""
 
-    users: int = Field(2, ge=1, le=1000, description="How many users; 20 make the paper's size.")
+    users: int = Field(2, ge=1, le=1000, description="Number of users; the paper has 20.")
     pairs: int | None = Field(
         None,
         ge=1,
         le=12,
-        description=f"Pairs of a session and a query for each of the {SETS} preferences that a user has for each flow. "
+        description=f"Pairs of a session and a query for each of a user's {SETS} preferences per flow. "
         f"[default: {PAIRS_OF_SET}, or as in the drafts]",
     )
     flows: str | None = Field(
@@ -42,31 +42,29 @@ class WriteOptions(RecipeOptions):
         None,
         ge=0,
         le=20,
-        description="Sessions that tell no preference, for each user and unrelated tool. "
+        description="Sessions without a preference, per user and unrelated tool. "
         f"[default: {ERRANDS}, or as in the drafts]",
     )
     offers: int = Field(
-        3, ge=1, le=10, description="Preferences for a flow come in threes; so many threes are offered to choose from."
+        3, ge=1, le=10, description="Number of sets of three preferences per flow that the writer chooses from."
     )
-    rewrites: int = Field(2, ge=0, le=5, description="How often something is written again that a check refuses.")
+    rewrites: int = Field(2, ge=0, le=5, description="Maximum number of rewrites of a rejected draft.")
     verify_leaks: int = Field(
         0,
         ge=0,
         le=20,
-        description="So often a model answers each query without the history; if it is right once, the pair is out.",
+        description="Times that a model answers each query without the history; one right answer drops the pair.",
     )
     drafts: AbsolutePath | None = Field(
-        None, description="Go on from a folder of drafts that was exported, accepted and mended by people."
+        None, description="Continue from a folder of exported drafts, which people may have accepted or edited."
     )
     until: Until = Field(
-        "complete", description=f"Stop after a stage, to look at the drafts and mend them: {', '.join(UNTIL)}."
+        "complete", description=f"Stop after a stage, to review and edit the drafts: {', '.join(UNTIL)}."
     )
     personas: AbsolutePath | None = Field(
-        None, description="A JSON list of personas, from which users are made; without it, the 100 shipped ones."
+        None, description="JSON list of personas from which users are made; by default the 100 shipped ones."
     )
-    world: int | None = Field(
-        None, description="The seed of the world that the tools look into. [default: 0, or as in the drafts]"
-    )
+    world: int | None = Field(None, description="Seed of the simulated world. [default: 0, or as in the drafts]")
 
     def plan(self) -> dict[str, Any]:
         """Return the parts of the plan that options set; drafts keep theirs when a run continues them.

@@ -32,6 +32,7 @@ from .drafts import (
     WriteState,
     ask_checker,
     draft_of,
+    passed,
     planned_pairs,
     planned_sessions,
     review,
@@ -256,9 +257,7 @@ async def verify(state: WriteState, scene: Scene) -> Update:
     scenario: WriteScenario = scene.scenario
     times, planned = scenario.verify_leaks, _with_session(scenario, state)
     drafts: dict[str, QueryDraft] = {
-        id_: draft
-        for id_ in planned
-        if (draft := draft_of(state, "queries", id_)) and draft.is_sound and draft.verified < times
+        id_: draft for id_ in planned if (draft := passed(state, "queries", id_)) and draft.verified < times
     }
     asked = {
         (id_, time): {**_shared_inputs(planned[id_]), "query": draft.query}
@@ -282,12 +281,8 @@ async def verify(state: WriteState, scene: Scene) -> Update:
 
 def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
     """Return the pairs whose session has passed."""
-    found = {}
-    for each in planned_pairs(scenario, state):
-        session = draft_of(state, "sessions", each.session_id)
-        if session is not None and session.is_sound:
-            found[each.id] = each
-    return found
+    pairs = planned_pairs(scenario, state)
+    return {each.id: each for each in pairs if passed(state, "sessions", each.session_id)}
 
 
 def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any
 
 from langchain_core.messages import BaseMessage
 from pydantic import Field
@@ -36,14 +36,14 @@ class PersonaLensOptions(RecipeOptions):
     """The options of the recipe `personalens`."""
 
     profiles: AbsolutePath | None = Field(
-        None, description="Folder of a PersonaLens release; without it, the shipped samples."
+        None, description="Folder of a PersonaLens release; by default the shipped samples."
     )
     users: str = Field("all", description="Ids separated by commas, or a number of people drawn with the seed.")
     tasks: str = Field("all", description="all, single, multi, or task ids separated by commas.")
     settings: FilledAxis[Setting] = Field(
         ("base",),
         alias="setting",
-        description=f"What the assistant is shown: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
+        description=f"Information that the assistant gets: {', '.join(SETTINGS)} (all = D+I+S). Repeatable.",
     )
     judge: bool = Field(True, description="Judge each dialogue once it has ended.")
     turn_scores: bool = Field(False, description="Judge personalization after each assistant reply as well.")
@@ -51,9 +51,9 @@ class PersonaLensOptions(RecipeOptions):
         None,
         ge=1,
         le=1_000,
-        description="Turns after which a dialogue is ended; by default 20, over several domains 30.",
+        description="Maximum number of turns; by default 20, or 30 for tasks over several domains.",
     )
-    limit: int | None = Field(None, ge=1, description="Plan no more than this many dialogues.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of dialogues.")
 
     def source(self) -> PersonaLensRelease:
         """Return the release to read people from."""
@@ -114,13 +114,12 @@ def _at_limit(scenario: PersonaLensScenario, messages: list[BaseMessage]) -> str
 
 
 class PersonaLens(DialogueRecipe, WithExports):
-    """Personalization in multi-turn, task-oriented assistance."""
+    """Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."""
 
     name = "personalens"
-    summary = "Task-oriented dialogues of simulated users, judged for personalization (PersonaLens)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
-    reply_limits: ClassVar[Mapping[str, int]] = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
+    roles = {"user": 0.5, "assistant": 0.0, "judge": 0.0}
+    reply_limits = {"user": 800, "assistant": 800, "judge": 4_000}  # the release's
     prompts = ("personalens/user", "personalens/assistant", "personalens/assistant-vanilla")
     turns = Turns(
         max_turns="most_replies",
@@ -209,7 +208,7 @@ class PersonaLens(DialogueRecipe, WithExports):
             "task": scenario.intent,
         }
 
-    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:  # noqa: ARG002
+    def noticed(self, scenario: PersonaLensScenario, outcome: Outcome) -> list[DialogueFault]:
         """Return a fault for an end marker that was removed from the opening."""
         marker, stripped = self.turns.end_marker, outcome.counts.get("stripped_markers")
         return [DialogueFault(who="user", kind="end_marker", message=0, words=marker)] if stripped else []

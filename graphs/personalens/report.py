@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.outcome import Episode, Judgement
+from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
 from dialoom.prompts import PromptLibrary, Utterance
 
@@ -83,9 +83,10 @@ _DIALOGUES = Pivot(
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
     """Return all tables of the report, in one pass over the episodes."""
-    table = Table("judgements", "Judgements had and not had", ["setting", "metric", "ok", "unparsed", "error"])
+    table = Table("judgements", "Judgement status", ["setting", "metric", "ok", "unparsed", "error"])
     table.facets = {"metric": None}
     counts: dict[tuple[int, str], Counter[str]] = {}
+    of_status: dict[str, dict[str, Counted]] = {}
 
     def counted() -> Iterator[Episode]:
         for episode in episodes:
@@ -93,24 +94,18 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
             for each in episode.outcome.judgements:
                 named = f"{each.metric}{'' if each.turn is None else ' by turn'} ({each.target})"
                 counts.setdefault((setting, named), Counter())[each.status] += 1
-                table.where_of.setdefault(each.status, {})[named] = _has_judgement(each)  # type: ignore[index]
+                counted = Counted(each.metric, each.target, each.status, by_turn=each.turn is not None)
+                of_status.setdefault(each.status, {})[named] = counted
             yield episode
 
     *pivoted, dialogues = tabulate([*_PIVOTS, _DIALOGUES], counted(), "user", "people", keep_empty=True)
+    table.counted.update(of_status)
     if any(count["tied"] for count in counts.values()):
         table.columns = [*table.columns, "tied"]
     for setting, metric in sorted(counts, key=lambda key: key[0]):
         statuses = [counts[setting, metric][status] for status in table.columns[2:]]
         table.rows.append([SETTINGS[setting], metric, *statuses])
     return [each for each in (*pivoted, table, dialogues) if each.rows]
-
-
-def _has_judgement(judgement: Judgement) -> str:
-    """Return an expression that tests a dialogue for a judgement of this metric, target and status."""
-    whole = "none" if judgement.turn is None else "number"
-    having = {"metric": judgement.metric, "target": judgement.target, "status": judgement.status}
-    parts = [f"selectattr('{name}', 'eq', '{value}')" for name, value in having.items()]
-    return " | ".join(["judgements", *parts, f"selectattr('turn', '{whole}')", "list"])
 
 
 _PARTS = {"user": "_user", "assistant": "_asst"}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel
-
-from dialoom.graphs.capabilities import Exporter, WithExports, WithGate, WithOutline, WithProgress
-from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedder_here
+from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
 from dialoom.graphs.gate.talk import Talk
-from dialoom.graphs.generation import Loop, Note, NoteTally, generation_graph, unwritten
+from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.outcome import Episode, Outcome
 from dialoom.graphs.personalens_people import writing
@@ -22,139 +19,12 @@ from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, ta
 from dialoom.graphs.reporting.table import Outline, Span, Table
 from dialoom.graphs.scenario import Shared
 from dialoom.personas import Demographics, Situation, Task
-from dialoom.personas.demographics import read_demographics
 from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
+from dialoom.personas.rows import read_demographics
 from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
 
 from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario
 from .writing import PersonState, liked, lines
-
-
-class PersonaLensPeople(EmbeddingRecipe, WithGate, WithOutline, WithProgress, WithExports):
-    """People with preferences, past interactions and tasks, written and checked by models."""
-
-    name = "personalens-people"
-    summary = "New people and tasks for personalens: demographics, preferences, summaries, tasks, situations."
-    languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"writer": 0.8, "judge": 0.0, "embedder": 0.0}
-    prompts = (
-        "personalens_people/interests",
-        "personalens_people/preferences",
-        "personalens_people/consistency",
-        "personalens_people/summary",
-        "personalens_people/summary-check",
-        "personalens_people/tasks",
-        "personalens_people/tasks-across",
-        "personalens_people/situation",
-        EMBEDDER_PROMPT,
-    )
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {**REPLY_TYPES, REPLY_TYPE: Embeddings}
-    options_type = PeopleOptions
-    scenario_type = PersonScenario
-
-    def scenarios(
-        self,
-        options: PeopleOptions,
-        draw: random.Random,
-        note: Callable[[str], None],  # noqa: ARG002
-    ) -> Iterator[PersonScenario]:
-        """Yield a person each: `user1`, `user2`, ... A larger number of people begins with the same ones."""
-        embedder_here(options.embedder)
-        domains = Shared(_usable(options))
-        chosen = options.model_dump(include=_AS_CHOSEN)
-        drawn = read_demographics(options.demographics).people(draw)
-        for number, demographics in zip(range(1, options.people + 1), drawn, strict=False):
-            person = Demographics(user_id=f"user{number}", **demographics)
-            yield PersonScenario(demographics=person, domains=domains, **chosen)
-
-    def graph(self, options: PeopleOptions) -> Graph:
-        """Return the loops for interests, preferences, summaries and tasks, and then the situations."""
-        return generation_graph(
-            PersonState,
-            Loop(writing.choose, needed=lambda state: state["interests"]),
-            Loop(writing.prefer, writing.check, needed=lambda state: state["preferences"]),
-            Loop(writing.summarise, writing.verify, needed=writing.domains_of),
-            Loop(writing.plan, needed=lambda state: any(writing.tasks_of(state))),
-            Loop(writing.situate),
-            *([Loop(writing.embed)] if options.embedder != LEXICAL else []),
-        )
-
-    def initial(self, scenario: PersonScenario) -> dict[str, Any]:  # noqa: ARG002
-        """Return the empty state; the demographics belong to the scenario."""
-        empty: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations")}
-        return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
-
-    def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the person's complete domains and tasks, and the results of the checks."""
-        made = {**self.initial(scenario), **state}
-        names, situations = writing.domains_of(made), made["situations"]
-        tasks = [
-            {"id": id_, **task, "situation": situations[id_]}
-            for id_, task in writing.tasks_of(made)
-            if id_ in situations
-        ]
-        return Outcome(
-            messages=(),
-            ended_by="error" if failed else "complete" if tasks else "incomplete",
-            counts={"domains": len(names), "tasks": len(tasks)},
-            details={
-                "preferences": {name: made["preferences"][name] for name in names},
-                "summaries": {name: made["summaries"][name] for name in names},
-                "tasks": tasks,
-                "threshold": scenario.threshold,
-                **{key: made[key] for key in ("vector", "notes", "task_notes")},
-            },
-        )
-
-    def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the texts written about the person."""
-        if texts := written_texts(outcome.details):
-            yield Talk.of_texts("writer", texts, self.facts(scenario))
-
-    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return the number of domains with preferences, and of tasks with a situation."""
-        return {"domain": len(state.get("preferences", ())), "task": len(state.get("situations", ()))}
-
-    def outline(self, episode: Episode) -> Outline:
-        """Return the person's preferences, summaries, tasks and situations as an outline."""
-        details = episode.outcome.details
-        title = f"{episode.facets['user']}, domains: {len(details['preferences'])}, tasks: {len(details['tasks'])}"
-        domains = [
-            Outline(
-                [Span(name, "heading")],
-                [
-                    *(Outline([Span(line, "user")]) for line in lines(values).splitlines()),
-                    Outline([Span(details["summaries"][name])]),
-                ],
-            )
-            for name, values in details["preferences"].items()
-        ]
-        tasks = [
-            Outline(
-                [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
-                [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
-            )
-            for task in tasks_in(details)
-        ]
-        found = [
-            Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
-            for each in details["notes"]
-            if each["result"] != "passed"
-        ]
-        return Outline([Span(title, "heading")], [*domains, *tasks, *found])
-
-    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the table of people, and the results of each check."""
-        return tables(episodes)
-
-    def exporters(self) -> Mapping[str, Exporter]:
-        """Return the format of the folder that PersonaLens reads."""
-        return EXPORTERS
-
-    def folder_format(self, options: PeopleOptions) -> str:  # noqa: ARG002
-        """Return the format of the people."""
-        return "profiles"
-
 
 _AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshold", "embedder"}
 
@@ -182,9 +52,6 @@ def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
     if problem:
         raise RecipeError(f"affinity_schema: {path}: {problem}", setting="affinity_schema")
     return domains
-
-
-RECIPE = PersonaLensPeople()
 
 
 _Person = tuple[PersonScenario, Mapping[str, Any]]
@@ -275,28 +142,6 @@ def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def tables(episodes: Iterable[Episode]) -> list[Table]:
-    """Return the table of people, and the results of each check."""
-    tally = NoteTally()
-    task_notes: dict[tuple[Any, ...], Note] = {}
-
-    def counted() -> Iterator[Episode]:
-        twins: Twins | None = None
-        for episode in episodes:
-            if episode.state != "done":
-                continue
-            details = episode.outcome.details
-            tally.add(details["notes"])
-            task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
-            twins = twins or Twins(details["threshold"])
-            kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
-            yield replace(episode, facets={"kept": kept})
-
-    made = tabulate([_PEOPLE], counted())
-    tally.add(task_notes.values())
-    return [*made, *tally.tables()]
-
-
 def _kept(episode: Episode) -> bool:
     return bool(episode.facets["kept"] == "kept")
 
@@ -318,7 +163,7 @@ def _is_contradicted(episode: Episode) -> bool | None:
 
 _PEOPLE = Pivot(
     "people",
-    "People, and what belongs to them",
+    "People and their tasks",
     columns=[
         count("people"),
         count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
@@ -337,11 +182,134 @@ _PEOPLE = Pivot(
     ],
 )
 
-EXPORTERS: Mapping[str, Exporter] = {
-    "profiles": Exporter(
-        "people and their tasks as personalens reads them, in the layout of its release (a folder)",
-        "files",
-        made_people,
-        arranged=release_files,
-    ),
-}
+
+class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
+    """New people and tasks for personalens: demographics, preferences, summaries, tasks, situations."""
+
+    name = "personalens-people"
+    roles = {"writer": 0.8, "judge": 0.0, "embedder": 0.0}
+    prompts = ("personalens_people/*",)
+    reply_types = REPLY_TYPES
+    options_type = PeopleOptions
+    scenario_type = PersonScenario
+    formats = {
+        "profiles": Exporter(
+            "people and their tasks as personalens reads them, in the layout of its release (a folder)",
+            "files",
+            made_people,
+            arranged=release_files,
+        ),
+    }
+    folder = "profiles"
+
+    def scenarios(
+        self, options: PeopleOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PersonScenario]:
+        """Yield a person each: `user1`, `user2`, ... A larger number of people begins with the same ones."""
+        embedder_here(options.embedder)
+        domains = Shared(_usable(options))
+        chosen = options.model_dump(include=_AS_CHOSEN)
+        drawn = read_demographics(options.demographics).people(draw)
+        for number, demographics in zip(range(1, options.people + 1), drawn, strict=False):
+            person = Demographics(user_id=f"user{number}", **demographics)
+            yield PersonScenario(demographics=person, domains=domains, **chosen)
+
+    def graph(self, options: PeopleOptions) -> Graph:
+        """Return the loops for interests, preferences, summaries and tasks, and then the situations."""
+        return generation_graph(
+            PersonState,
+            Loop(writing.choose, needed=lambda state: state["interests"]),
+            Loop(writing.prefer, writing.check, needed=lambda state: state["preferences"]),
+            Loop(writing.summarise, writing.verify, needed=writing.domains_of),
+            Loop(writing.plan, needed=lambda state: any(writing.tasks_of(state))),
+            Loop(writing.situate),
+            *([Loop(writing.embed)] if options.embedder != LEXICAL else []),
+        )
+
+    def initial(self, scenario: PersonScenario) -> dict[str, Any]:
+        """Return the empty state; the demographics belong to the scenario."""
+        empty: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations")}
+        return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
+
+    def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the person's complete domains and tasks, and the results of the checks."""
+        made = {**self.initial(scenario), **state}
+        names, situations = writing.domains_of(made), made["situations"]
+        tasks = [
+            {"id": id_, **task, "situation": situations[id_]}
+            for id_, task in writing.tasks_of(made)
+            if id_ in situations
+        ]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else "complete" if tasks else "incomplete",
+            counts={"domains": len(names), "tasks": len(tasks)},
+            details={
+                "preferences": {name: made["preferences"][name] for name in names},
+                "summaries": {name: made["summaries"][name] for name in names},
+                "tasks": tasks,
+                "threshold": scenario.threshold,
+                **{key: made[key] for key in ("vector", "notes", "task_notes")},
+            },
+        )
+
+    def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Yield the texts written about the person."""
+        if texts := written_texts(outcome.details):
+            yield Talk.of_texts("writer", texts, self.facts(scenario))
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of domains with preferences, and of tasks with a situation."""
+        return {"domain": len(state.get("preferences", ())), "task": len(state.get("situations", ()))}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Return the person's preferences, summaries, tasks and situations as an outline."""
+        details = episode.outcome.details
+        title = f"{episode.facets['user']}, domains: {len(details['preferences'])}, tasks: {len(details['tasks'])}"
+        domains = [
+            Outline(
+                [Span(name, "heading")],
+                [
+                    *(Outline([Span(line, "user")]) for line in lines(values).splitlines()),
+                    Outline([Span(details["summaries"][name])]),
+                ],
+            )
+            for name, values in details["preferences"].items()
+        ]
+        tasks = [
+            Outline(
+                [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
+                [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
+            )
+            for task in tasks_in(details)
+        ]
+        found = [
+            Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
+            for each in details["notes"]
+            if each["result"] != "passed"
+        ]
+        return Outline([Span(title, "heading")], [*domains, *tasks, *found])
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the table of people, and the results of each check."""
+        tally = NoteTally()
+        task_notes: dict[tuple[Any, ...], Note] = {}
+
+        def counted() -> Iterator[Episode]:
+            twins: Twins | None = None
+            for episode in episodes:
+                if episode.state != "done":
+                    continue
+                details = episode.outcome.details
+                tally.add(details["notes"])
+                task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
+                twins = twins or Twins(details["threshold"])
+                kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
+                yield replace(episode, facets={"kept": kept})
+
+        made = tabulate([_PEOPLE], counted())
+        tally.add(task_notes.values())
+        return [*made, *tally.tables()]
+
+
+RECIPE = PersonaLensPeople()

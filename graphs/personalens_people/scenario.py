@@ -21,26 +21,24 @@ TWIN_THRESHOLD = 0.8
 class PeopleOptions(RecipeOptions):
     """The options of the recipe `personalens-people`."""
 
-    people: int = Field(40, ge=1, description="How many people.")
+    people: int = Field(40, ge=1, description="Number of people.")
     demographics: AbsolutePath | None = Field(
-        None, description="Tables of weights (.toml) or people (.csv) to draw from; without it, the shipped tables."
+        None, description="Tables of weights (.toml) or people (.csv) to draw from; by default the shipped tables."
     )
     affinity_schema: AbsolutePath | None = Field(
-        None, description="A schema.json of domains and preferences; without it, the shipped one."
+        None, description="Domains and preferences, as a schema.json; by default the shipped one."
     )
-    single_tasks: int = Field(4, ge=0, le=40, description="Tasks in each domain.")
-    multi_tasks: int = Field(10, ge=0, le=40, description="Tasks over several domains.")
-    repairs: int = Field(1, ge=0, le=5, description="How often what a check finds wrong is made again.")
-    open_values: bool = Field(
-        False, description="Take values that the schema does not list, as the paper does; otherwise they are wrong."
-    )
+    single_tasks: int = Field(4, ge=0, le=40, description="Number of tasks per domain.")
+    multi_tasks: int = Field(10, ge=0, le=40, description="Number of tasks over several domains.")
+    repairs: int = Field(1, ge=0, le=5, description="Maximum number of rewrites of a rejected draft.")
+    open_values: bool = Field(False, description="Accept values that the schema does not list, as the paper does.")
     threshold: float = Field(
         TWIN_THRESHOLD,
         ge=0.0,
         le=1.0,
-        description="Leave out who is more similar to somebody before than this, 0 to 1.",
+        description="Leave out people who are more similar to an earlier one than this, 0 to 1.",
     )
-    embedder: EmbedderName = Field("lexical", description=f"What tells how similar people are: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing people: {EMBEDDERS}.")
 
     @model_validator(mode="after")
     def _some_tasks(self) -> PeopleOptions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from dialoom.graphs.check import Check, Conversation
 from dialoom.graphs.judge import Case, Judge
 from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.reporting.table import Counted, verdicts_with
 
 from .scenario import PrefEvalScenario
 
@@ -33,18 +34,6 @@ UNPARSED = "unparsed"
 """A checker's verdict is missing: the answer counts as no success, and has no known error type."""
 UNJUDGED = "unjudged"
 """No checker was asked."""
-
-_IS_READ = "acknowledges is defined and (acknowledges == 0 or hallucinates is defined)"
-WHERE = {
-    RIGHT: f"helpful == 1 and violates == 0 and {_IS_READ}",
-    UNAWARE: "helpful == 1 and violates == 1 and acknowledges == 0",
-    HALLUCINATION: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 1",
-    INCONSISTENCY: "helpful == 1 and violates == 1 and acknowledges == 1 and hallucinates == 0",
-    UNHELPFUL: f"helpful == 0 and violates is defined and {_IS_READ}",
-    UNPARSED: "judgements and (helpful is undefined or violates is undefined or acknowledges is undefined "
-    "or acknowledges == 1 and hallucinates is undefined)",
-}
-"""The results of `error_type`, as expressions over an item with a free answer."""
 
 SEEN: Mapping[str, tuple[str, ...]] = {
     "violates": ("preference", "question", "answer"),
@@ -136,6 +125,17 @@ def error_type(
     if not acknowledges:
         return UNAWARE
     return HALLUCINATION if hallucinates else INCONSISTENCY
+
+
+@cache
+def counted_by_error() -> Mapping[str, Counted]:
+    """Return the items with a free answer that count as right, and those with each error type."""
+
+    def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
+        return (error_type(**verdicts) or RIGHT) == found
+
+    kinds = (RIGHT, *ERROR_TYPES, UNPARSED)
+    return {kind: Counted(is_judged=True, verdicts=verdicts_with(CHECKERS, partial(has, kind))) for kind in kinds}
 
 
 def error_of(judgements: Iterable[Judgement]) -> str | None:

@@ -157,13 +157,12 @@ class TrainingOptions(ExportOptions):
     """Options of the training set made of answers."""
 
     between: FilledAxis[FromZero] = Field(
-        (0, 5, 10), description="Unrelated turns between preference and question, a row for each. Repeatable."
+        (0, 5, 10),
+        description="Number of unrelated turns between preference and question; one row for each number. Repeatable.",
     )
-    pool: Path | None = Field(
-        None, description="The chats that they are taken from; without it, those that come with dialoom."
-    )
+    pool: Path | None = Field(None, description="Pool of chats for the unrelated turns; by default the shipped one.")
     last_chats: int = Field(
-        4, ge=1, description="They are taken from the last so many chats of the pool, which tests should not reach."
+        4, ge=1, description="Number of chats at the pool's end that the turns come from; tests should not use them."
     )
     right_only: bool = Field(False, description="Only answers that were judged right.")
 

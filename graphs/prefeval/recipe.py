@@ -11,15 +11,21 @@ import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
-from pydantic import BaseModel
 
-from dialoom.graphs.capabilities import WithComparison, WithExports, WithGate, WithLabels, WithProgress
+from dialoom.graphs.capabilities import (
+    WithExports,
+    WithFacets,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+    WithReport,
+)
 from dialoom.graphs.conversation import joined
-from dialoom.graphs.embedding import PROMPT as EMBEDDER_PROMPT
-from dialoom.graphs.embedding import REPLY_TYPE, EmbeddingRecipe, Embeddings, embedded_rows, embedder_here, highest
+from dialoom.graphs.embedding import EmbeddingRecipe, embedded_rows, embedder_here, highest
 from dialoom.graphs.gate.talk import Said, Talk
 from dialoom.graphs.judge import Graph, Judge, add_judges
 from dialoom.graphs.outcome import Judgement, Line, Outcome
@@ -198,22 +204,15 @@ async def _said(scene: Scene, prompt: str, inputs: dict[str, Any]) -> str:
         return ""
 
 
-class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgress, WithExports):
-    """A preference, much unrelated talk, and a question that a usual answer would answer against it."""
+class PrefEval(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, WithLabels, WithProgress, WithExports):
+    """Whether an assistant still follows a preference after much unrelated talk (PrefEval)."""
 
     name = "prefeval"
-    summary = "Whether an assistant still follows a preference after much unrelated talk (PrefEval)."
     languages = ("en",)
-    roles: ClassVar[Mapping[str, float]] = {"assistant": 0.0, "judge": 0.0, "embedder": 0.0}
-    reply_limits: ClassVar[Mapping[str, int]] = {"assistant": 300}
-    prompts = (
-        "prefeval/reply",
-        *dict.fromkeys(PROMPTS.values()),
-        "prefeval/critique",
-        "prefeval/revision",
-        EMBEDDER_PROMPT,
-    )
-    reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {**checkers.REPLY_TYPES, REPLY_TYPE: Embeddings}
+    roles = {"assistant": 0.0, "judge": 0.0, "embedder": 0.0}
+    reply_limits = {"assistant": 300}
+    prompts = ("prefeval/*",)
+    reply_types = checkers.REPLY_TYPES
     options_type = PrefEvalOptions
     formats = EXPORTERS
     scenario_type = PrefEvalScenario
@@ -330,7 +329,7 @@ class PrefEval(EmbeddingRecipe, WithComparison, WithGate, WithLabels, WithProgre
             lines = [*before, Said("user", scenario.pair.question), answer]
             yield Talk(lines, facts, outcome.ended_by, since=len(lines) - 1)
 
-    def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:  # noqa: ARG002
+    def judged_about(self, scenario: PrefEvalScenario, judgement: Judgement) -> Mapping[str, Any]:
         """Return nothing: neither a checker without the preference nor annotators may learn it here."""
         return {}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from dialoom.graphs.reporting import FEWEST, Cell, Chart, FacetColumn, Runs, Series, Table
+from dialoom.graphs.reporting import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
-from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WHERE, WRONG
+from .checkers import CORRECT, ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WRONG, counted_by_error
 from .results import OWN_TURNS, BothTasks, ItemResults, Setting, along, grouped, pearson, varying
 
 Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
@@ -16,7 +16,7 @@ Place = Callable[[Setting], float]
 
 PIE_TURNS = 10
 """The length for which the paper shows the shares of errors."""
-_DONE = "state == 'done'"
+_DONE = Counted(state="done")
 _TOLD = ("model", "method")
 """Axes that a row shows even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
@@ -31,7 +31,7 @@ _TURNS = "Turns: the unrelated ones, the preference's and the question's."
 _ERRORS = (
     "An answer has at most one error: unaware (goes against the preference and names none), hallucination (goes "
     "against it and names another one), inconsistency (names it and goes against it), unhelpful. Unparsed: a checker's "
-    "word could not be had."
+    "reply could not be parsed."
 )
 _ITEMS = (
     "Too long: failed because the request was longer than the model reads. Tokens: the mean of what precedes the "
@@ -51,7 +51,7 @@ def compared(runs: Runs) -> list[Table]:
     results = ItemResults(runs)
     one = [setting for setting in results.settings if setting.preferences == 1 and not setting.arm]
     over = f"mean over {len(results.topics)} topics" if len(results.topics) > 1 else "".join(results.topics)
-    before = "Accuracy by the share of the unrelated turns that stands before the preference"
+    before = "Accuracy by the position of the preference (share of unrelated turns before it)"
     plain = results.some(lambda setting: setting.is_plain)
     found = [
         _across(results, "length", plain, "accuracy", f"Accuracy by length, {over}", held=_PLAIN),
@@ -69,7 +69,7 @@ def compared(runs: Runs) -> list[Table]:
             "arm",
             results.some(lambda setting: bool(setting.arm)),
             "conflict",
-            "Accuracy by what came before the preference",
+            "Accuracy by the preference stated before",
             [_BEFORE],
         ),
         _retrieval(results),
@@ -183,7 +183,7 @@ def _retrieval(results: ItemResults) -> Table:
         "preference found %": lambda row: results.hit_rate(row[0]),
     }
     axes = varying(settings, but=("retrieved", "method"), always=("model",))
-    title = "Retrieval: whether the preference is among k messages"
+    title = "Retrieval: hit rate among k messages"
     return _table("retrieval", title, [[each] for each in settings], axes, figures, [_FOUND, _ACCURACY])
 
 
@@ -200,7 +200,7 @@ def _of_task(results: ItemResults, task: str, name: str, title: str, figures: Fi
     settings = results.some(lambda setting: setting.task == task)
     axes = varying(settings, always=(*_TOLD, "length"))
     table = _table(name, title, [[each] for each in settings], axes, figures, notes, {"task": task})
-    table.where = _DONE
+    table.population = _DONE
     return table
 
 
@@ -208,7 +208,7 @@ def _errors(results: ItemResults) -> Table:
     keys = {"answers": "done", **{kind: kind for kind in (RIGHT, *ERROR_TYPES, UNPARSED)}, "not judged": UNJUDGED}
     figures = _counts(results, keys)
     table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
-    table.where_of = {**WHERE, "not judged": "not judgements"}
+    table.counted = {**counted_by_error(), "not judged": Counted(is_judged=False)}
     return table
 
 
@@ -217,7 +217,8 @@ def _choices(results: ItemResults) -> Table:
     counts = _counts(results, {"right": RIGHT, "wrong": WRONG, no_letter: "no_letter"})
     figures: Figures = {"choices": lambda row: results.total(*row).n, **counts}
     table = _of_task(results, "classification", "choices", "Choices among four options", figures, [])
-    table.where_of = {"choices": "correct is defined or judgements", "right": "correct == 1", "wrong": "correct == 0"}
+    table.counted = {told: Counted(verdicts=[{CORRECT: told == "right"}]) for told in ("right", "wrong")}
+    table.counted["choices"] = Counted(is_judged=True)
     table.chosen[no_letter] = None
     return table
 
@@ -237,7 +238,7 @@ def _items(results: ItemResults) -> Table:
     axes = ("model", "length")
     table = _table("dialogues", "The items", grouped(results.settings, by=axes), axes, figures, [_ITEMS, _TURNS])
     table.decimals = {"tokens": 0}
-    table.where_of["failed"] = "state == 'failed'"
+    table.counted["failed"] = Counted(state="failed")
     table.chosen.update(dict.fromkeys(("too long", "empty answers")))
     return table
 
@@ -245,7 +246,7 @@ def _items(results: ItemResults) -> Table:
 def charts(runs: Runs) -> list[Chart]:
     """Return all charts that have data, in one pass over the items of each run."""
     results = ItemResults(runs)
-    made = (_lengths, _methods, _forms, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
+    made = (_lengths, _variants, _shares, _numbers, _preferences, _conflict, _positions, _scatter, _retrieved)
     return [chart for chart_of in made for chart in chart_of(results)]
 
 
@@ -260,21 +261,17 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
         yield from _over(results, panel, "length", results.tokens, f"tokens{suffix}", title.format("tokens"), tokens)
 
 
-def _methods(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6: accuracy over turns, one line per method."""
-    for suffix, told, panel in _panels(_by_turns(results), ("model", "task", "form")):
-        if len({(setting.method, setting.retrieved) for setting in panel}) > 1:
-            name, title = f"methods{suffix}", f"Accuracy by method{told}"
-            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
-
-
-def _forms(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 5: accuracy with the reminder over turns, one line per form."""
-    settings = [setting for setting in _by_turns(results) if setting.method == "reminder"]
-    for suffix, told, panel in _panels(settings, ("model", "task")):
-        if len({setting.form for setting in panel}) > 1:
-            name, title = f"forms{suffix}", f"Accuracy with a reminder, by form{told}"
-            yield from _over(results, panel, "length", _turns, name, title, _TURNS_AXIS)
+def _variants(results: ItemResults) -> Iterable[Chart]:
+    """Yield figures 4 and 6: accuracy over turns, a line per method; and 5: with the reminder, a line per form."""
+    every = _by_turns(results)
+    reminded = [setting for setting in every if setting.method == "reminder"]
+    for name, title, settings, axes in (
+        ("methods", "Accuracy by method", every, ("model", "task", "form")),
+        ("forms", "Accuracy with a reminder, by form", reminded, ("model", "task")),
+    ):
+        for suffix, told, panel in _panels(settings, axes):
+            if len({(setting.method, setting.retrieved, setting.form) for setting in panel}) > 1:
+                yield from _over(results, panel, "length", _turns, f"{name}{suffix}", f"{title}{told}", _TURNS_AXIS)
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
@@ -320,7 +317,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
     """Return figures 9 and 25: the arms as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
-    title = "Accuracy by what came before the preference"
+    title = "Accuracy by the preference stated before"
     chart = Chart("conflict", title, "", _ACCURACY_AXIS, kind="bars", y_range=(0.0, 1.0), names=[*arms])
     chart.notes = [f"With {_RESAMPLED}"]
     chart.series = _lines(results, settings, "arm", lambda setting: arms.index(setting.arm))
@@ -334,7 +331,7 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
     def own_turn(setting: Setting) -> float:
         return 1 + round(setting.position * (setting.length.amount - OWN_TURNS))
 
-    title = "Accuracy by where the preference stands"
+    title = "Accuracy by the position of the preference"
     return _over(results, settings, "position", own_turn, "position", title, "the preference's turn")
 
 
@@ -359,7 +356,7 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
 def _retrieved(results: ItemResults) -> Iterable[Chart]:
     """Return figure 12: accuracy and hit rate over the number of retrieved messages."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
-    chart = _chart("retrieval", "Accuracy by how much is retrieved", "messages retrieved (k)")
+    chart = _chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
     for group, label in _groups(settings, "retrieved"):
         x = [setting.retrieved for setting in group]

@@ -28,40 +28,41 @@ class PrefEvalOptions(RecipeOptions):
     """The options of the recipe `prefeval`; repeatable ones are axes of the table."""
 
     pairs: AbsolutePath | None = Field(
-        None, description="PrefEval's benchmark_dataset, or a file of pairs; without it, the shipped samples."
+        None, description="PrefEval's benchmark_dataset, or a file of pairs; by default the shipped samples."
     )
     topics: str = Field("all", description="all, or topics separated by commas.")
     form: FilledAxis[Form] = Field(
-        ("explicit",), description=f"How the preference is told: {', '.join(FORMS)}. Repeatable."
+        ("explicit",), description=f"Form of the preference: {', '.join(FORMS)}. Repeatable."
     )
     task: FilledAxis[Task] = Field(("generation",), description=f"{' or '.join(TASKS)}. Repeatable.")
     method: FilledAxis[Method] = Field(
-        ("zero-shot",), description=f"How the assistant is helped: {', '.join(METHODS)}. Repeatable."
+        ("zero-shot",), description=f"Method that helps the assistant: {', '.join(METHODS)}. Repeatable."
     )
     turns: Axis[FromZero] = Field(
-        (), description="Unrelated turns before the question; 8 unless the length is given in tokens. Repeatable."
+        (),
+        description="Number of unrelated turns before the question; by default 8 unless tokens are given. Repeatable.",
     )
     tokens: Axis[FromOne] = Field(
-        (), description="Instead of turns: as many as fit with the preference into so many tokens. Repeatable."
+        (), description="Length in tokens in place of turns: as many unrelated turns as fit. Repeatable."
     )
     position: Axis[float] = Field(
         (),
-        description="The share of the turns that stands before the preference, from 0 to 1; 0, or 0.5 with conflict, "
-        "unless said otherwise. Repeatable.",
+        description="Position of the preference: the share of unrelated turns before it, from 0 to 1; by default 0, or "
+        "0.5 with conflict. Repeatable.",
     )
     extra: FilledAxis[FromZero] = Field(
-        (0,), description="Further preferences, of other topics, spread over the turns. Repeatable."
+        (0,), description="Number of further preferences of other topics, spread over the turns. Repeatable."
     )
     conflict: bool = Field(
-        False, description="Three arms: the preference alone, after one that agrees, after one that it contradicts."
+        False, description="Play three arms: the preference alone, after an agreeing one, after a conflicting one."
     )
     distractors: AbsolutePath | None = Field(
-        None, description="A pool of chats, as PrefEval's filtered_inter_turns.json; without it, the shipped one."
+        None, description="Pool of chats, as PrefEval's filtered_inter_turns.json; by default the shipped one."
     )
-    retrieved: FilledAxis[FromOne] = Field((5,), description="Messages that rag retrieves. Repeatable.")
-    embedder: EmbedderName = Field("lexical", description=f"What rag compares texts with: {EMBEDDERS}.")
-    judge: bool = Field(True, description="Let the four checkers judge each answer.")
-    limit: int | None = Field(None, ge=1, description="Plan no more than this many items.")
+    retrieved: FilledAxis[FromOne] = Field((5,), description="Number of messages that rag retrieves. Repeatable.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder of rag: {EMBEDDERS}.")
+    judge: bool = Field(True, description="Have the four checkers judge each answer.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of items.")
 
     @field_validator("position")
     @classmethod

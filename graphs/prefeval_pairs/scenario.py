@@ -35,21 +35,21 @@ class PairsOptions(RecipeOptions):
 
     topics: str = Field("all", description="all, or topics separated by commas.")
     topic_file: AbsolutePath | None = Field(
-        None, description="A JSON list of topics with description and subtopics; without it, the shipped ones."
+        None, description="JSON list of topics with description and subtopics; by default the shipped ones."
     )
     drafts: AbsolutePath | None = Field(
-        None, description="Go on from drafts that were exported, and perhaps edited, instead of having pairs written."
+        None, description="Continue from exported drafts, possibly edited, instead of having pairs written."
     )
     until: Until = Field(
-        "complete", description=f"Stop after a stage, to look at the drafts and edit them: {', '.join(UNTIL)}."
+        "complete", description=f"Stop after a stage, to review and edit the drafts: {', '.join(UNTIL)}."
     )
-    per_call: int = Field(10, ge=1, le=50, description="Pairs asked for in a call.")
-    calls: int = Field(5, ge=1, description="Calls for new pairs a topic.")
+    per_call: int = Field(10, ge=1, le=50, description="Number of pairs requested per call.")
+    calls: int = Field(5, ge=1, description="Number of calls for new pairs per topic.")
     answerers: tuple[str, ...] = Field(
         (),
         alias="answerer",
-        description="A model that answers without knowing the preference; the violation rate is the share of all "
-        f"that go against it. Repeatable, up to {len(ANSWERERS)}. [default: one, as the role answerer]",
+        description="A model that answers without the preference; the violation rate is the share of answers "
+        f"that contradict it. Repeatable, up to {len(ANSWERERS)}. [default: one, as the role answerer]",
     )
     least_rate: float = Field(
         0.5, ge=0.0, le=1.0, description="Drop pairs with a lower violation rate than this, 0 to 1."
@@ -61,21 +61,21 @@ class PairsOptions(RecipeOptions):
         "low", description="Drop pairs whose rated reasoning difficulty is lower: low or high."
     )
     rated: AbsolutePath | None = Field(
-        None, description="Pairs that people have rated, as examples for the rater; without it, the 50 shipped ones."
+        None, description="Pairs rated by people, as examples for the rater; by default the 50 shipped ones."
     )
-    keep: int = Field(50, ge=1, description="Choose no more than this many pairs a topic.")
+    keep: int = Field(50, ge=1, description="Maximum number of pairs per topic.")
     threshold: float = Field(
-        THRESHOLD, ge=0.0, le=1.0, description="Two pairs that are more similar than this are one too many, 0 to 1."
+        THRESHOLD, ge=0.0, le=1.0, description="Drop pairs that are more similar to a selected one than this, 0 to 1."
     )
-    embedder: EmbedderName = Field("lexical", description=f"What tells how similar pairs are: {EMBEDDERS}.")
+    embedder: EmbedderName = Field("lexical", description=f"Embedder for comparing pairs: {EMBEDDERS}.")
     personas: AbsolutePath | None = Field(
-        None, description="A JSON list of personas to tell preferences; without it, the 100 shipped ones."
+        None, description="JSON list of personas that state preferences; by default the 100 shipped ones."
     )
     candidates: int = Field(
-        5, ge=1, le=20, description="Personas drawn for a pair, of which the first that fits is taken."
+        5, ge=1, le=20, description="Number of personas drawn per pair; the first that fits is used."
     )
-    shortest: int = Field(3, ge=2, le=20, description="The fewest turns of a persona's talk.")
-    longest: int = Field(7, ge=2, le=20, description="The most turns of a persona's talk.")
+    shortest: int = Field(3, ge=2, le=20, description="Minimum number of turns of a persona's talk.")
+    longest: int = Field(7, ge=2, le=20, description="Maximum number of turns of a persona's talk.")
 
     @field_validator("answerers")
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any
 from dialoom.graphs.outcome import Episode, Status
 
 from .statistics import Tally, intervals
-from .table import Cell, Counted, Facet, Table
+from .table import MISSING, Cell, Counted, Facet, Table, missing_notes
 
 MOST_VALUES = 12
 """A facet with more values has no table of its own by default: its values identify scenarios rather than groups."""
@@ -58,14 +58,6 @@ def default_tables(
     return tables
 
 
-_MISSING: Mapping[Status, tuple[str, str]] = {
-    "unparsed": ("unparsed", "Unparsed: judgements whose reply could not be parsed"),
-    "error": ("errors", "Errors: checks that raised an exception or returned no score"),
-    "tied": ("tied", "Tied: verdicts without a majority in the panel"),
-}
-"""Columns and explanations of judgements without a score, by their status."""
-
-
 class _Group:
     """All metrics of some scenarios."""
 
@@ -95,9 +87,9 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     keys, turns = sorted(whole.tallies), sorted(whole.by_turn)
     titles = [_title(*key, keys, whole.verdicts[key]) for key in keys]
     titles += [f"{metric} {target} turn {turn}" for metric, target, turn in turns]
-    missing = [status for status in _MISSING if status in whole.missing]
+    missing = [status for status in MISSING if status in whole.missing]
     table = Table(
-        name, title, [*([facet] if facet else []), "scenarios", *titles, *(_MISSING[each][0] for each in missing)]
+        name, title, [*([facet] if facet else []), "scenarios", *titles, *(MISSING[each][0] for each in missing)]
     )
     for value, group in sorted(groups.items()):
         cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
@@ -107,10 +99,8 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     for (metric, target), column in zip(keys, titles, strict=False):
         if whole.tallies[metric, target].n < whole.size:
             table.counted[column] = Counted(metric, target)
-    for status in missing:
-        of = ", ".join(f"{metric} {number}" for metric, number in sorted(whole.missing[status].items()))
-        table.notes.append(f"{_MISSING[status][1]}; they count in no mean. Over all scenarios: {of}.")
-    table.notes.append(intervals(units))
+    table.counted |= {MISSING[status][0]: Counted(status=status) for status in missing}
+    table.notes = [*missing_notes(whole.missing), intervals(units)]
     return table
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from dialoom.graphs.outcome import Episode
+from dialoom.graphs.outcome import Episode, Judgement, Status
 
 from .statistics import Estimate, Tally, intervals, paired_difference
-from .table import Cell, Chart, Counted, Facet, FacetColumn, Series, Table
+from .table import Cell, Chart, Counted, Facet, FacetColumn, Series, Table, missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -26,10 +26,12 @@ class Column:
     Attributes:
         title: The column's name; one that ends in `%` shows fractions as percentages.
         value: Returns a scenario's contribution, one value or a list of them; `None` contributes nothing.
+        metric: For a score: the metric, whose judgements of a scenario contribute.
+        target: For a score: the role whose messages were judged.
+        by_turn: Whether these are judgements of turns, each turn with a column of its own, or of the whole.
         show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: the number of true values.
         counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function decides.
         scale: The lowest and the highest possible value.
-        turns: For a score of turns: returns the values by turn. Each turn becomes a column.
         parts: For a ratio: returns a scenario's part of both sums; an unknown first part is `None`, and makes the ratio
             undefined.
         pair: For a difference: returns the key of the pair, the side (0 or 1), and the value.
@@ -41,10 +43,18 @@ class Column:
     show: Show = "estimate"
     counted: Counted | None = None
     scale: tuple[float, float] | None = None
-    turns: Callable[[Episode], Mapping[int, Value]] | None = None
+    metric: str = ""
+    target: str = ""
+    by_turn: bool = False
     parts: Callable[[Episode], tuple[float | None, float] | None] | None = None
     pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
     judged: bool = False
+
+    def judgements(self, episode: Episode) -> Iterator[Judgement]:
+        """Yield a scenario's judgements that contribute: of the whole, one per branch of a tree; or of its turns."""
+        for each in episode.outcome.judgements:
+            if (each.metric, each.target) == (self.metric, self.target) and (each.turn is not None) == self.by_turn:
+                yield each
 
 
 def score(
@@ -63,28 +73,15 @@ def score(
         scale: The metric's scale.
         judged: Whether a judge scores it, rather than a check.
     """
-    return Column(
-        title or metric,
-        lambda episode: _scores(episode, metric, target),
-        counted=Counted(metric, target),
-        scale=scale,
-        judged=judged,
-    )
+    counted = Counted(metric, target)
+    return Column(title or metric, metric=metric, target=target, counted=counted, scale=scale, judged=judged)
 
 
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
     """Return columns of a judge's mean score at each turn that has any: `TITLE turn 1`, and so on."""
-
-    def by_turn(episode: Episode) -> dict[int, Value]:
-        return {
-            each.turn: each.score
-            for each in episode.outcome.judgements
-            if (each.metric, each.target) == (metric, target) and each.turn is not None
-        }
-
-    return Column(title or metric, turns=by_turn, scale=scale, judged=True)
+    return Column(title or metric, metric=metric, target=target, by_turn=True, scale=scale, judged=True)
 
 
 def mean(
@@ -98,12 +95,12 @@ def mean(
         counted: The scenarios that contribute, if not all do, for the drill-down.
         interval: Whether to show the 95 % interval and n.
     """
-    return Column(title, value, "estimate" if interval else "mean", counted)
+    return Column(title, value, show="estimate" if interval else "mean", counted=counted)
 
 
 def share(title: str, of: Callable[[Episode], bool | None]) -> Column:
     """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
-    return Column(title, of, "estimate")
+    return Column(title, of)
 
 
 def ratio(
@@ -126,9 +123,12 @@ def count(
         ended_by: The ending; empty for any ending.
     """
     if not ended_by:
-        return Column(title, of, "count")
-    ended = Counted(ended_by=ended_by)
-    return Column(title, lambda episode: episode.outcome.ended_by == ended_by and of(episode), "count", ended)
+        return Column(title, of, show="count")
+
+    def ended(episode: Episode) -> bool:
+        return episode.outcome.ended_by == ended_by and of(episode)
+
+    return Column(title, ended, show="count", counted=Counted(ended_by=ended_by))
 
 
 def difference(
@@ -144,10 +144,11 @@ def difference(
         by: The facets by which scenarios are paired.
         target: The role whose messages were judged.
     """
+    scored = score(metric, target)
 
     def pair(episode: Episode) -> tuple[Hashable, int, float] | None:
         value = str(episode.facets.get(facet))
-        found = [float(each) for each in _scores(episode, metric, target) if each is not None]
+        found = [float(each.score) for each in scored.judgements(episode) if each.score is not None]
         if value not in of or not found:
             return None
         return tuple(str(episode.facets.get(name)) for name in by), of.index(value), sum(found) / len(found)
@@ -165,7 +166,7 @@ class Pivot:
         rows: The facets, or their names; without any there is one row.
         columns: The figures.
         notes: Lines below the table, before the explanation of the intervals.
-        only_scored: Leave out rows without a single estimate.
+        only_scored: Leave out rows without any judgement or other value to estimate a mean from.
         charted: The titles of columns that share an axis and are drawn as bars; none by default.
     """
 
@@ -231,9 +232,14 @@ class _Filled:
         self._unit = unit
         self._cells: dict[tuple[str, ...], dict[int, _Cell]] = {}
         self._sizes: dict[tuple[str, ...], int] = defaultdict(int)
+        self._missing: dict[Status, Counter[str]] = defaultdict(Counter)
 
     def add(self, episode: Episode) -> None:
         person = None if self._unit is None else episode.facets.get(self._unit)
+        for column in self._pivot.columns:
+            for judgement in column.judgements(episode) if column.metric else ():
+                if judgement.score is None:
+                    self._missing[judgement.status][column.title] += 1
         for key in itertools.product(*(facet.values(episode) for facet in self._facets)):
             self._sizes[key] += 1
             cells = self._cells.setdefault(key, {})
@@ -244,7 +250,7 @@ class _Filled:
 
     def table(self, units: str) -> Table:
         pivot = self._pivot
-        spans = [self._turns(place) if column.turns else [None] for place, column in enumerate(pivot.columns)]
+        spans = [self._turns(place) if column.by_turn else [None] for place, column in enumerate(pivot.columns)]
         titles = [
             column.title if turn is None else f"{column.title} turn {turn}"
             for column, span in zip(pivot.columns, spans, strict=True)
@@ -261,7 +267,8 @@ class _Filled:
         )
         for key in keys:
             self._add_row(table, key, spans)
-        table.notes = [*pivot.notes, *([intervals(units)] if self._has_estimates(table) else [])]
+        has_estimates = any(isinstance(cell, Estimate) for row in table.rows for cell in row)
+        table.notes = [*pivot.notes, *missing_notes(self._missing), *([intervals(units)] if has_estimates else [])]
         return table
 
     def _turns(self, place: int) -> list[int | None]:
@@ -283,16 +290,11 @@ class _Filled:
                         table.chosen[name] = None
                     else:
                         table.counted[name] = column.counted
-        if not self._pivot.only_scored or not self._scored() or any(isinstance(cell, Estimate) for cell in cells):
+        is_judged = any(cell.has_missing for cell in self._cells[key].values())
+        is_scored = is_judged or any(isinstance(cell, Estimate) for cell in cells)
+        if is_scored or not self._pivot.only_scored or all(each.show != "estimate" for each in self._pivot.columns):
             labels = [facet.labels.get(each, each) for facet, each in zip(self._facets, key, strict=True)]
             table.rows.append([*labels, *cells])
-
-    def _scored(self) -> bool:
-        return any(column.show == "estimate" for column in self._pivot.columns)
-
-    @staticmethod
-    def _has_estimates(table: Table) -> bool:
-        return any(isinstance(cell, Estimate) for row in table.rows for cell in row)
 
 
 class _Cell:
@@ -306,12 +308,16 @@ class _Cell:
         self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
         self.people: dict[Hashable, Any] = {}
         self.below = 0.0
+        self.has_missing = False
 
     def add(self, column: Column, episode: Episode, person: Any) -> None:
-        if column.turns is not None:
-            for turn, value in column.turns(episode).items():
-                if value is not None:
-                    self.by_turn[turn].add(value, person)
+        if column.metric:
+            for judgement in column.judgements(episode):
+                self.has_missing |= judgement.score is None
+                if judgement.turn is None:
+                    self._add(column, judgement.score, person)
+                elif judgement.score is not None:
+                    self.by_turn[judgement.turn].add(judgement.score, person)
         elif column.parts is not None:
             if (parts := column.parts(episode)) is not None:
                 self.total += math.nan if parts[0] is None else parts[0]
@@ -354,12 +360,3 @@ class _Cell:
         if column.show == "mean":
             return self.total / self.counts if self.counts else None
         return self.tally.estimate()
-
-
-def _scores(episode: Episode, metric: str, target: str) -> list[Value]:
-    """Return the scores of a whole scenario: one, or one per branch of a tree."""
-    return [
-        each.score
-        for each in episode.outcome.judgements
-        if each.turn is None and each.metric == metric and each.target == target
-    ]

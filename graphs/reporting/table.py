@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations, product
 from typing import Literal, TypeAlias
 
-from dialoom.graphs.outcome import Episode
+from dialoom.graphs.outcome import Episode, Status
 
 from .statistics import FEWEST, Estimate
 
@@ -40,21 +42,95 @@ class FacetColumn:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+MISSING: Mapping[Status, tuple[str, str]] = {
+    "unparsed": ("unparsed", "Unparsed: judgements whose reply could not be parsed"),
+    "error": ("errors", "Errors: checks that raised an exception or returned no score"),
+    "tied": ("tied", "Tied: verdicts without a majority in the panel"),
+}
+"""Columns and explanations of judgements without a score, by their status."""
+
+
+def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
+    """Return a table's notes on judgements without a score, from their numbers by status and metric."""
+    notes = []
+    for status, (_, meaning) in MISSING.items():
+        if counts := missing.get(status):
+            of = ", ".join(f"{metric} {number:,}" for metric, number in sorted(counts.items()))
+            notes.append(f"{meaning}; they count in no mean. Over all scenarios: {of}.")
+    return notes
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The scenarios that count in a figure: those with a score of a metric, in a state, or with an ending.
+    """The scenarios that count in a figure. Every attribute that is set is a condition that they meet.
 
     Attributes:
-        metric: The metric; empty for any.
+        metric: They have a score of this metric, or a judgement with `status`.
         target: The role whose messages were judged.
-        state: `done` or `failed`; empty for both.
-        ended_by: The ending; empty for any ending.
+        status: They have a judgement with this status, such as `unparsed`, instead of a score.
+        by_turn: Whether that is a judgement of a turn or of the whole; `None` for both.
+        state: They are `done` or `failed`.
+        ended_by: They have this ending.
+        is_judged: Whether they have any judgement.
+        verdicts: They have one of these combinations of verdicts by metric; `None` stands for a missing verdict.
+        other_than: They do not have these values of facets.
     """
 
     metric: str = ""
     target: str = ""
+    status: Status | Literal[""] = ""
+    by_turn: bool | None = None
     state: str = ""
     ended_by: str = ""
+    is_judged: bool | None = None
+    verdicts: Sequence[Mapping[str, bool | None]] = ()
+    other_than: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def expression(self) -> str:
+        """All conditions besides state and ending, as an expression over a run's scenarios; empty without any."""
+        conditions = [f"facets[{facet!r}] != {value!r}" for facet, value in self.other_than.items()]
+        if self.status:
+            having = {"metric": self.metric, "target": self.target, "status": self.status}
+            tests = [f"selectattr({name!r}, 'eq', {value!r})" for name, value in having.items() if value]
+            if self.by_turn is not None:
+                tests.append(f"selectattr('turn', {'number' if self.by_turn else 'none'!r})")
+            conditions.append(" | ".join(["judgements", *tests, "list"]))
+        elif self.metric:
+            conditions.append(f"{self.metric}.{self.target} is defined")
+        if self.is_judged is not None:
+            conditions.append("judgements" if self.is_judged else "not judgements")
+        if self.verdicts:
+            conditions.append(" or ".join(map(_combination, self.verdicts)))
+        return conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
+
+
+def _combination(verdicts: Mapping[str, bool | None]) -> str:
+    tests = {True: "== 1", False: "== 0", None: "is undefined"}
+    return " and ".join(f"{metric} {tests[verdict]}" for metric, verdict in verdicts.items())
+
+
+def verdicts_with(
+    metrics: Sequence[str], holds: Callable[[Mapping[str, bool | None]], bool]
+) -> tuple[Mapping[str, bool | None], ...]:
+    """Return the shortest combinations of verdicts after which a condition holds whatever the other verdicts are.
+
+    Args:
+        metrics: The metrics, of which each scenario has a verdict or none.
+        holds: The condition, a function of the verdicts by metric.
+    """
+    found: list[Mapping[str, bool | None]] = []
+    every: list[dict[str, bool | None]] = [
+        dict(zip(metrics, verdicts, strict=True)) for verdicts in product((True, False, None), repeat=len(metrics))
+    ]
+    for size in range(len(metrics) + 1):
+        for names in combinations(metrics, size):
+            for verdicts in product((True, False, None), repeat=size):
+                fixed = dict(zip(names, verdicts, strict=True))
+                is_known = any(each.items() <= fixed.items() for each in found)
+                if not is_known and all(holds(each) for each in every if fixed.items() <= each.items()):
+                    found.append(fixed)
+    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -73,12 +149,11 @@ class Table:
             if the texts do not identify scenarios, such as the name of a model.
         chosen: For columns of figures, the facets of the scenarios that count in them, as texts; `None` if facets
             cannot express it.
-        counted: For columns of figures, the scenarios that count in them, if not all of the row do.
+        counted: For columns of figures, the scenarios that count in them, if not all of the row do; by a text of the
+            row if they depend on it.
+        population: The scenarios that count in the table.
         scales: For columns of figures, the lowest and the highest possible value.
-        where: An expression over a run's conversations that is true for those that count in the table; empty if all
-            count.
-        where_of: Such expressions for columns of figures that `counted` cannot describe; by a text of the row if they
-            depend on it.
+        where: The expression by which a report of only some scenarios selects them; empty otherwise.
     """
 
     name: str
@@ -89,10 +164,10 @@ class Table:
     decimals: Mapping[str, int] = field(default_factory=dict)
     facets: Mapping[str, FacetColumn | None] = field(default_factory=dict)
     chosen: dict[str, Mapping[str, str] | None] = field(default_factory=dict)
-    counted: dict[str, Counted] = field(default_factory=dict)
+    counted: dict[str, Counted | dict[str, Counted]] = field(default_factory=dict)
+    population: Counted = Counted()
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
-    where_of: dict[str, str | Mapping[str, str]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -298,30 +373,3 @@ class Facet:
     def rank(self, value: str) -> tuple[int, str]:
         """Return the sort key of a value."""
         return (self.order.index(value) if value in self.order else len(self.order), value)
-
-
-def split_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet by which an export may be split into train and test; `None` if there is none."""
-    return next((facet.name for facet in facets if facet.splits), None)
-
-
-def unit_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet over whose values intervals are computed: the one with a `unit`, else the one that `splits`.
-
-    Return `None` if intervals are computed over scenarios.
-    """
-    known = tuple(facets)
-    return next((facet.name for facet in known if facet.unit), split_facet(known))
-
-
-def units_of(facets: Iterable[Facet]) -> str:
-    """Return the plural name of the units over which intervals are computed, e.g. `people`."""
-    known = tuple(facets)
-    if unit_facet(known) is None:
-        return "scenarios"
-    return next((facet.unit for facet in known if facet.unit), "people")
-
-
-def length_facet(facets: Iterable[Facet]) -> str | None:
-    """Return the facet that grows with the length of a conversation; `None` if there is none."""
-    return next((facet.name for facet in facets if facet.tells_length), None)

@@ -5,40 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from dialoom.roles.errors import BudgetError
+from dialoom.settings import Budget
 
 from .calls import Completion
 
 _ROUNDING = 1e-9
 """Relative tolerance: costs are binary fractions, and three calls of $0.1 must fit into $0.3."""
-
-
-class Budget(BaseModel):
-    """Upper bounds of a run's consumption; `None` for no bound.
-
-    Attributes:
-        max_calls: Answered calls.
-        max_tokens: Input and output tokens together.
-        max_cost: US dollars.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    max_calls: int | None = Field(None, ge=0)
-    max_tokens: int | None = Field(None, ge=0)
-    max_cost: float | None = Field(None, ge=0)
-
-    def changed(self, given: Budget | None) -> Budget:
-        """Return this budget with the bounds set in another one applied; a bound set to `None` is removed."""
-        if given is None:
-            return self
-        return self.model_copy(update=given.model_dump(include=given.model_fields_set))
-
-    @property
-    def is_bounded(self) -> bool:
-        """Return whether any bound is set."""
-        return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
 
 
 @dataclass(slots=True)

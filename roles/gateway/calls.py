@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import beyond_words, identity
-from dialoom.roles.binding import Structured
+from dialoom.settings import Structured
 from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2

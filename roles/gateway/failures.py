@@ -51,21 +51,21 @@ _READS = (
 )
 
 
-def is_too_long(status: int | None, told: str) -> bool:
+def is_too_long(status: int | None, text: str) -> bool:
     """Return whether a provider's error says that the request exceeds the model's context window.
 
     Args:
         status: The HTTP status.
-        told: The whole error message, including its code.
+        text: The whole error message, including its code.
     """
     if status == 413:
         return True
-    return bool((_TOO_LONG if status in (400, 422) else _CERTAIN).search(told))
+    return bool((_TOO_LONG if status in (400, 422) else _CERTAIN).search(text))
 
 
-def window_advice(told: str, request: Request | None) -> str:
+def window_advice(text: str, request: Request | None) -> str:
     """Return advice with both lengths where known: the provider's figures, else our own estimate."""
-    asked, reads = _figure(_ASKED, told), _figure(_READS, told)
+    asked, reads = _figure(_ASKED, text), _figure(_READS, text)
     if asked is None and request is not None:
         asked = f"about {request.letters // 4:,}"
     return too_long(asked and f"{asked} tokens", reads, request)
@@ -83,9 +83,9 @@ def too_long(asked: str | None, reads: str | None, request: Request | None) -> s
     )
 
 
-def _figure(patterns: tuple[str, ...], told: str) -> str | None:
+def _figure(patterns: tuple[str, ...], text: str) -> str | None:
     for pattern in patterns:
-        if found := re.search(pattern, told, re.IGNORECASE):
+        if found := re.search(pattern, text, re.IGNORECASE):
             return f"{int(found[1].replace(',', '')):,}"
     return None
 
@@ -209,8 +209,8 @@ def classified(
         return PermanentProviderError(f"{message} - a key is needed in {_key_names(model)}")
     if _is_out_of_money(error, status, said):
         return PermanentProviderError(f"{message} - the account has no credit left: top it up, then retry the run")
-    if (told := _too_long(error, status)) is not None:
-        return ContextError(f"{message} - {window_advice(told, request)}")
+    if (text := _too_long(error, status)) is not None:
+        return ContextError(f"{message} - {window_advice(text, request)}")
     if _is_policy(error, status):
         return PolicyError(
             f"{message} - the provider refuses what it says: its content policy stands against this scenario with this "
@@ -273,9 +273,9 @@ def _body_code(error: BaseException | None) -> Any:
 
 def _too_long(error: Exception, status: int | None) -> str | None:
     """Return the whole message if the request is too long, else `None`; LiteLLM detects it for some providers only."""
-    told = f"{error} {_body_code(error)}"
-    is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, told)
-    return told if is_so else None
+    text = f"{error} {_body_code(error)}"
+    is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, text)
+    return text if is_so else None
 
 
 def _is_policy(error: Exception, status: int | None) -> bool:
@@ -287,23 +287,23 @@ def _is_policy(error: Exception, status: int | None) -> bool:
 
 def _advice(error: Exception, status: int, model: str, request: Request | None) -> str:
     role = f"the role {request.role}" if request else "its role"
-    told = f"{error} {_body_code(error)}"
-    if request and request.tools and _NO_TOOLS.search(told):
+    text = f"{error} {_body_code(error)}"
+    if request and request.tools and _NO_TOOLS.search(text):
         return (
             f"it takes no tools as it is served: give {role} a model that does, or have calls written as text, if the "
             "recipe can"
         )
-    if status == 401 or (status == 400 and _UNKNOWN_KEY.search(told)):
+    if status == 401 or (status == 400 and _UNKNOWN_KEY.search(text)):
         return f"a key that the provider accepts is needed in {_key_names(model)}"
     if status == 403:
         return f"the key in {_key_names(model)} may not use this model: check the account's access to it"
-    if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(told)):
+    if status == 404 or (status == 400 and _UNKNOWN_MODEL.search(text)):
         at = f" at {request.api_base}" if request and request.api_base else ""
         return f"there is no such model{at}: check the name given for {role} (PROVIDER/NAME) and the address (api_base)"
-    if request and request.temperature is not None and re.search(r"\btemperature\b", told, re.IGNORECASE):
+    if request and request.temperature is not None and re.search(r"\btemperature\b", text, re.IGNORECASE):
         return f"give {role} another temperature, or 'none' to send none"
     for name in request.params if request else ():
-        if re.search(rf"\b{name}\b", told):
+        if re.search(rf"\b{name}\b", text):
             return f"give {role} another value of {name}, or leave it out (params)"
     return "" if status != 400 else "the provider will not take this request as it is; the same one is not sent again"
 

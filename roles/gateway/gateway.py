@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
 from dialoom.roles.errors import (
@@ -17,10 +19,11 @@ from dialoom.roles.errors import (
     PermanentProviderError,
     ProviderError,
 )
-from dialoom.roles.players import GRAPH, PYTHON, OwnPlayer, named_player
+from dialoom.roles.players import GRAPH, PYTHON, named_player
+from dialoom.settings import Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
-from .budget import Account, Budget, Spend, tokens_spent
+from .budget import Account, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request
 from .embedding import embedding_backend
@@ -39,33 +42,38 @@ from .windows import Windows
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on a run's calls; none of them changes the replies.
+class Limits(BaseModel):
+    """Limits on a run's calls; none of them changes the replies. Those of one process are in no stored form.
 
     Attributes:
-        concurrency: Maximum number of calls in flight for each model.
+        budget: The whole run's budget.
+        prices: Prices of tokens where LiteLLM has none, by model.
         rpm: Requests per minute by model; under the empty name, for every model.
         tpm: Tokens per minute, likewise.
-        budget: The whole run's budget.
-        prices: Prices of tokens where LiteLLM has none.
+        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
+        context: Context windows in tokens, request and reply together, by model, where the user states them.
+        concurrency: Maximum number of calls in flight for each model.
         longest_wait: Longest backoff between attempts, in seconds.
         replay_only: Make no call at all: the ledger and the cache must hold every reply.
         patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
-        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
-        context: Context windows in tokens, request and reply together, by model, where the user states them.
     """
 
-    concurrency: int = 16
-    rpm: Mapping[str, int] = field(default_factory=dict)
-    tpm: Mapping[str, int] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
-    prices: Prices = field(default_factory=Prices)
-    longest_wait: float = 30.0
-    replay_only: bool = False
-    patience: float = 0.0
-    timeouts: Mapping[str, float] = field(default_factory=dict)
-    context: Mapping[str, int] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    budget: Budget = Budget()
+    prices: Mapping[str, Price] = {}
+    rpm: Mapping[str, int] = {}
+    tpm: Mapping[str, int] = {}
+    timeouts: Mapping[str, float] = {}
+    context: Mapping[str, int] = {}
+    concurrency: int = Field(16, exclude=True)
+    longest_wait: float = Field(30.0, exclude=True)
+    replay_only: bool = Field(False, exclude=True)
+    patience: float = Field(0.0, exclude=True)
+
+    @property
+    def stated_prices(self) -> Prices:
+        """The prices with LiteLLM's behind them."""
+        return Prices(self.prices)
 
 
 class Gateway:
@@ -281,7 +289,7 @@ class Gateway:
                 await self._ledger.record(begun, failed)
                 raise
         if completion is not None:
-            completion = self._limits.prices.applied(completion, request.model).with_ids(key)
+            completion = self._limits.stated_prices.applied(completion, request.model).with_ids(key)
         latency = time.monotonic() - started
         text = None if error is None else str(error)
         await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
@@ -319,7 +327,7 @@ class Gateway:
         if not self._limits.budget.is_bounded:
             return Spend(1)
         tokens = request.expected_tokens
-        return Spend(1, tokens, self._limits.prices.expected(request.model, tokens) or 0.0)
+        return Spend(1, tokens, self._limits.stated_prices.expected(request.model, tokens) or 0.0)
 
     def _taken(self, completion: Completion, request: Request) -> Spend:
         """Return a reply's consumption; figures that are not reported are replaced by the estimates."""

@@ -16,17 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dialoom.prompts import FunctionCall
 from dialoom.roles.errors import PermanentProviderError, TransientProviderError
-from dialoom.roles.players import (
-    CompiledGraph,
-    GraphMaker,
-    LangChainModel,
-    OwnPlayer,
-    PlayerError,
-    Reply,
-    made_graph,
-    makes_graph,
-    takes_tools,
-)
+from dialoom.roles.players import PlayerError, made_graph, makes_graph, takes_tools
+from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer, Reply
 
 from .calls import Completion, Request, RunTool
 from .completions import ensure_short, without_thinking
@@ -276,8 +267,8 @@ class CallableBackend:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            told = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
-            raise PermanentProviderError(told) from error
+            message = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
+            raise PermanentProviderError(message) from error
         try:
             return completion_of(said, self.name, is_offered=bool(request.tools))
         except PlayerError as error:

@@ -5,34 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dialoom.settings import Price
+
 from .calls import Completion
 
 _MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens.
-
-    Attributes:
-        cached_input: Price of input that the provider reads from its prompt cache; by default that of other input.
-    """
-
-    input: float
-    output: float
-    cached_input: float | None = None
-
-    def __post_init__(self) -> None:
-        given = [self.input, self.output, *([] if self.cached_input is None else [self.cached_input])]
-        if any(not 0 <= value < float("inf") for value in given):
-            raise ValueError("a price is a number of US dollars from 0 for a million tokens")
-
-    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost in US dollars; cached tokens are part of the input tokens, and capped at their number."""
-        cached_tokens = min(cached_tokens, input_tokens)
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = input_tokens - cached_tokens
-        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / _MILLION
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,6 @@ def _is_set_up_otherwise(provider: str) -> bool:
     from .litellm_backend import load_litellm
 
     litellm = load_litellm()
-    told = ("api_key", "api_base", "secret_manager_client", f"{provider}_key")
+    names = ("api_key", "api_base", "secret_manager_client", f"{provider}_key")
     addresses = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
-    return any(getattr(litellm, name, None) for name in told) or any(os.environ.get(name) for name in addresses)
+    return any(getattr(litellm, name, None) for name in names) or any(os.environ.get(name) for name in addresses)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from .budget import Account, Budget
+from dialoom.settings import Budget
+
+from .budget import Account
 from .limits import Rate
 from .pauses import Pauses
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from dialoom.roles.binding import Structured
 from dialoom.roles.errors import PermanentProviderError
+from dialoom.settings import Structured
 
 from .calls import Request
 

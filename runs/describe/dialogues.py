@@ -90,7 +90,7 @@ class DialogueCount:
         for line in dialogue.lines:
             words[line.role] += len(line.content.split())
             self.lines.setdefault(line.role, DrawnTexts(MOST_LINES)).add(line.content)
-            self.languages[language_of(line.content) or "not told"] += 1
+            self.languages[language_of(line.content) or "unknown"] += 1
             for datum in find(line.content):
                 self.personal_counts[datum.kind] += 1
                 if len(shown := self.personal.setdefault(datum.kind, [])) < _SHOWN:

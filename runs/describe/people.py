@@ -63,9 +63,9 @@ def _preferences(census: Census) -> Table:
     columns = ["domain", "preference", "possible", "generated", "evenness", "values", "different", "without N/A"]
     table = Table("preferences", "Evenness of preferences (tables 8 and 9)", columns)
     for domain, name, values in census.rows():
-        told = Counter({text: count for text, count in values.counts.items() if text != "N/A"})
+        stated = Counter({text: count for text, count in values.counts.items() if text != "N/A"})
         row: list[Cell] = [domain, name, values.possible, values.generated, values.evenness]
-        table.rows.append([*row, values.counts.total(), len(values.counts), type(values)(values.type, told).evenness])
+        table.rows.append([*row, values.counts.total(), len(values.counts), type(values)(values.type, stated).evenness])
     table.notes += [
         "Evenness: E = H / ln n over the n values that occur, of all people, whether the domain is of interest to them "
         "or not; 1 if all are equally common, a dash if there is only one.",
@@ -219,16 +219,16 @@ class Combinations:
     def add(self, facets: Mapping[str, Any]) -> None:
         """Count the facets of one dialogue, which may have several values of a facet."""
         self.dialogues += 1
-        told = {name: [str(each) for each in _several(value)] for name, value in facets.items() if value is not None}
-        for name, values in told.items():
+        stated = {name: [str(each) for each in _several(value)] for name, value in facets.items() if value is not None}
+        for name, values in stated.items():
             known = self.values.setdefault(name, {})
             if known is not None:
                 known.update(dict.fromkeys(values))
                 if len(known) > MOST_VALUES:
                     self._forget(name)
-        names = [name for name in told if self.values[name] is not None]
+        names = [name for name in stated if self.values[name] is not None]
         for one, other in itertools.combinations(names, 2):
-            self.met.setdefault((one, other), set()).update(itertools.product(told[one], told[other]))
+            self.met.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
 
     def table(self) -> Table:
         """Return a table with a row for each two facets of which some combination does not occur."""

@@ -11,9 +11,8 @@ from typing import Any, get_args
 
 import yaml
 
-from dialoom.graphs.capabilities import WithGate
+from dialoom.graphs.capabilities import WithFacets, WithGate
 from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.reporting.table import split_facet
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
 from dialoom.runs.shortcuts import shortcut_table
@@ -127,7 +126,7 @@ class Card:
             yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
 
     def _held(self) -> Iterator[str]:
-        facet = split_facet(self._rows.recipe.facets)
+        facet = WithFacets.of(self._rows.recipe).split_facet
         header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
         lines = [
             [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
@@ -175,7 +174,7 @@ class Card:
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {markdown_code(request.told()) if request.told() else 'none'}"
+        yield f"* filters: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"

@@ -162,8 +162,8 @@ def pushed(
             commit_message="Exported by dialoom",
         )
     except Exception as error:  # errors of the client and of its HTTP library
-        told = f"the hub took nothing: {_first_line(error)}; {folder} stays as it is, and can be pushed again"
-        raise RunError(f"{repository}: {told}") from error
+        reason = f"the hub took nothing: {_first_line(error)}; {folder} stays as it is, and can be pushed again"
+        raise RunError(f"{repository}: {reason}") from error
     return Push(folder, repository, push.files, push.licence, str(sent.repo_url.url))
 
 

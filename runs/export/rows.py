@@ -11,9 +11,8 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
-from dialoom.graphs.capabilities import WithExports
+from dialoom.graphs.capabilities import WithExports, WithFacets
 from dialoom.graphs.outcome import is_sound
-from dialoom.graphs.reporting.table import split_facet
 from dialoom.runs.errors import RunError
 from dialoom.runs.scenario_pages import known_kinds, means_of, selected
 from dialoom.runs.shortcuts import PairSample
@@ -110,7 +109,7 @@ class ExportRequest:
         Raises:
             RunError: If the format is unknown, or does not support the options.
         """
-        exporter = WithExports.of(recipe).exporters().get(self.format)
+        exporter = WithExports.of(recipe).formats.get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
         if exporter is not None and exporter.is_folder:
@@ -158,7 +157,7 @@ class ExportRequest:
             where = option or f"format {self.format!r}"
             raise RunError(f"{where}: {message.removeprefix('Value error, ')}", setting=option) from error
 
-    def told(self) -> str:
+    def filters_text(self) -> str:
         """Return the filters and options in one line; empty if there are none."""
         without = f"without {', '.join(self.without)}" if self.without else ""
         only = self.only and f"only {self.only}"
@@ -187,7 +186,7 @@ class ExportRequest:
             raise RunError(f"test_share is for rows; {files}", setting="test_share")
 
     def _check_share(self, recipe: Recipe) -> None:
-        if split_facet(recipe.facets) is None:
+        if WithFacets.of(recipe).split_facet is None:
             raise RunError(
                 f"test_share: recipe {recipe.name!r} names nothing by which its rows could be split",
                 setting="test_share",
@@ -200,7 +199,7 @@ class ExportRequest:
 
 def formats(recipe: Recipe) -> dict[str, str]:
     """Return names and descriptions of the formats that a recipe's runs can be exported to."""
-    own = {name: exporter.description for name, exporter in WithExports.of(recipe).exporters().items()}
+    own = {name: exporter.description for name, exporter in WithExports.of(recipe).formats.items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
@@ -212,7 +211,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 def _elsewhere(recipe: Recipe, name: str) -> str:
     having = [
         format_
-        for format_, exporter in WithExports.of(recipe).exporters().items()
+        for format_, exporter in WithExports.of(recipe).formats.items()
         if exporter.options is not None and name in exporter.options.model_fields
     ]
     return f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
@@ -261,7 +260,7 @@ class Rows:
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
         self.split = None
-        self._split_by = split_facet(self.recipe.facets)
+        self._split_by = WithFacets.of(self.recipe).split_facet
         if request.test_share is not None and self._split_by is not None:
             self.split = Split.of(run, self._split_by, request.test_share)
 

@@ -162,7 +162,7 @@ def _write_part(rows: Rows, part: str, opened: Opened, count: RowCount, shape: C
 def _check_empty(rows: Rows, part: str) -> None:
     """Raise an error for a part without rows if a filter, a split or Parquet is involved; empty JSONL is valid."""
     done = rows.run.status().done
-    given = rows.request.told()
+    given = rows.request.filters_text()
     if part != _ONLY:
         raise RunError(f"the {part} split has no row{f' with {given}' if given else ''}; {done:,} scenarios are done")
     if given and done:

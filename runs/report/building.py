@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from dialoom.graphs import Chart, Episode, Recipe, Table
-from dialoom.graphs.capabilities import WithComparison
+from dialoom.graphs.capabilities import WithReport
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.review import REVIEWED
@@ -76,11 +76,11 @@ class FaultsOf:
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
-        told = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
+        faults = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
         covered = reduced_shares(self.languages, self.gated)
-        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *told])}{again}. {covered}"
+        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *faults])}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""
@@ -107,7 +107,7 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
         for note in each.notes("".join(f"{name}: " for name in label))
     ]
     columns = [*(["run"] if several else []), "role", "fault", "model", "faults", "dialogues", "of all %"]
-    return [Table(FAULTS, "What is wrong in what was said and written, and whose fault it is", columns, [*rows], notes)]
+    return [Table(FAULTS, "Faults by role and rule", columns, [*rows], notes)]
 
 
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
@@ -205,15 +205,15 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
     if len(runs) == 1 and len(chosen) > 1:
         chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
     difference = difference_note(chosen, recipe) if len(runs) > 1 else None
-    return _noted(WithComparison.of(recipe).charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
+    return _noted(WithReport.of(recipe).charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
 
 
 def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
-    tables = [*WithComparison.of(recipe).compared(_episodes(reported, where)), *faults_table(found, where)]
+    tables = [*WithReport.of(recipe).compared(_episodes(reported, where)), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
-        tables += marked_sound(WithComparison.of(recipe).compared(_episodes(reported, sound)))
+        tables += marked_sound(WithReport.of(recipe).compared(_episodes(reported, sound)))
     return tables
 
 

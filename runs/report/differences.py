@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.reporting.statistics import (
     FEWEST,
     PairedDifference,
@@ -18,7 +18,6 @@ from dialoom.graphs.reporting.statistics import (
     paired_difference,
     rank_correlation,
 )
-from dialoom.graphs.reporting.table import unit_facet, units_of
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store.documents import canonical
 
@@ -77,11 +76,11 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     table.decimals = {"p": 3}
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
-    table.notes += _told(rows, corrected, first)
+    table.notes += _notes(rows, corrected, first)
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
-    units = units_of(recipe.facets)
+    units = WithFacets.of(recipe).units
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
 
@@ -110,7 +109,7 @@ _BY_FACETS = "Scenarios are paired that are the same but for what the runs as a 
 
 
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
-    unit, found = unit_facet(recipe.facets), dict[str, _Scored]()
+    unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
     for episode in selected(reported.run, reported.set_name, where):
         scores: dict[str, list[float]] = defaultdict(list)
         for judgement in episode.outcome.judgements:
@@ -166,7 +165,7 @@ def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDi
     return rows
 
 
-def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
+def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], first: str) -> list[str]:
     """Return a sentence for each significant difference, and one for all others."""
     notes, unsure = [], []
     several = len({row.label for row in rows}) > 1
@@ -188,7 +187,7 @@ def _told(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], f
 
 
 def _power(n: int, recipe: Recipe) -> str:
-    units = units_of(recipe.facets)
+    units = WithFacets.of(recipe).units
     further = "" if units == "scenarios" else f", of further {units} as well"
     return f"An interval half as wide would take about four times as many scenarios: some {3 * n:,} more{further}."
 

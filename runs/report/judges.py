@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, percentiles, share_of
-from dialoom.graphs.reporting.table import Cell, unit_facet, units_of
+from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.scenario_pages import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 
@@ -142,7 +142,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
         lambda: (Tally(judged=True), Tally(judged=True), Tally(), Tally())
     )
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
-    person = unit_facet(run.recipe.facets)
+    person = WithFacets.of(run.recipe).unit_facet
     for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
         if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
             continue
@@ -160,7 +160,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
         estimates = [tally.estimate() for tally in tallies[what]]
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))
         table.rows.append([what, counts.total(), *estimates, kappa])
-    units = units_of(run.recipe.facets)
+    units = WithFacets.of(run.recipe).units
     table.notes += ["Only judgements that both sets have a score for; verdicts count as 1 and 0.", intervals(units)]
     table.notes.append(f"{_KAPPA}{'' if _can_measure_of_set_comparison() else f' {NEEDED}'}")
     return table

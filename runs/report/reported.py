@@ -85,7 +85,7 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
         for id_, branch in each.run.promoted_branches():
             episode = each.run.episode(each.run.resolve(id_), each.set_name)
             if episode is not None and (keeps is None or keeps(episode)):
-                named[each.run.path, id_] = f"{id_} ({branch.told()}{f', {each.label}' if several else ''})"
+                named[each.run.path, id_] = f"{id_} ({branch.summary()}{f', {each.label}' if several else ''})"
     if not named:
         return None
     rest = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
@@ -102,13 +102,15 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
     named = {}
     for each in reported:
         by_role = each.run.status().by_role.items()
-        told = [f"{role} {_listed(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
-        if told:
-            named[each.label] = "; ".join(told)
+        cut_off = [f"{role} {_listed(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
+        if cut_off:
+            named[each.label] = "; ".join(cut_off)
     if not named:
         return None
     several = len({each.run.path for each in reported}) > 1
-    return "Replies that broke off: " + ". ".join(f"{who}: {told}" if several else told for who, told in named.items())
+    return "Replies that broke off: " + ". ".join(
+        f"{who}: {cut_off}" if several else cut_off for who, cut_off in named.items()
+    )
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -142,7 +144,7 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
         return None
     if len(set(played.values())) == 1:
         return _OFFLINE.format(roles=next(iter(played.values())))
-    named = "; ".join(f"{label}: {told}" for label, told in played.items() if told)
+    named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
     return _OFFLINE.format(roles=named)
 
 
@@ -155,9 +157,9 @@ def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     return {label: offline_roles(found) for label, found in models.items()}
 
 
-def _joined(told: Iterable[str]) -> str:
+def _joined(roles: Iterable[str]) -> str:
     """Return the distinct roles of several comma-separated texts."""
-    return ", ".join(dict.fromkeys(role for text in told if text for role in text.split(", ")))
+    return ", ".join(dict.fromkeys(role for text in roles if text for role in text.split(", ")))
 
 
 def offline_roles(models: Mapping[str, ModelBinding]) -> str:
@@ -181,7 +183,7 @@ def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, w
     played = offline_by_label(reported)
     everywhere = _joined(played.values())
     if with_first:
-        played = {label: _joined([played[reported[0].label], told]) for label, told in played.items()}
+        played = {label: _joined([played[reported[0].label], roles]) for label, roles in played.items()}
     note = offline_note(reported)
     for table in tables:
         if not any(isinstance(cell, Estimate) for row in table.rows for cell in row):

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.capabilities import WithComparison, WithRoles
+from dialoom.graphs.capabilities import WithFacets, WithReport, WithRoles
 from dialoom.graphs.reporting.statistics import FEWEST, holm
-from dialoom.graphs.reporting.table import units_of
 from dialoom.outputs import make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
@@ -72,7 +71,7 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
         "Too few to be tested": untested,
     }
     table.notes += [f"{what}: {'; '.join(names)}." for what, names in said.items() if names]
-    units = dict.fromkeys(units_of(played.recipe.facets) for played, _, _ in rows)
+    units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
 
@@ -242,9 +241,7 @@ def _own_charts(played: PlayedSystem) -> list[Chart]:
     if not played.system.charts:
         return []
     labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
-    chosen = [
-        chart for chart in WithComparison.of(played.recipe).charts(labelled) if chart.name in played.system.charts
-    ]
+    chosen = [chart for chart in WithReport.of(played.recipe).charts(labelled) if chart.name in played.system.charts]
     for chart in chosen:
         chart.name = played.system.label
     return chosen

@@ -59,10 +59,10 @@ def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
     if twice := [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]:
         raise RunError(f"{twice[0]} is named twice")
     for folder, record in zip(folders, records, strict=True):
-        if record.told() != records[0].told():
+        if record.summary() != records[0].summary():
             raise RunError(
-                f"{folder} was played with {record.told()}, and {folders[0]} with {records[0].told()}: only figures "
-                "of one suite in one size can stand side by side"
+                f"{folder} was played with {record.summary()}, and {folders[0]} with {records[0].summary()}: only "
+                "figures of one suite and size are compared"
             )
     return records
 
@@ -180,8 +180,8 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
         ends = [_on_scale(figures[place].value, headlines[place].scale or (0, 1)) for place in places]
         y, low, high = ([each[side] for each in ends] for side in range(3))
         chart.series.append(Series(label, range(len(places)), y, low, high))
-    told = [f"{name}: {_scale_told(headlines[place])}" for name, place in zip(chart.names, places, strict=True)]
-    chart.notes.append(f"Scales: {'; '.join(told)}. Lines: 95 % intervals.")
+    scales = [f"{name}: {_scale_text(headlines[place])}" for name, place in zip(chart.names, places, strict=True)]
+    chart.notes.append(f"Scales: {'; '.join(scales)}. Lines: 95 % intervals.")
     has_any = any(value is not None for series in chart.series for value in series.y)
     return chart if has_any and len(places) > 1 else None
 
@@ -216,7 +216,7 @@ def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, flo
     return (placed(float(cell)), None, None) if isinstance(cell, int | float) else (None, None, None)
 
 
-def _scale_told(headline: Headline) -> str:
+def _scale_text(headline: Headline) -> str:
     low, high = headline.scale or (0, 1)
     return "0 to 100 %" if headline.name.endswith("%") else f"{low:g} to {high:g}"
 
@@ -287,8 +287,8 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
 
 def settings_table(systems: Sequence[PlayedSystem]) -> Table:
     """Return the table of each run's settings; assistants with equal settings share a row."""
-    columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "told"]
-    table = Table("settings", "How it was made", columns)
+    columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "options"]
+    table = Table("settings", "Settings of each run", columns)
     rows: dict[tuple[str, ...], list[str]] = {}
     for played, reported in _each(systems):
         config, recipe = reported.run.config, played.recipe
@@ -296,9 +296,9 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
             f"{role} {each.model}" for role, each in reported.models.items() if role != WithRoles.of(recipe).evaluated
         ]
         usual = recipe.options_type().model_dump(mode="json")
-        told = {name: value for name, value in config.options.items() if value != usual.get(name)}
-        told |= {} if config.sample is None else {"sample": config.sample}
-        texts = (", ".join(others), "; ".join(f"{name} {_plainly(value)}" for name, value in told.items()))
+        options = {name: value for name, value in config.options.items() if value != usual.get(name)}
+        options |= {} if config.sample is None else {"sample": config.sample}
+        texts = (", ".join(others), "; ".join(f"{name} {_plainly(value)}" for name, value in options.items()))
         total, plan = reported.run.status().total, plan_hash(reported.run)
         key = (played.system.label, str(config.seed), f"{total:,}", plan, *texts)
         rows.setdefault(key, []).append(reported.label)

@@ -14,9 +14,9 @@ from dialoom.errors import first_problem
 from dialoom.graphs.suites import shipped_suites
 from dialoom.inputs import read_json, read_yaml
 from dialoom.outputs import text_output
-from dialoom.roles.binding import Temperature
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.documents import canonical
+from dialoom.settings import Temperature
 
 Size = Literal["quick", "full"]
 
@@ -168,7 +168,7 @@ class Suite(_Players):
         """A hash of the suite's settings."""
         return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return its name with its version and hash."""
         return f"{self.suite} {self.version} ({self.hash})"
 
@@ -199,8 +199,8 @@ def suite_of(content: object, place: str) -> Suite:
     except ValidationError as error:
         problem = first_problem(error)
         where = _where(problem.place, content)
-        told = problem.message.removeprefix("Value error, ")
-        raise RunError(f"suite {place}: {where}{told}", setting="suite") from error
+        reason = problem.message.removeprefix("Value error, ")
+        raise RunError(f"suite {place}: {where}{reason}", setting="suite") from error
 
 
 def _where(place: str, content: dict[str, Any]) -> str:
@@ -244,9 +244,9 @@ class CardRecord(BaseModel):
     size: Size
     assistants: tuple[AssistantRuns, ...] = Field(min_length=1)
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return a short description of suite and size."""
-        return f"{self.suite.told()}, {self.size}"
+        return f"{self.suite.summary()}, {self.size}"
 
     def with_also(self, others: tuple[AssistantRuns, ...]) -> CardRecord:
         """Return the record with further assistants; known ones keep their position."""

@@ -65,7 +65,7 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
             rows.append((lines.fork(column, opened), None))
     width = max((len(graph) for graph, _ in rows), default=0)
     digits = max((len(str(node.number)) for node in nodes), default=0)
-    return [graph if node is None else f"{graph:<{width}}   {_told(node, digits, here)}" for graph, node in rows]
+    return [graph if node is None else f"{graph:<{width}}   {_label(node, digits, here)}" for graph, node in rows]
 
 
 def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
@@ -100,7 +100,7 @@ def _children(nodes: Sequence[TreeNode]) -> dict[int, list[int]]:
     return children
 
 
-def _told(node: TreeNode, digits: int, here: int | None) -> str:
+def _label(node: TreeNode, digits: int, here: int | None) -> str:
     marks = [mark for mark in node.marks if mark != _HERE]
     if node.number == here:
         marks.append(_HERE)

@@ -148,12 +148,12 @@ class BranchReader:
         )
         rows = self._reader.execute(query, (json.dumps(list(threads)),)).fetchall()
         held: dict[str, set[str]] = {}
-        told: dict[str, tuple[str | None, str]] = {}
+        sources: dict[str, tuple[str | None, str]] = {}
         for row in rows:
             id_ = id_text(row["id"])
             held.setdefault(id_, set()).add(row["name"])
-            told[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
-        return {id_: Point(number, id_, *told[id_], frozenset(held[id_])) for number, id_ in enumerate(sorted(held))}
+            sources[id_] = (None if row["parent"] is None else id_text(row["parent"]), row["source"])
+        return {id_: Point(number, id_, *sources[id_], frozenset(held[id_])) for number, id_ in enumerate(sorted(held))}
 
     def next_sample(self, scenario: int) -> int:
         """Return a sample number that no call of the scenario uses."""

@@ -11,19 +11,17 @@ import threading
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Literal
 
 from dialoom.errors import Advice
 from dialoom.outputs import partial_file
 from dialoom.runs.errors import StoreError
+from dialoom.settings import Synchronous
 
 from .corruption import SIGNS, check_judgements, damaged
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0
 """The time that a connection waits for another's transaction."""
-
-Synchronous = Literal["normal", "full"]
 
 
 def ensure_file(path: Path) -> None:

@@ -102,7 +102,7 @@ class PromotedBranch(BaseModel):
         counted = ((self.edits, "edited"), (self.said, "said by a person"), (self.prompts, "asked by a person"))
         return ", ".join([*done, *(f"{count} {what}" for count, what in counted if count)])
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the branch's name with the summary of a person's changes."""
         done = self.done()
         return f"branch {self.name}" + (f": {done}" if done else "")

@@ -124,17 +124,19 @@ def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
 def _together(said: Mapping[str, Judgement]) -> Judgement:
     scores = [each.score for each in said.values() if each.score is not None]
     first = next(iter(said.values()))
-    told = "; ".join(f"{name}: {each.status if each.score is None else each.score}" for name, each in said.items())
+    explanation = "; ".join(
+        f"{name}: {each.status if each.score is None else each.score}" for name, each in said.items()
+    )
     if not scores:
-        return first.model_copy(update={"explanation": told})
+        return first.model_copy(update={"explanation": explanation})
     if not all(isinstance(score, bool) for score in scores):
         median = statistics.median(map(float, scores))
         score = int(median) if median.is_integer() else median
-        return first.model_copy(update={"score": score, "status": "ok", "explanation": told})
+        return first.model_copy(update={"score": score, "status": "ok", "explanation": explanation})
     yes = sum(scores)
     if 2 * yes == len(scores):
-        return first.model_copy(update={"score": None, "status": "tied", "explanation": told})
-    return first.model_copy(update={"score": 2 * yes > len(scores), "status": "ok", "explanation": told})
+        return first.model_copy(update={"score": None, "status": "tied", "explanation": explanation})
+    return first.model_copy(update={"score": 2 * yes > len(scores), "status": "ok", "explanation": explanation})
 
 
 def _judge(judgement_set: JudgementSet) -> tuple[object, object]:

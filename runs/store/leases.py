@@ -5,18 +5,20 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dialoom.runs.errors import StoreError
 
 from .branches import NEXT_SAMPLE
-from .checkpoints.batch import Batches
 from .ledger import CallKinds
 from .passages import Passages
 from .plan import Work
 from .texts import Texts
 from .transfer import Transfer, Unpacking, pack, pack_common
 from .writer import Transactions
+
+if TYPE_CHECKING:  # LangGraph takes long to import, and looking at a run does without
+    from .checkpoints.batch import Batches
 
 _BITS = 60
 _KEY = "leased "

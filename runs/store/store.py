@@ -21,10 +21,11 @@ from dialoom.runs.config import RunConfig
 from dialoom.runs.errors import StoreError
 from dialoom.runs.recipes import is_relative_file
 from dialoom.runs.trust import Trust
+from dialoom.settings import Synchronous
 
 from . import schema
 from .branches import BranchTable
-from .connections import Synchronous, WriteLock, appear, ensure_file, open_for_writing
+from .connections import WriteLock, appear, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
 from .errors import store_error
 from .judgement_sets import JudgementSet, insert_judgement_set

@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
-from dialoom.roles.gateway.budget import Budget, Spend
+from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Transfer
+from dialoom.settings import Budget
 
 from .messages import Begun, Delivery, Left, Order, end_with_parent, left_by
 from .shared_state import SharedState
@@ -135,7 +136,7 @@ class WorkerHandle:
 
     def __init__(self, actor: Any, order: Order, line: SharedState, clock: StartingClock) -> None:
         self._actor = actor
-        self._told = (order, line)
+        self._first_order = (order, line)
         self._clock = clock
 
     async def begin(self) -> Begun:
@@ -160,7 +161,7 @@ class WorkerHandle:
         return begun
 
     async def _begin(self) -> Begun:
-        path = await _answer(self._actor.begin.remote(*self._told))
+        path = await _answer(self._actor.begin.remote(*self._first_order))
         return Begun(await _answer(self._actor.__ray_call__.remote(_node)), path)
 
     async def lease(self, begun: Begun, transfers: list[Transfer]) -> None:
@@ -328,18 +329,20 @@ def _connect(policy: CallPolicy) -> None:
     import ray
 
     options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-    if policy.ray is None:
-        room = max(policy.workers or 1, os.cpu_count() or 1)
+    if policy.settings["ray"] is None:
+        room = max(policy.settings["workers"] or 1, os.cpu_count() or 1)
         options |= {"num_cpus": room, "include_dashboard": False, "object_store_memory": _STORE}
     for left in reversed(range(_STARTS)):
         try:
             with ray_settings():
-                ray.init(address=policy.ray or "local", **options)
+                ray.init(address=policy.settings["ray"] or "local", **options)
             return
         except Exception as error:  # Ray raises exceptions of any type
             ray.shutdown()
-            if policy.ray is not None or not left:
-                raise RunError(f"ray {policy.ray or 'local'!r}: Ray cannot be used: {error}", setting="ray") from error
+            if policy.settings["ray"] is not None or not left:
+                raise RunError(
+                    f"ray {policy.settings['ray'] or 'local'!r}: Ray cannot be used: {error}", setting="ray"
+                ) from error
 
 
 @contextmanager

@@ -22,9 +22,9 @@ from dialoom.runs.errors import StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event
 from dialoom.runs.store import RunStore
-from dialoom.runs.store.connections import Synchronous
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer
+from dialoom.settings import Synchronous
 
 Action = Literal["play", "judge", "rejudge"]
 

@@ -159,7 +159,7 @@ class WorkerPool:
             return
         self._work = chain([first], work)
         async with cluster(self._policy) as machines:
-            shares = _shares(self._policy.concurrency, self._policy.workers or machines.size)
+            shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
             order = self._order(first, judging)
             self._line = self._commons(machines, len(shares))
             self._members = [self._hired(machines, order, number, share) for number, share in enumerate(shares)]
@@ -212,7 +212,7 @@ class WorkerPool:
             models=self._models,
             recipe=own if self._store.config.recipe.startswith(OBJECT) else None,
             is_review=isinstance(self._recipe, Review),
-            policy=replace(self._policy, cache=None, workers=None, ray=None),
+            policy=self._policy.changed(cache=None, workers=None, ray=None),
             has_cache=self._policy.cache is not None,
         )
 
@@ -225,7 +225,7 @@ class WorkerPool:
     def _hired(self, machines: Cluster, order: Order, number: int, share: int) -> _Member:
         name = f"worker-{number + 1}"
         ahead = share // 4 + 1
-        own = replace(order, policy=replace(order.policy, concurrency=share), ahead=ahead)
+        own = replace(order, policy=order.policy.changed(concurrency=share), ahead=ahead)
         return _Member(name, share + ahead, share, machines.start_worker(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:

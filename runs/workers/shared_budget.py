@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from dialoom.roles.errors import BudgetError
-from dialoom.roles.gateway.budget import Account, Budget, Spend
+from dialoom.roles.gateway.budget import Account, Spend
+from dialoom.settings import Budget
 
 _CALLS = 64
 """The number of calls that a share is for, if the number of calls is not bounded."""

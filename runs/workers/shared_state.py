@@ -14,7 +14,7 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion, PermanentProviderError
 from dialoom.roles.errors import DrainedError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.budget import Account, Budget, Spend
+from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept
 from dialoom.roles.gateway.limits import PerMinute, Rate
 from dialoom.roles.gateway.pauses import Pauses
@@ -22,6 +22,7 @@ from dialoom.roles.gateway.sharing import HearOverload, Place
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.transfer import LENT, Transfer, pack_common
+from dialoom.settings import Budget
 
 from .shared_budget import LeasedAccount, LeaseState, SharedBudget
 

@@ -88,7 +88,7 @@ class Worker:
         common = SharedGateway(line, path.stem, store)
         replies = SharedReplies(line) if order.has_cache else None
         self._shapes = Shapes(store.shapes)
-        opening = open_gateway(store, order.policy, order.policy.patience, common, replies, self._shapes)
+        opening = open_gateway(store, order.policy, order.policy.settings["patience"], common, replies, self._shapes)
         gateway = self._opened.enter_context(opening)
         models = order.models
         await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
@@ -99,7 +99,7 @@ class Worker:
             self._graph(recipe),
             cast,
             store.config.seed,
-            order.policy.concurrency,
+            order.policy.settings["concurrency"],
             self._tell,
             drain_calls=gateway.drain,
         )
@@ -221,7 +221,7 @@ class Worker:
         if not self._threads:
             self._busy = self._busy_seconds()
             self._busy_since = None
-        if len(self._threads) <= self._order.policy.concurrency + self._order.ahead // 2:
+        if len(self._threads) <= self._order.policy.settings["concurrency"] + self._order.ahead // 2:
             self._enough.set()
 
     def _busy_seconds(self) -> float:

@@ -148,13 +148,6 @@ def test_estimate_sends_nothing(release: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_replay_only_sends_nothing(release: Path, tmp_path: Path) -> None:
-    run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))
-    with pytest.raises(dialoom.DialoomError, match="is not recorded"):
-        run.resume(replay_only=True)
-    assert run.status().usage.calls == 0 and run.resume().status().done == 6
-
-
 def test_judge_given_by_position_and_report_of_several_runs(release: Path, tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "a.db", **told(release, options={"limit": 1}))
     dialoom.judge(run.path, judge, name="second")

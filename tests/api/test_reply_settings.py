@@ -110,7 +110,7 @@ async def test_reply_settings_of_a_role_hold_in_the_step_debugger(release: Path,
         ({"params": {"user": {"top_q": 3}}}, "params: user.top_q is unknown"),
         ({"max_reply": {"clerk": 3}}, "max_reply: unknown role 'clerk'"),
         ({"timeout": {"clerk": 3}}, "timeout: unknown role 'clerk'"),
-        ({"timeout": -1}, "timeout -1 is no number of seconds"),
+        ({"timeout": -1}, "timeout must be at least 0, got -1"),
         ({"options": {"turn_limit": 0}}, "turn_limit"),
     ],
 )

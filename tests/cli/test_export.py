@@ -60,8 +60,7 @@ class Numbers(Recipe, WithExports):
         return builder
     def initial(self, scenario): return {}
     def outcome(self, scenario, state, failed=False): return Outcome(messages=(), ended_by="counted")
-    def exporters(self):
-        return {"rows": Exporter("rows", "lines", rows, Only), "mixed": Exporter("mixed", "lines", mixed)}
+    formats = {"rows": Exporter("rows", "lines", rows, Only), "mixed": Exporter("mixed", "lines", mixed)}
 
 RECIPE = Numbers()
 """

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dialoom.cli.parameters import joined, parameters
+from dialoom.cli.settings import settings_of
+from dialoom.settings import PlayerSettings
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving
@@ -111,13 +112,25 @@ def test_malformed_env_file_is_one_message(
 
 
 @pytest.mark.parametrize("flag", ["--rpm", "--tpm"])
-@pytest.mark.parametrize("value", ["0", "x", "-5", "1.5", "", f"{MODEL}=0", f"{MODEL}="])
-def test_wrong_rate_is_one_message(dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str) -> None:
-    refused = dialoom(*plan, flag, value, code=2)
-    wrong = value.rpartition("=")[2]
-    assert refused.stderr == (
-        f"dialoom: {flag} {wrong!r} is no whole number from 1; give N, or MODEL=N for one model\n"
-    )
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("0", " must be at least 1, got 0"),
+        ("x", " must be a whole number, got 'x'"),
+        ("-5", " must be at least 1, got -5"),
+        ("1.5", " must be a whole number, got 1.5"),
+        ("", " must be a whole number, got ''"),
+        (f"{MODEL}=0", f" of {MODEL} must be at least 1, got 0"),
+        (f"{MODEL}=", f" of {MODEL} must be a whole number, got ''"),
+    ],
+)
+def test_wrong_rate_is_one_message(
+    dialoom: Command, plan: list[object], tmp_path: Path, flag: str, value: str, said: str
+) -> None:
+    assert dialoom(*plan, flag, value, code=2).stderr == f"dialoom: {flag}{said}\n"
+    (tmp_path / "mine.yaml").write_text(f"{flag[2:]}: {{m: 0}}\n")
+    in_file = dialoom(*plan, "--config", "mine.yaml", code=2).stderr
+    assert in_file == f"dialoom: mine.yaml: {flag[2:]} of m must be at least 1, got 0\n"
     assert not list(tmp_path.glob("run.db*"))
 
 
@@ -197,12 +210,12 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
         (["--param", "referee.top_p=1"], "--param: unknown role 'referee'; the roles are user, assistant, judge"),
         (["--param", "judge.seed=1", "--param", "judge.seed=2"], "judge.seed is given twice, as 1 and 2"),
         (["--param", "judge.model=x"], "--param: judge.model cannot be given so"),
-        (["--param", "judge.top_p"], "--param 'judge.top_p' is not of the form [ROLE.]KEY=VALUE"),
-        (["--param", "judge.stop=[END"], "the value is neither JSON nor YAML"),
-        (["--max-reply", "judge=many"], "--max-reply 'many' is no whole number of tokens, nor 'none'"),
+        (["--param", "judge.top_p"], "--param must be [ROLE.]KEY=VALUE, got 'judge.top_p'"),
+        (["--param", "judge.stop=[END"], "--param must have a value in JSON or YAML, got 'judge.stop=[END'"),
+        (["--max-reply", "judge=many"], "--max-reply of judge must be a whole number, got 'many'"),
         (["--max-reply", "referee=3"], "--max-reply: unknown role 'referee'"),
-        (["--timeout", "judge=soon"], "--timeout 'soon' is no number of seconds, nor 'none'"),
-        (["--timeout", "nan"], "--timeout nan is no number of seconds"),
+        (["--timeout", "judge=soon"], "--timeout of judge must be a number, got 'soon'"),
+        (["--timeout", "nan"], "--timeout must be a finite number, got nan"),
         (["--turn-limit", "0"], "--turn-limit 0"),
     ],
 )
@@ -256,16 +269,18 @@ def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
 
 
 def test_values_are_yaml_or_json_and_names_may_be_grouped() -> None:
+    def parameters(flags: Any, file: Any = None) -> Any:
+        return settings_of(PlayerSettings, {"param": flags}, {"param": file})["params"]
+
     assert parameters(["a.stop=END", "top_p=.5", "a.seed=2", "b.logit_bias={5: 1}"]) == {
         "a": {"stop": "END", "seed": 2},
         "": {"top_p": 0.5},
         "b": {"logit_bias": {5: 1}},
     }
-    assert parameters({"a": {"stop": "END"}, "a.seed": 2, "top_p": 0.5}) == parameters(
-        ["a.stop=END", "a.seed=2", "top_p=0.5"]
-    )
-    assert joined({"a": {"x": 1, "y": 1}}, {"a": {"x": 2}, "": {"z": 3}}) == {"a": {"x": 2, "y": 1}, "": {"z": 3}}
-    assert joined({}, {}) is None
+    grouped = parameters([], {"a": {"stop": "END"}, "a.seed": 2, "top_p": 0.5})
+    assert grouped == parameters(["a.stop=END", "a.seed=2", "top_p=0.5"])
+    merged = parameters(["a.seed=2", "stop=A"], {"a": {"seed": 1, "top_k": 1}})
+    assert merged == {"a": {"seed": 2, "top_k": 1}, "": {"stop": "A"}}
 
 
 def test_progress_names_the_longest_running_call(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom as door
-from dialoom.cli.settings import merged
+from dialoom.cli.settings import play_settings
 from dialoom.graphs.reporting.statistics import rank_correlation
 from dialoom.runs.report.judges import alpha
 from tests.conftest import Command, MadeOnce, lines_of
@@ -280,9 +280,11 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
     (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
     given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
     for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
-        settings, _ = merged(two.recipe, {}, {**given, "model": flags})
+        settings, _ = play_settings(two.recipe, {}, {**given, "model": flags})
         named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
-        assert settings["models"]["judge"] == named, "what is printed names them all; flags do, too, if there are any"
+        assert (settings["models"] or {})["judge"] == named, (
+            "what is printed names them all; flags do, too, if there are any"
+        )
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
     for recipe, role, told in (

@@ -183,7 +183,7 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     assert twins == [f"python:cast:plain ({card / 'one'})", f"python:cast:plain ({card / 'card'})", "python:cast:kind"]
     record["suite"]["version"] = 4
     (card / "two" / "record.json").write_text(json.dumps(record))
-    assert "only figures of one suite in one size" in dialoom("scorecard", "one", "two", code=2).stderr
+    assert "only figures of one suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
     assert "release holds no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
     assert "leave out what says how to play" in dialoom("scorecard", "one", "--full", code=2).stderr
 
@@ -205,11 +205,7 @@ def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command)
         ("rounds: 2", "rounds: 0", "--suite 'ours', rounds: rounds 0: "),
         ("people.jsonl", "nobody.jsonl", "--suite 'ours', rounds: "),
         ("metric: alignment", "metric: charm", "no metric 'charm'; there are alignment"),
-        (
-            "metric: personalization",
-            "metric: personalization, where: sitting == 1",
-            "--suite 'ours', personalens: ",
-        ),
+        ("metric: personalization", "metric: personalization, where: sitting == 1", "--suite 'ours', personalens: "),
         ("contrasts:", "contrast:", "--suite ours.yaml: system personalens: contrast: Extra inputs are not permitted"),
         ("name: TCR %", "name: TCR", "--suite ours.yaml: system personalens: headlines: 1: name 'TCR' and column"),
         ("name: rounds", "name: personalens", "'personalens' is there twice"),

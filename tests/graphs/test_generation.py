@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom import Episode, Outcome, Recipe, Scenario
-from dialoom.graphs import Scene, Table, WithPrompts
+from dialoom import Episode, Outcome, Scenario
+from dialoom.graphs import Scene, Table
 from dialoom.graphs.generation import (
+    GenerationRecipe,
     GenerationState,
     Loop,
     NoteTally,
@@ -108,7 +109,7 @@ async def review(state: SloganState, scene: Scene) -> dict[str, Any]:
     return {**update, "drafts": {name: slogan for name, slogan in drafts.items() if name not in dropped}}
 
 
-class Slogans(Recipe, WithPrompts):
+class Slogans(GenerationRecipe):
     """Slogans for the products of a shop."""
 
     name = "slogans"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from dialoom.graphs.reporting import (
     score,
     share_of,
 )
+from dialoom.graphs.reporting.table import verdicts_with
 from tests.graphs.support import Support, judge, played_by
 
 scores = st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=60)
@@ -311,7 +312,7 @@ def test_figure_knows_which_scenarios_count_in_it(tmp_path: Path) -> None:
         "by limit": Counted(ended_by="max_turns"),
         "unheard of": Counted("unheard of", "assistant"),
     }
-    assert table.chosen == {"long": None} and not table.where_of
+    assert table.chosen == {"long": None}
 
 
 def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None:
@@ -320,3 +321,44 @@ def test_default_tables_know_the_scales_of_their_metrics(tmp_path: Path) -> None
     scales = run.report()["scores"].scales
     assert scales and set(scales.values()) == {(1, 5)}
     assert not any("resolved" in column for column in scales)
+
+
+async def silent(_: list[Any]) -> str:
+    """Answer nothing that could be parsed as a verdict or a score."""
+    return "no comment"
+
+
+def test_pivot_notes_how_many_judgements_have_no_score(tmp_path: Path) -> None:
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Counting, path=tmp_path / "run.db", models={**models, "judge": silent})
+    table = run.report()["endings"]
+    notes, row = " ".join(table.notes), dict(zip(table.columns, table.rows[0], strict=True))
+    assert row["all"] == len(run) and row["resolved %"] is None
+    assert f"could not be parsed; they count in no mean. Over all scenarios: resolved % {len(run)}." in notes
+
+
+def _is_correct(verdicts: Mapping[str, bool | None]) -> bool:
+    return verdicts["kept"] is True and (verdicts["named"] is False or verdicts["true"] is True)
+
+
+def test_verdicts_that_imply_a_condition_are_as_few_as_possible() -> None:
+    found = verdicts_with(("kept", "named", "true"), _is_correct)
+    assert [*found] == [{"kept": True, "named": False}, {"kept": True, "true": True}]
+
+
+def test_counted_scenarios_are_selected_by_their_expression(tmp_path: Path) -> None:
+    """Each condition is an expression over the run that selects the scenarios that meet it."""
+    models: dict[str, Any] = {"user": played_by(["I want it.", "Thanks. DONE"]), "assistant": played_by(["Done."])}
+    run = dialoom.play(Support, path=tmp_path / "run.db", models={**models, "judge": judge})
+
+    def selected(counted: Counted) -> int:
+        return len(list(run.episodes(where=counted.expression)))
+
+    assert selected(Counted("resolved", "assistant")) == len(run) == 2
+    assert selected(Counted("tone", "assistant", "ok", by_turn=True)) == len(run)
+    assert selected(Counted("tone", "assistant", "ok", by_turn=False)) == 0
+    assert selected(Counted(status="unparsed")) == 0
+    assert selected(Counted(is_judged=True)) == len(run) and selected(Counted(is_judged=False)) == 0
+    assert selected(Counted(other_than={"goal": "return a kettle"})) == 1
+    assert selected(Counted(verdicts=[{"resolved": True, "gave_number": False}, {"resolved": None}])) == len(run)
+    assert selected(Counted(verdicts=[{"resolved": False}])) == 0

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import dialoom
-from dialoom.runs.doctor import State, Told, examine
+from dialoom.runs.doctor import State, examine
 from tests.llm.conftest import CONTEXT, NAME, PEOPLE, Server
 
 _PATIENCE = 120.0
@@ -63,6 +63,6 @@ def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_pa
 
 
 def test_doctor_finds_that_the_model_is_held_to_a_shape(served: Server) -> None:
-    checks = examine([NAME], Told(api_base=served.model.api_base, max_reply=64))
+    checks = examine([NAME], api_base=served.model.api_base, max_reply=64)
     (shape,) = [check for check in checks if check.about == "shape"]
     assert (shape.state, shape.detail) == (State.OK, "held to it, as JSON mode with a schema")

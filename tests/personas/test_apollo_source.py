@@ -171,11 +171,7 @@ def test_more_users_than_people_are_refused() -> None:
 @pytest.mark.parametrize(
     ("flow", "query", "leaked"),
     [
-        (
-            "hotel",
-            "{to_city}, {date}, SUITES, {nights} nights.",
-            "'SUITES' says something about room_type",
-        ),
+        ("hotel", "{to_city}, {date}, SUITES, {nights} nights.", "'SUITES' says something about room_type"),
         ("food", "I am at {start}, hungry, and have no forks.", "'forks' says something about cutlery"),
         ("music", "Play something melancholic.", "'melancholic' says something about mood"),
         ("commute-bus", "From {start} to the {destination}; I wait 15 min at the most.", "'15 min' says something"),

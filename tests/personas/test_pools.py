@@ -71,10 +71,7 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
         ('"Zoë bakes."\n'.encode("utf-16"), "1 file in UTF-16 read as such"),
         ('"Zoë bakes."\n'.encode("cp1252"), "1 line beyond UTF-8 read as Windows-1252"),
         ('"Zoë\\n  bakes."\n'.encode(), "1 text with stray spaces or line breaks mended"),
-        (
-            '"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(),
-            "1 empty text left out; 1 repeated text left out",
-        ),
+        ('"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(), "1 empty text left out; 1 repeated text left out"),
     ],
 )
 def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Path, content: bytes, told: str) -> None:

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom.personas import DataError, PersonaLensRelease, samples
-from dialoom.personas.demographics import KEYS, read_demographics
 from dialoom.personas.profile import domain_name, read_domains, resolve_affinity
 from dialoom.personas.release import Census
+from dialoom.personas.rows import KEYS, read_demographics
 from tests.conftest import REAL, needs_real_data
 from tests.invented import ALARM, DEMOGRAPHICS, profile, write_release
 

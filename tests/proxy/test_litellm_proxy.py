@@ -92,10 +92,7 @@ def test_wrong_key_is_reported_at_once(proxy: Proxy, dialoom: Command, tmp_path:
 
 @pytest.mark.parametrize(
     ("model", "advice"),
-    [
-        ("nobody", "there is no such model"),
-        ("forgetful", "give the role user a model with a longer context"),
-    ],
+    [("nobody", "there is no such model"), ("forgetful", "give the role user a model with a longer context")],
 )
 def test_permanent_error_fails_at_once_with_advice(
     proxy: Proxy, dialoom: Command, tmp_path: Path, model: str, advice: str

@@ -143,10 +143,10 @@ def test_cost_limit_without_a_price_is_refused(dialoom: Command, players: list[s
 @pytest.mark.parametrize(
     ("flag", "value", "right"),
     [
-        ("--max-calls", "many", "a whole number from 0"),
-        ("--max-cost", "-1", "US dollars from 0"),
-        ("--price", "m=1", "MODEL=IN,OUT"),
-        ("--rpm", "m=0", "no whole number from 1"),
+        ("--max-calls", "many", "must be a whole number"),
+        ("--max-cost", "-1", "must be at least 0"),
+        ("--price", "m=1", "IN,OUT or IN,OUT,CACHED"),
+        ("--rpm", "m=0", "--rpm of m must be at least 1, got 0"),
         ("--fail-on-error", "110%", "5%"),
     ],
 )

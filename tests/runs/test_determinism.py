@@ -72,20 +72,11 @@ def test_equal_runs_export_equal_bytes(
     other = tmp_path_factory.mktemp("other")
     write_release(other / "release", users=2)
     assert played(other, seed, concurrency, interruptions) == _ALONE[seed]
+    assert len(set(_ALONE.values())) == len(_ALONE), "another seed gives other dialogues"
 
 
 _ALONE: dict[int, bytes] = {}
 """What comes out with one dialogue after the other and no interruption, by the seed."""
-
-
-def test_another_seed_gives_other_dialogues(tmp_path: Path) -> None:
-    exports = []
-    for seed in (1, 2):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        write_release(folder / "release", users=2)
-        exports.append(played(folder, seed, 4, []))
-    assert exports[0] != exports[1]
 
 
 OPTIONS = {"setting": ["base", "I", "all"]}

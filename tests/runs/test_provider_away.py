@@ -154,11 +154,7 @@ def test_run_continues_when_its_provider_is_back(provider: Provider, pause: Skip
 
 
 def test_run_stops_when_patience_ends_and_can_be_resumed(
-    dialoom: Command,
-    provider: Provider,
-    pause: Skip,
-    players: list[str],
-    tmp_path: Path,
+    dialoom: Command, provider: Provider, pause: Skip, players: list[str], tmp_path: Path
 ) -> None:
     """Exit code 3, why in one line, how to go on in another; nothing failed."""
     plan = away(provider, pause, players, tmp_path)
@@ -195,11 +191,7 @@ def test_draining_ends_the_pause_at_once(provider: Provider, pause: Skip, tmp_pa
 
 
 def test_without_patience_scenarios_fail_with_one_message(
-    dialoom: Command,
-    provider: Provider,
-    pause: Skip,
-    players: list[str],
-    tmp_path: Path,
+    dialoom: Command, provider: Provider, pause: Skip, players: list[str], tmp_path: Path
 ) -> None:
     plan = [*away(provider, pause, players, tmp_path), "--patience", 0]
     failed = dialoom(*plan, "-o", "run.db", code=1)

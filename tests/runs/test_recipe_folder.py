@@ -245,9 +245,6 @@ def test_judgements_of_a_recipe_without_judging_are_kept_and_shown(tmp_path: Pat
 
 def test_run_without_judges_has_the_judgements_of_its_checks(tmp_path: Path) -> None:
     run = dialoom.play(
-        JUDGING,
-        path=tmp_path / "run.db",
-        models={"guesser": guesser, "keeper": keeper},
-        options={"words": "heron"},
+        JUDGING, path=tmp_path / "run.db", models={"guesser": guesser, "keeper": keeper}, options={"words": "heron"}
     )
     assert [each.metric for episode in run.episodes() for each in episode.outcome.judgements] == ["found"]

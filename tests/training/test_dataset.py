@@ -59,7 +59,7 @@ RUNS: dict[str, tuple[dict[str, Any], int | None]] = {
 def test_every_folder_with_a_card_loads(recipe: str, tmp_path: Path) -> None:
     options, sample = RUNS[recipe]
     run = dialoom.play(recipe, path=tmp_path / "run.db", options=options, sample=sample)
-    formats = WithExports.of(run.recipe).exporters()
+    formats = WithExports.of(run.recipe).formats
     for name in formats if recipe != "prefeval" else ("prefeval",):
         folder = tmp_path / name
         run.export(name, folder, test_share=None if formats[name].is_folder else 0.5)

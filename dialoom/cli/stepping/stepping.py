@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import CallSettings, aplan, open_run, step
+from dialoom import CallSettings, aplan, open_run, step
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
-from dialoom.cli.settings import call_settings, merged
+from dialoom.cli.settings import call_settings, play_settings
 from dialoom.cli.terminal import say, say_json
 from dialoom.cli.trusting import trust
 from dialoom.graphs import Recipe
@@ -22,6 +22,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec, is_study
 from dialoom.runs.stepping import Stepper, read_case, replay
+from dialoom.settings import part
 
 from .commands import CommandInterpreter
 from .loop import converse, is_terminal, play_script
@@ -51,20 +52,24 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     return str(numbers[0])
 
 
-def step_recipe(spec: str, recipe: Recipe, given: dict[str, Any], common: dict[str, Any]) -> int:
+def step_recipe(
+    spec: str,
+    recipe: Recipe,
+    options: Mapping[str, Any],
+    flags: Mapping[str, Any],
+    script: Path | None,
+    is_json: bool,
+) -> int:
     """Plan a new run and step through its first scenario; return the exit code."""
-    script, is_json = common.pop("script"), common.pop("json")
     lines = _lines(script)
-    if common["out"] is None:
-        common["out"] = Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
-    out = common["out"]
+    settings, command = play_settings(recipe, options, flags)
+    out = command["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
-    settings, _ = merged(recipe, given, common)
+    settings["on_event"] = _told
     tune_process()
-    asyncio.run(aplan(spec, **{**settings, "on_event": _told}))
-    calls = {key: settings[key] for key in CallSettings.__annotations__ if key in settings}
-    return _stepped(out, "1", "main", lines, script, is_json, calls)
+    asyncio.run(aplan(spec, path=out, **settings))
+    return _stepped(out, "1", "main", lines, script, is_json, part(CallSettings, settings))
 
 
 def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
@@ -104,13 +109,14 @@ def _stepped(
     lines: Iterable[str] | None,
     script: Path | None,
     is_json: bool,
-    calls: Mapping[str, Any],
+    calls: CallSettings,
 ) -> int:
     printer = Printer(is_json)
     tune_process()
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
-        opening = step(path, scenario, branch=branch, **{**calls, "on_event": _told})
+        calls["on_event"] = _told
+        opening = step(path, scenario, branch=branch, **calls)
         stepper: Stepper = runner.run(opened.enter_async_context(opening))
         try:
             interpreter = CommandInterpreter(stepper, printer.passed, inputs=[path, *([script] if script else [])])

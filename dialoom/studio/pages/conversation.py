@@ -86,7 +86,7 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         ended = episode.outcome.ended_by or {"pending": "not finished yet"}.get(episode.state, episode.state)
         text("div", ended.replace("_", " "), f"badge {'bad' if episode.state == 'failed' else ''}")
         if episode.branch is not None:
-            text("div", episode.branch.told(), "badge accent")
+            text("div", episode.branch.summary(), "badge accent")
         if count := dialogue_faults(episode.outcome.faults or ()):
             text("div", many(count, "fault"), "badge warn")
         text("div", _taken(shown), "quiet small number")

@@ -166,8 +166,4 @@ def test_odd_turns_are_flagged(turns: list[AgentTurn], outputs: list[object], wa
 
 def test_all_calls_of_all_turns_count_in_order() -> None:
     other = {"name": "b", "arguments": "no", "id": "x"}
-    assert calls_of([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [
-        CALL,
-        {"name": "b", "arguments": "no"},
-        CALL,
-    ]
+    assert calls_of([ONE, TALK, AgentTurn("", (other, CALL)), DONE]) == [CALL, {"name": "b", "arguments": "no"}, CALL]

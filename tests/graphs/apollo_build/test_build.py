@@ -67,7 +67,7 @@ def test_report_tells_what_was_made(made_once: MadeOnce, dialoom: Command) -> No
     """Pairs by form and kind, and the figures of the paper's appendix A.2."""
     made_once(build)
     said = dialoom("report", "build.db", code=0).stdout
-    assert "How diverse the sessions are" in said
+    assert "Diversity of the sessions" in said
     rows = [line.split() for line in said.splitlines()]
     assert ["all", "27", "13", "14"] in rows
     assert ["unrelated", "93", "31", "1.000", "31"] in rows

@@ -58,7 +58,7 @@ def test_written_source_passes_all_checks_and_is_played(made_once: MadeOnce, dia
     ]
     assert scores == [True] * 6
     said = dialoom("report", "write.db", code=0).stdout
-    assert "What checks have rejected" in said
+    assert "Rejected drafts by check" in said
     shown = dialoom("show", "write.db", "1", code=0).stdout
     assert "u01: 6 pairs, 37 sessions" in shown
 

@@ -48,11 +48,7 @@ class Scene:
     def facts(self) -> Facts:
         if not self.task:
             return Facts(languages=("en",))
-        ends: dict[str, Any] = {
-            "end_markers": ("TERMINATE",),
-            "user_ends": "user_terminated",
-            "limit": "turn_limit",
-        }
+        ends: dict[str, Any] = {"end_markers": ("TERMINATE",), "user_ends": "user_terminated", "limit": "turn_limit"}
         return Facts(languages=("en",), task=self.task, kept_back=self.kept_back, **ends)
 
     def worded(self, draw: random.Random) -> list[Line]:

@@ -23,18 +23,10 @@ SCHEMA: list[dict[str, Any]] = [
                 "has_multiple_values": False,
                 "possible_values": ["two", "three"],
             },
-            {
-                "name": "Needs",
-                "is_categorical": True,
-                "has_multiple_values": True,
-                "possible_values": ["Lift", "cot"],
-            },
+            {"name": "Needs", "is_categorical": True, "has_multiple_values": True, "possible_values": ["Lift", "cot"]},
         ],
     },
-    {
-        "domain": "Beekeeping",
-        "affinities": [{"name": "Hive", "is_categorical": False, "has_multiple_values": False}],
-    },
+    {"domain": "Beekeeping", "affinities": [{"name": "Hive", "is_categorical": False, "has_multiple_values": False}]},
 ]
 
 

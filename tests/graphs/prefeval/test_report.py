@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -276,11 +275,6 @@ def test_answer_without_a_checkers_verdict_has_no_score(tmp_path: Path) -> None:
         sample = write_sample(run, tmp_path / "labels.csv", 9, ["anna"])
     assert sample.unscored == 2
     assert {group.metric for group in sample.counts} == {"violates", "acknowledges", "hallucinates"}
-
-
-def test_sixteen_combinations() -> None:
-    found = Counter(error_type(*words) for words in product([True, False], repeat=4))
-    assert found == {"unhelpful": 8, "unaware": 2, "hallucination": 1, "inconsistency": 1, None: 4}
 
 
 @pytest.mark.parametrize(

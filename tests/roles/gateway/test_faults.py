@@ -79,10 +79,7 @@ async def test_transient_fault_is_retried_with_one_request_an_attempt(fault: str
             "given for the role judge (PROVIDER",
         ),  # and of a wrong model
         (error(403, "not you"), "may not use this model"),
-        (
-            error(404, "The model `x` does not exist", "model_not_found"),
-            "given for the role judge (PROVIDER",
-        ),
+        (error(404, "The model `x` does not exist", "model_not_found"), "given for the role judge (PROVIDER"),
         (error(422, "unprocessable"), "unprocessable"),
         (too_long(), "give the role judge a model with a longer context"),
         (error(402, "pay first"), "no credit left"),

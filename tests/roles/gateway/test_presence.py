@@ -88,9 +88,7 @@ def texts(count: int) -> list[str]:
     return [f"Number {number}" for number in range(count)]
 
 
-def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_call_at_a_time_asks_an_absent_provider_after_growing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is there for 100 seconds; no call has used up its attempts by that."""
     line = Line(lambda _text, second: refused() if second < 100 else None)
 

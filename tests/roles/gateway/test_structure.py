@@ -204,10 +204,7 @@ async def test_tools_calls_and_outputs_are_sent_in_the_providers_form() -> None:
     assert (body["tools"], body["tool_choice"], body["parallel_tool_calls"]) == ([WEATHER], "auto", False)
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "tool", "user"]
     (sent,) = body["messages"][2]["tool_calls"]
-    assert (sent["id"], sent["function"]) == (
-        CALL["id"],
-        {"name": "get_weather", "arguments": '{"city": "Vellin"}'},
-    )
+    assert (sent["id"], sent["function"]) == (CALL["id"], {"name": "get_weather", "arguments": '{"city": "Vellin"}'})
     assert (body["messages"][3]["tool_call_id"], body["messages"][3]["content"]) == (CALL["id"], '{"rain": true}')
 
 
@@ -365,10 +362,7 @@ async def test_signed_reasoning_goes_back_only_to_its_provider() -> None:
     ],
 )
 async def test_model_without_tool_support_is_named(status: int, told: str) -> None:
-    for said, advice in (
-        (told, "takes no tools as it is served"),
-        ("tools[0].function.name: too long", "too long"),
-    ):
+    for said, advice in ((told, "takes no tools as it is served"), ("tools[0].function.name: too long", "too long")):
         with serving(lambda _body, _number, said=said: error(status, said)) as server:  # type: ignore[misc]
             with pytest.raises(PermanentProviderError, match=advice) as failed:
                 await ask(request(server.url, messages=TALK, tools=(WEATHER,)))

@@ -222,12 +222,7 @@ def benchmark(who: Chatter, seed: int = 0, model: str = "attentive", rounds: int
 def score(who: Chatter, message: str, answer: str, model: str = "attentive") -> int:
     """Give the judge's score of one answer."""
     reply = ask(
-        "judge-alignment",
-        model=model,
-        profile=who.profile,
-        personality=who.personality,
-        message=message,
-        answer=answer,
+        "judge-alignment", model=model, profile=who.profile, personality=who.personality, message=message, answer=answer
     )
     return int(json.loads(reply)["score"])
 

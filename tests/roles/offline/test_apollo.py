@@ -16,12 +16,12 @@ from dialoom.personas.apollo import TOOLS, compare, execute
 from dialoom.personas.apollo.scores import read_turn, responses_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSource, history, write_source
 from dialoom.personas.apollo.source.scripted import scripted_source
-from dialoom.prompts import PromptLibrary, Utterance
+from dialoom.prompts import Utterance
 from dialoom.roles.offline.apollo import asked_flow
 
 from .asking import answer
 
-PROMPTS = PromptLibrary.load(RECIPE.prompts)
+PROMPTS = RECIPE.library()
 HARD = ("facts", "tone")
 READ = 24
 
@@ -155,10 +155,8 @@ def test_results_of_a_run_follow_the_stated_rule(tmp_path: Path, protocol: str) 
     assert len(found) == len(pairs) * len(frameworks)
     for episode in found:
         facets, outcome = episode.facets, episode.outcome
-        wanted = {
-            "function-calling": facets["form"] not in HARD,
-            "rag": outcome.details.get("hit"),
-            "memory": True,
-        }[facets["framework"]]
+        wanted = {"function-calling": facets["form"] not in HARD, "rag": outcome.details.get("hit"), "memory": True}[
+            facets["framework"]
+        ]
         assert outcome.judgements[0].score is wanted, episode.id
         assert (outcome.details["protocol"], outcome.ended_by) == (protocol, "finished")

@@ -207,14 +207,7 @@ _BITS = st.one_of(
     st.text(max_size=30),
     st.builds(lambda tag, body: f"<{tag}>{body}</{tag}>", st.sampled_from(_TAGS), st.text(max_size=30)),
     st.builds(lambda tag: f"<{tag} domain='Books'", st.sampled_from(_TAGS)),
-    st.sampled_from(
-        [
-            "</summary>",
-            "Genre: ;;N/A;",
-            "I'd like dinner for two.",
-            "TERMINATE",
-        ]
-    ),
+    st.sampled_from(["</summary>", "Genre: ;;N/A;", "I'd like dinner for two.", "TERMINATE"]),
     st.builds(lambda text: f'<affinities domain="Alarm">\nAlarm Time: {text}\n</affinities>', st.text(max_size=12)),
 )
 _MESSAGES = st.lists(

@@ -12,14 +12,13 @@ import dialoom
 from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
-from dialoom.prompts import PromptLibrary
 from dialoom.roles.offline import SpokenLine
 from dialoom.roles.offline.prefeval import number_of, statement_of, telling
 
 from .asking import answer
 
 TOPIC = "travel_hotel"
-PROMPTS = PromptLibrary.load(RECIPE.prompts)
+PROMPTS = RECIPE.library()
 UNRELATED = [line for chat in read_chats(DEFAULT_POOL) for line in chat]
 REACH = {"zero-shot": (70, 14), "reminder": (100, 5), "cot": (85, 10), "self-critic": (80, 12), "rag": (70, 14)}
 
@@ -118,10 +117,7 @@ def test_choice_follows_the_known_preference(tmp_path: Path) -> None:
 )
 def test_checkers_decide_from_what_they_read(metric: str, parts: dict[str, str], said: str) -> None:
     shown = "\n".join(f"<{name}>{text}</{name}>" for name, text in parts.items())
-    messages = [
-        {"role": "system", "content": "You are fair."},
-        {"role": "user", "content": shown},
-    ]
+    messages = [{"role": "system", "content": "You are fair."}, {"role": "user", "content": shown}]
     reply = json.loads(answer("attentive", messages, f"prefeval/judge-{metric}", "judge"))
     assert reply["answer"] == said
     if metric == "acknowledges":

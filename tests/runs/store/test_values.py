@@ -261,14 +261,6 @@ async def test_unchanged_value_costs_nothing_and_a_changed_one_is_seen(tmp_path:
         assert then["messages"][0] == said(0) and then["profile"] == {"facts": ["x" * 100]}
 
 
-async def test_list_may_shrink_and_grow_again(tmp_path: Path) -> None:
-    async with RunSaver.open(tmp_path / "x.db") as saver:
-        every = [said(number) for number in range(6)]
-        for messages in (every, every[:3], every[:4], every[1:], [], every[:1], [*every, "end"], every[:4], ["", 1]):
-            put(saver, "t", {"messages": messages})
-            assert values_of(saver, "t")["messages"] == messages
-
-
 async def test_channel_of_an_unchanged_version_is_not_read_again(tmp_path: Path) -> None:
     profile = {"facts": ["x" * 100]}
     async with RunSaver.open(tmp_path / "x.db") as saver:

@@ -284,49 +284,6 @@ async def test_closing_drains(writer: Writer, tmp_path: Path) -> None:
     await asyncio.gather(*waiting)
 
 
-class Clock:
-    """Seconds that pass only when a job takes some; it stands where the writer reads the time."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        """The time."""
-        return self.now
-
-    def doer(self, seconds: float = 0) -> Callable[[sqlite3.Connection], str]:
-        """A job that takes so long and says which thread carried it out."""
-
-        def work(_connection: sqlite3.Connection) -> str:
-            self.now += seconds
-            return threading.current_thread().name
-
-        return work
-
-
-async def test_event_loop_does_its_jobs_itself_unless_they_take_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock()
-    doer = clock.doer
-    monkeypatch.setattr("dialoom.runs.store.writer.time", clock)
-    writer = writing(tmp_path, "NORMAL")
-    here = threading.current_thread().name
-    assert await writer.submit(doer()) == here
-    long_ones = [await writer.submit(doer(0.02)) for _ in range(4)]
-    assert long_ones == [here] * 4
-    meanwhile = [await writer.submit(doer()) for _ in range(99)]
-    assert meanwhile == ["dialoom-writer"] * 99
-    assert await writer.submit(doer()) == here
-    writer.close()
-
-
-async def test_event_loop_does_not_wait_for_the_disk(tmp_path: Path) -> None:
-    writer = writing(tmp_path, "FULL")
-    assert await writer.submit(Clock().doer()) == "dialoom-writer"
-    writer.close()
-
-
 async def test_event_loop_does_not_wait_for_a_foreign_lock(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     locked, went_on = threading.Event(), threading.Event()

@@ -1,0 +1,673 @@
+"""The settings of runs, each declared once. This module is below all layers.
+
+A setting is an item of one of the typed dictionaries below. Its type is that of the keyword argument in Python; its
+`Field` has the default, the bounds and the description; its `Flag` tells how the command line and YAML files give it.
+`model_of` makes the pydantic model by which all of them are checked.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import textwrap
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_origin,
+    get_type_hints,
+    overload,
+    runtime_checkable,
+)
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
+
+from dialoom.errors import SettingError
+
+Value = TypeVar("Value")
+Scalar = TypeVar("Scalar", bound=float | str)
+Kind = TypeVar("Kind", bound=Mapping[str, object])
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+MOST_AT_ONCE = 10_000
+"""The limit of concurrent scenarios: each is a task with its state, and no provider accepts as many calls."""
+
+MOST_TOKENS = 10_000_000
+"""The upper bound of `max_reply`: no reply is longer, so a larger value is a typing error."""
+
+FLAG = "flag"
+"""The default treatment of a user's fault: it is recorded with the outcome."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+@overload
+def by_name(given: Mapping[str, Value] | None) -> dict[str, Value]: ...
+@overload
+def by_name(given: Scalar) -> dict[str, Scalar]: ...
+def by_name(given: Any) -> dict[str, Any]:
+    """Return a setting by role or model; a value for all of them is stored under the empty name."""
+    if given is None:
+        return {}
+    return {**given} if isinstance(given, Mapping) else {"": given}
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """The annotation of a setting that is given by role or by model, or for all of them.
+
+    Attributes:
+        item: The type of each value.
+        of: What the names are: `role` or `model`.
+        is_for_all: True if a value may be given for all of them.
+    """
+
+    item: Any
+    of: Literal["role", "model"] = "role"
+    is_for_all: bool = True
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether the values are texts, so that one that looks like a number is none."""
+        return self.item in (str, Any) or get_origin(self.item) is Literal
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of a dictionary, from a dictionary or a single value."""
+        items = core_schema.dict_schema(core_schema.str_schema(), handler.generate_schema(self.item))
+        return core_schema.no_info_before_validator_function(self._named, items)
+
+    def _named(self, given: Any) -> Any:
+        if given is not None and not isinstance(given, Mapping) and not self.is_for_all:
+            raise ValueError(f"given by {self.of}")
+        return by_name(given)
+
+
+@dataclass(frozen=True, slots=True)
+class As:
+    """The annotation of a setting that is checked by, and converted to, another type than it is declared with."""
+
+    type_: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema of the other type."""
+        return handler.generate_schema(self.type_)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """The annotation of a setting that the command line and YAML files can give.
+
+    Attributes:
+        panel: The panel of the help that lists it.
+        metavar: What is shown for its value; a choice of names and `none` are added where they apply.
+        name: The flag's name and the YAML key, if it is not the setting's own name.
+        is_removable: True if `none` removes the value.
+        is_in_files: False if only the command line can give it, as a YAML file may be a stranger's.
+        short: Further flags, of one letter.
+    """
+
+    panel: Literal["Models", "Limits", "Output", "Advanced"]
+    metavar: str = ""
+    name: str = ""
+    is_removable: bool = False
+    is_in_files: bool = True
+    short: str = ""
+
+
+def _path(given: Any) -> Any:
+    """Return a path from a text or another kind of path."""
+    return Path(given) if isinstance(given, str | os.PathLike) else given
+
+
+def _seconds(given: Any) -> Any:
+    """Return seconds from a number or from texts such as `90s`, `10m` or `2h`."""
+    if isinstance(given, str) and given[-1:] in _UNITS:
+        try:
+            return float(given[:-1]) * _UNITS[given[-1]]
+        except ValueError as error:
+            raise ValueError("a number of seconds, or a time such as 90s, 10m or 2h") from error
+    return given
+
+
+def _failures(given: Any) -> Any:
+    """Return a number of failed scenarios from 1, or a percentage such as `5%`, as a text."""
+    text = str(given).strip()
+    number = text.removesuffix("%")
+    try:
+        is_valid = 0 <= float(number) < 100 if number != text else int(number) > 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or isinstance(given, bool):
+        raise ValueError("a number of scenarios from 1, or a percentage from 0% to below 100% such as 5%")
+    return text
+
+
+class Budget(BaseModel):
+    """Upper bounds of a run's consumption; `None` for no bound."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    max_calls: Annotated[
+        int | None,
+        Field(ge=0, description="The most answered calls of the whole run."),
+        Flag("Limits", "N", is_removable=True),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        Field(ge=0, description="The most tokens of the whole run, input and output together."),
+        Flag("Limits", "N", is_removable=True),
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0, allow_inf_nan=False, description="The most that the whole run may cost, in US dollars."),
+        Flag("Limits", "USD", is_removable=True),
+    ] = None
+
+    def changed(self, given: Budget | None) -> Budget:
+        """Return this budget with the bounds set in another one applied; a bound set to `None` is removed."""
+        if given is None:
+            return self
+        return self.model_copy(update=given.model_dump(include=given.model_fields_set))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether any bound is set."""
+        return any(bound is not None for bound in (self.max_calls, self.max_tokens, self.max_cost))
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens.
+
+    Attributes:
+        cached_input: Price of input that the provider reads from its prompt cache; by default that of other input.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [self.input, self.output, *([] if self.cached_input is None else [self.cached_input])]
+        if any(not 0 <= value < math.inf for value in given):
+            raise ValueError("a price must be US dollars from 0 for a million tokens")
+
+    def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """Return the cost in US dollars; cached tokens are part of the input tokens, and capped at their number."""
+        cached_tokens = min(cached_tokens, input_tokens)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = input_tokens - cached_tokens
+        return (fresh * self.input + cached_tokens * cached_price + output_tokens * self.output) / 1_000_000
+
+
+def _user_fault(given: str) -> str:
+    """Return a treatment of faulty lines of the simulated user's."""
+    if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", given):
+        raise ValueError(f"{FLAG}, or 'retry N' with N from 1 to 99")
+    return given
+
+
+def _price(given: Any) -> Any:
+    """Return a price from `IN,OUT[,CACHED]`, or from a list of these."""
+    if isinstance(given, Price | dict):
+        return given
+    try:
+        return Price(*map(float, given if isinstance(given, list | tuple) else str(given).split(",")))
+    except (TypeError, ValueError) as error:
+        raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars from 0 for a million tokens") from error
+
+
+Reply: TypeAlias = Callable[..., Awaitable[Any]]
+"""An async function from the chat messages that a model would receive to a reply: a text, a chat message as a
+dictionary, or an `AIMessage`. A function with a parameter `tools` receives the tools offered by the request, and may
+reply with a message that has `tool_calls`.
+"""
+
+
+@runtime_checkable
+class LangChainModel(Protocol):
+    """A LangChain chat model, or a chain from messages to an `AIMessage` or a text."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any:
+        """Return the reply to the messages."""
+        ...
+
+
+@runtime_checkable
+class CompiledGraph(Protocol):
+    """A compiled LangGraph graph whose state has `messages`."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Any:
+        """Return the final state."""
+        ...
+
+    async def aget_state(self, config: Any) -> Any:
+        """Return the state of a thread; never called, it only distinguishes graphs from other objects."""
+        ...
+
+
+GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
+"""A plain function of `tools` (LangChain tools, one for each that a request offers) that returns a compiled graph."""
+
+OwnPlayer: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphMaker
+
+Player: TypeAlias = str | OwnPlayer
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, a function
+of `tools` that returns one, or a LangChain chat model."""
+
+Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
+"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone; `auto` picks the strictest one
+that the model is known to support or does not reject.
+"""
+
+Temperature: TypeAlias = float | Literal["none"]
+"""A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
+
+Synchronous: TypeAlias = Literal["normal", "full"]
+"""What a commit survives: `normal` a crash, `full` a power cut too."""
+
+_File: TypeAlias = Annotated[Path | None, BeforeValidator(_path)]
+_Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
+UserFault: TypeAlias = Annotated[str, AfterValidator(_user_fault)]
+_none = BeforeValidator(lambda given: None if given == "none" else given)
+Degree: TypeAlias = Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False), _none]
+ReplyTokens: TypeAlias = Annotated[int | None, Field(ge=0, le=MOST_TOKENS)]
+_PerMinute: TypeAlias = Annotated[int | None, Field(ge=1, le=10**12)]
+_Window: TypeAlias = Annotated[int | None, Field(ge=1, le=10**9)]
+_Attempt: TypeAlias = Annotated[float | None, Field(ge=0, le=86_400, allow_inf_nan=False)]
+_StatedPrice: TypeAlias = Annotated[Price, BeforeValidator(_price)]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A player with settings of its own, which override those of its role.
+
+    Attributes:
+        player: The player.
+        temperature: As in `PlayerSettings`; `None` for the role's own, like the others.
+        api_base: The address at which the model is served, if not the provider's own.
+        max_reply: As in `PlayerSettings`.
+        params: Further sampling parameters by name.
+        structured: As in `PlayerSettings`.
+        name: The name in the run file and in reports of a function, graph or LangChain model that is given as an
+            object; by default its own name.
+    """
+
+    player: Player
+    temperature: Temperature | None = None
+    api_base: str | None = None
+    max_reply: int | None = None
+    params: Mapping[str, Any] | None = None
+    structured: Structured | None = None
+    name: str | None = None
+
+
+ModelLike: TypeAlias = Player | Model
+Players: TypeAlias = ModelLike | list[ModelLike] | tuple[ModelLike, ...]
+"""The player of a role, or several players where several judges are allowed."""
+
+
+class PlayerSettings(TypedDict, total=False):
+    """Players and how they reply. A value for one role overrides the value for all roles."""
+
+    models: Annotated[
+        Mapping[str, Players] | None,
+        ByName(Any, is_for_all=False),
+        Field(
+            description="Who plays each role: offline/attentive (a scripted stand-in, the default), any LiteLLM model, "
+            "python:module:function or graph:file.py:name. Several judges judge one after the other."
+        ),
+        Flag("Models", "[ROLE=]MODEL", name="model"),
+    ]
+    temperature: Annotated[
+        Temperature | Mapping[str, Temperature | None] | None,
+        ByName(Degree),
+        Field(description="Sampling temperature from 0 to 2; 'none' sends none, for models that reject it."),
+        Flag("Models", "T", is_removable=True),
+    ]
+    api_base: Annotated[
+        str | Mapping[str, str] | None,
+        ByName(str),
+        Field(description="The address at which the model is served, if not its provider's own."),
+        Flag("Models", "URL"),
+    ]
+    structured: Annotated[
+        str | Mapping[str, str] | None,
+        ByName(Structured),
+        Field(
+            description="How replies are constrained to their form: schema (JSON schema), json (JSON mode), prompt "
+            "(instructions alone), or auto for the strictest that the model supports. [default: auto]"
+        ),
+        Flag("Models", "HOW"),
+    ]
+    max_reply: Annotated[
+        int | Mapping[str, int | None] | None,
+        ByName(ReplyTokens),
+        Field(
+            description="The most tokens of a reply, reasoning included; 0 for no limit. [default: the recipe's own]"
+        ),
+        Flag("Models", "N", is_removable=True),
+    ]
+    params: Annotated[
+        Mapping[str, Mapping[str, Any]] | None,
+        ByName(Any, is_for_all=False),
+        Field(
+            description="Further sampling parameters by role and name: top_p, stop, seed, reasoning_effort, ..., and "
+            "extra_body for those that only the provider knows."
+        ),
+        Flag("Models", "[ROLE.]KEY=VALUE", name="param"),
+    ]
+
+
+BudgetLike: TypeAlias = Budget | Mapping[str, Any] | None
+"""A budget, or its bounds by name."""
+
+Rates: TypeAlias = int | Mapping[str, int | None] | None
+"""A rate limit for every model, or by model; `None` removes a model's limit."""
+
+
+class LimitSettings(TypedDict, total=False):
+    """Budget, prices, rates, time limits and context windows. The run's file keeps those that were given last."""
+
+    budget: Annotated[
+        BudgetLike,
+        As(_Bounds),
+        Field(description="Bounds of the whole run's consumption; those that are not named stay as they are."),
+    ]
+    prices: Annotated[
+        Mapping[str, Price] | None,
+        ByName(_StatedPrice, "model", is_for_all=False),
+        Field(description="US dollars per million tokens, for models whose price LiteLLM does not know."),
+        Flag("Limits", "IN,OUT[,CACHED]", name="price"),
+    ]
+    rpm: Annotated[
+        Rates,
+        ByName(_PerMinute, "model"),
+        Field(description="The most requests per minute."),
+        Flag("Limits", "N", is_removable=True),
+    ]
+    tpm: Annotated[
+        Rates,
+        ByName(_PerMinute, "model"),
+        Field(description="The most tokens per minute."),
+        Flag("Limits", "N", is_removable=True),
+    ]
+    context: Annotated[
+        Mapping[str, int | None] | None,
+        ByName(_Window, "model", is_for_all=False),
+        Field(
+            description="The context window in tokens, request and reply together; a request that cannot fit is not "
+            "sent. [default: LiteLLM's table]"
+        ),
+        Flag("Limits", "N", is_removable=True),
+    ]
+    timeout: Annotated[
+        float | Mapping[str, float | None] | None,
+        ByName(_Attempt),
+        Field(
+            description="Seconds after which one attempt at a call is abandoned and repeated; 0 removes the value. "
+            "[default: 600 for models]"
+        ),
+        Flag("Limits", "SECONDS", is_removable=True),
+    ]
+
+
+class ProcessSettings(LimitSettings, total=False):
+    """How this process makes calls, besides the limits. None of it changes what is said, and none is stored."""
+
+    concurrency: Annotated[
+        int,
+        Field(default=16, ge=1, le=MOST_AT_ONCE, description="Scenarios in progress at once, and calls per model."),
+        Flag("Limits", "N"),
+    ]
+    fail_on_error: Annotated[
+        int | str | None,
+        As(Annotated[str, BeforeValidator(_failures)]),
+        Field(
+            default=None, description="Stop after so many failed scenarios, or at a percentage of 20 or more finished."
+        ),
+        Flag("Limits", "N|P%"),
+    ]
+    patience: Annotated[
+        float,
+        As(Annotated[float, Field(ge=0), BeforeValidator(_seconds)]),
+        Field(
+            default=600.0,
+            description="How long to wait for a provider that cannot be reached before stopping, resumable: seconds, "
+            "or a time such as 90s, 10m or 2h; 0 lets scenarios fail.",
+        ),
+        Flag("Limits", "TIME"),
+    ]
+    cache: Annotated[
+        PathLike | None,
+        As(_File),
+        Field(description="A file through which replies are shared with other runs of the same seed."),
+        Flag("Advanced", "FILE"),
+    ]
+    synchronous: Annotated[
+        Synchronous,
+        Field(default="normal", description="What a commit survives: normal a crash, full a power cut too."),
+        Flag("Advanced", "normal|full"),
+    ]
+    workers: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MOST_AT_ONCE,
+            description="Play on so many processes; concurrency, budget and rates hold for all of them together. "
+            "Needs dialoom[ray].",
+        ),
+        Flag("Advanced", "N"),
+    ]
+    ray: Annotated[
+        str | None,
+        Field(description="Play on the Ray cluster at this address: auto, or HOST:PORT. Needs dialoom[ray]."),
+        Flag("Advanced", "ADDRESS"),
+    ]
+    otel: Annotated[
+        bool,
+        Field(default=False, description="Send a span of each call to OTEL_EXPORTER_OTLP_ENDPOINT."),
+        Flag("Advanced"),
+    ]
+    replay_only: Annotated[
+        bool,
+        Field(default=False, description="Make no call: every reply must be recorded already."),
+        Flag("Advanced"),
+    ]
+    trust: Annotated[
+        bool,
+        Field(
+            default=False,
+            description="Use code and addresses that the file names, though you have not given them on this machine.",
+        ),
+        Flag("Advanced", is_in_files=False),
+    ]
+
+
+class RunSettings(PlayerSettings, total=False):
+    """What a new run is made of, besides its recipe."""
+
+    model: Annotated[
+        ModelLike | None,
+        As(Any),
+        Field(description="Who plays every role that `models` does not name."),
+    ]
+    prompts: Annotated[
+        PathLike | None,
+        As(_File),
+        Field(description="A folder of prompts that replace the recipe's own of the same ids."),
+        Flag("Models", "DIR"),
+    ]
+    options: Annotated[
+        Mapping[str, Any] | BaseModel | None, As(Any), Field(description="The recipe's own options, by name.")
+    ]
+    seed: Annotated[int, Field(default=0, description="The seed of every random draw."), Flag("Advanced", "N")]
+    sample: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="Draw so many scenarios with the seed, spread evenly over people, settings and other facets.",
+        ),
+        Flag("Advanced", "N"),
+    ]
+    on_user_fault: Annotated[
+        str,
+        As(UserFault),
+        Field(
+            default=FLAG,
+            description="What is done about a faulty line of the simulated user's: flag records it with the outcome; "
+            "'retry N' requests the line again up to N times, before the other side sees it.",
+        ),
+        Flag("Advanced", "flag|'retry N'"),
+    ]
+
+
+@lru_cache
+def model_of(kind: Any) -> type[BaseModel]:
+    """Return the pydantic model of a typed dictionary's settings; one without a default is `None` if not given."""
+    hints = get_type_hints(kind, include_extras=True)
+    model = create_model(
+        kind.__name__, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **{**hints}
+    )
+    for field in model.model_fields.values():
+        if field.is_required():
+            field.default = None
+    model.model_rebuild(force=True)
+    return model
+
+
+def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
+    """Return settings with all defaults, each by role or model where it can be.
+
+    Args:
+        kind: The typed dictionary that declares them.
+        given: The settings; `None` stands for one that is not given.
+        is_text: True if numbers may be texts, as the command line has them.
+
+    Raises:
+        SettingError: Naming the setting, its value and what it must be; or one that does not exist.
+    """
+    model = model_of(kind)
+    for name in sorted(given.keys() - model.model_fields.keys()):
+        raise SettingError(f"{name} is not a setting; {_meant(name, list(model.model_fields))}", setting=name)
+    values = {name: value for name, value in given.items() if value is not None}
+    try:
+        return cast(Kind, dict(model.model_validate(values, strict=None if is_text else True)))
+    except ValidationError as error:
+        raise setting_error(error.errors()[0]) from error
+
+
+def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
+    """Return those of the settings that a kind declares."""
+    names = model_of(kind).model_fields
+    return cast(Kind, {name: value for name, value in given.items() if name in names})
+
+
+def described(kind: Any) -> str:
+    """Return a typed dictionary's docstring with the description of each setting."""
+    lines = [
+        textwrap.fill(f"{name}: {field.description}", 110, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        for name, field in model_of(kind).model_fields.items()
+    ]
+    return "\n".join([str(kind.__doc__), "", "    Attributes:", *lines])
+
+
+def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
+    """Return one value of a setting, checked by its type.
+
+    Args:
+        name: The setting.
+        type_: The type of its values.
+        value: The value.
+        of: The role that it is for, if it is for one.
+
+    Raises:
+        SettingError: Naming the setting, its value and what it must be.
+    """
+    try:
+        return _adapter(type_).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise setting_error({**error.errors()[0], "loc": (name, of)}) from error
+
+
+@lru_cache
+def _adapter(type_: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type_)
+
+
+def setting_error(problem: ErrorDetails) -> SettingError:
+    """Return the error of an invalid setting: its place, what it must be, and its value."""
+    name, *names = (str(each) for each in problem["loc"] if each)
+    if name == "budget" and names and problem["type"] == "extra_forbidden":
+        bounds = ", ".join(Budget.model_fields)
+        return SettingError(f"budget must have no bounds but {bounds}, got {names[0]!r}", setting=name)
+    if name == "budget" and names:
+        name = names.pop(0)
+    place = " of ".join([name, *names[:1]])
+    return SettingError(f"{place} must be {wanted(problem)}, got {problem['input']!r:.60}", setting=name)
+
+
+def wanted(problem: ErrorDetails) -> str:
+    """Return what an invalid value must be, to follow 'must be'."""
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind in _BOUNDS:
+        word, key = _BOUNDS[kind]
+        bound = context[key]
+        return f"{word} {int(bound) if bound == int(bound) else bound:,}"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"one of {context['expected']}".replace("'", "")
+    return next((word for start, word in _TYPES.items() if kind.startswith(start)), problem["msg"])
+
+
+def _meant(name: str, known: list[str]) -> str:
+    """Return a hint for an unknown setting: where it belongs, or the known one that resembles it."""
+    if name in Budget.model_fields:
+        return f"a bound is part of the budget: budget=dialoom.Budget({name}=...)"
+    if like := get_close_matches(name, known, 1):
+        return f"did you mean {like[0]}?"
+    return f"there are {', '.join(known)}"
+
+
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "string": "a text",
+    "is_instance": "a path",
+    "dict": "a mapping",
+    "mapping": "a mapping",
+    "model": "a Budget or its bounds by name, such as {'max_calls': 100}",
+    "callable": "a function",
+}
