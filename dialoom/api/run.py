@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
 from dialoom.runs.config import RunConfig
+from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
@@ -90,6 +91,11 @@ class RunReader:
         """The run's configuration: recipe, options, models, seed."""
         with self._opened() as file:
             return file.config
+
+    def config_diff(self, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
+        """Return the differences from another configuration, as `key: then, now`; see `dialoom.runs.config_diff`."""
+        with self._opened() as file:
+            return config_diff(file, config, recipe, prompts)
 
     @property
     def recipe(self) -> Recipe:
