@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, Mendings, PoolEntry, PoolKind, read_pool, shipped_seeds
+from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolEntry, PoolKind, Repairs, read_pool, shipped_seeds
 from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
 
@@ -216,9 +216,9 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         """Yield one pool."""
         if embedder := embedder_here(options.embedder):
             note(f"threshold {options.threshold:g}: {embedder.meaning}")
-        mendings = Mendings()
-        seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, mendings)
-        if summary := mendings.summary():
+        repairs = Repairs()
+        seeds = shipped_seeds(options.kind) if options.seeds is None else read_pool(options.seeds, repairs)
+        if summary := repairs.summary():
             note(f"seeds: {summary}")
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 

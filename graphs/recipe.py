@@ -44,7 +44,7 @@ class Recipe(ABC):
         name: The name on the command line.
         summary: One line for the help; by default the first line of the docstring.
         roles: The default sampling temperature of each role.
-        prompts: The ids of the prompts other than those of the judges.
+        prompts: The ids of the prompts other than those of the judges; `support/*` stands for all of a folder.
         options_type: The recipe's options.
         scenario_type: The type of its scenarios.
         judges: The metrics that models score.

@@ -25,12 +25,13 @@ from .conversation import lines, utterances
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .outcome import Outcome
+from .outcome import Episode, Outcome
 from .recipe import RecipeOptions
-from .reporting.table import Facet
+from .reporting.table import Facet, Table
 from .scenario import Scenario
 from .study import ASSISTANT, GIVES_UP, SATISFIED, USER, FileFunction, KeywordEnd, PythonEnd, Study, line_of, shown
 from .study_rows import PORTRAIT, Source, pairs, references
+from .variety import opening_of, variety_table
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
 """The words by which the simulated user ends a conversation, as the shipped rules tell it."""
@@ -117,9 +118,41 @@ class Simulation(DialogueRecipe):
         draw: Random,
         note: Callable[[str], None],
     ) -> Iterator[SimulatedTalk]:
-        """Yield the conversations in the order of the rows: all tasks of the first person, then those of the next."""
+        """Yield the conversations in the order of the rows: all tasks of the first person, then those of the next.
+
+        Conversations beyond a quota are left out.
+        """
+        left = {column: dict(values) for column, values in self.study.quotas.items()}
+        known = set[str]()
         for name, person, task in pairs(self.study, *self.sources, draw):
+            row = {**person, **task}
+            known.update(left.keys() & row.keys())
+            wanted = [(each, str(row.get(column))) for column, each in left.items() if str(row.get(column)) in each]
+            if any(each[value] < 1 for each, value in wanted):
+                continue
+            for each, value in wanted:
+                each[value] -= 1
             yield SimulatedTalk(name=name, person=person, task=task)
+        for column, values in left.items():
+            if column not in known:
+                message = f"[quotas] names the column {column!r}, which neither people nor tasks have"
+                raise _wrong(self.study, ("quotas", column), message)
+            for value, missing in values.items():
+                if missing > 0:
+                    wanted_count = self.study.quotas[column][value]
+                    note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} conversations")
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return every metric, overall and by each facet with few values, and the variety of openings."""
+        openings: list[str] = []
+
+        def read() -> Iterator[Episode]:
+            for episode in episodes:
+                openings.append(opening_of(episode.outcome))
+                yield episode
+
+        found = super().tables(read())
+        return [*found, variety_table(openings)] if openings else found
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation; among more than two participants, others' messages begin with their names."""

@@ -199,11 +199,24 @@ class CheckTable(_Table):
         return pattern
 
 
+class Variety(_Table):
+    """How varied the openings of one task must be.
+
+    Attributes:
+        redraws: How often a conversation is played again whose opening nearly repeats an earlier one of the same task.
+        similarity: The share of common pairs of adjacent words from which two openings are nearly the same.
+    """
+
+    redraws: int = Field(0, ge=0, le=10)
+    similarity: float = Field(0.6, gt=0, le=1)
+
+
 class Study(_Table):
     """A study, as its file says it or as `dialoom.simulate` is given it.
 
     Attributes:
         name: The recipe's name.
+        quotas: The most conversations by value of a column.
         text: The file's text; empty if there is none.
         file: The file's name.
         folder: The folder that relative paths start from.
@@ -220,6 +233,8 @@ class Study(_Table):
     roles: tuple[Participant, ...] = Field((), alias="role")
     judges: tuple[JudgeTable, ...] = Field((), alias="judge")
     checks: tuple[CheckTable, ...] = Field((), alias="check")
+    variety: Variety = Variety()
+    quotas: dict[str, dict[str, int]] = Field(default_factory=dict)
     text: str = ""
     file: str = ""
     folder: str = ""

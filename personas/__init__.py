@@ -16,7 +16,7 @@ from .pools import (
     write_personas,
     write_pool,
 )
-from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Mendings, Profile, Situation, Task
+from .profile import DOMAINS, AffinitySchema, Demographics, Domain, Profile, Repairs, Situation, Task
 from .release import PersonaLensRelease, samples
 from .similarity import (
     EMBEDDERS,
@@ -42,12 +42,12 @@ __all__ = [
     "Embedder",
     "EmbedderError",
     "LexicalEmbedder",
-    "Mendings",
     "Persona",
     "PersonaLensRelease",
     "PoolEntry",
     "PoolKind",
     "Profile",
+    "Repairs",
     "Situation",
     "Task",
     "check_embedder",

@@ -14,7 +14,7 @@ from dialoom.errors import first_problem
 from dialoom.inputs import DataError, read_json
 from dialoom.text import well_formed_value
 
-STRAY_KEY = "domain names with stray characters mended"
+STRAY_KEY = "domain names with stray characters repaired"
 EMPTY = "empty affinities left out"
 WITHHELD = "'[Redacted]' or 'N/A' values left out"
 UNTOLD = "'[Redacted]' or 'N/A' values of demographics or situations, which no prompt shows"
@@ -42,7 +42,7 @@ _TIMES = {"early morning", "morning", "midday", "afternoon", "evening", "night"}
 _DEVICES = {"smartphone", "laptop", "tablet", "desktop", "desktop computer", "smart speaker", "smartwatch"}
 
 
-class Mendings(Counter[str]):
+class Repairs(Counter[str]):
     """The number of repairs by kind."""
 
     def summary(self) -> str:

@@ -33,8 +33,8 @@ from .profile import (
     AffinityType,
     Demographics,
     Domain,
-    Mendings,
     Profile,
+    Repairs,
     Situation,
     Task,
     domain_name,
@@ -61,12 +61,12 @@ class PersonaLensRelease:
     Attributes:
         root: The folder that holds `data/profile`.
         schema: The affinity schema, if the release has one.
-        mendings: The repairs so far; complete once everything wanted has been read.
+        repairs: The repairs so far; complete once everything wanted has been read.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.mendings = Mendings()
+        self.repairs = Repairs()
         self._profiles = root / "data" / "profile"
         if not self._profiles.is_dir():
             raise DataError(root, "holds no data/profile folder; give the folder of a PersonaLens release")
@@ -106,7 +106,7 @@ class PersonaLensRelease:
         self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
         if not read_bytes(path).isascii() or not json.dumps(values, ensure_ascii=False).isascii():
-            self.mendings[NON_ASCII] += 1
+            self.repairs[NON_ASCII] += 1
         return profile
 
     def tasks(self, profile: Profile, user_id: str | None = None) -> Iterator[Task]:
@@ -120,14 +120,14 @@ class PersonaLensRelease:
         if not paths:
             raise DataError(folder, "holds neither tasks.json nor tasks_md.json")
         for path in paths:
-            for key, value in _read_object(path, self.mendings).items():
+            for key, value in _read_object(path, self.repairs).items():
                 task = _validated(Task, value, path, key)
                 if self._is_eligible(task, profile, path):
                     self._count(task, profile)
                     yield task
 
     def _read(self, path: Path) -> dict[str, Any]:
-        values = _read_object(path, self.mendings)
+        values = _read_object(path, self.repairs)
         for key in _PROFILE_KEYS:
             if not isinstance(values.get(key), dict):
                 raise DataError(path, f"{key!r} is {_what(values, key)}; a profile has an object there")
@@ -157,7 +157,7 @@ class PersonaLensRelease:
         for key, value in values.items():
             name = domain_name(key, self._domain_names)
             if name != key:
-                self.mendings[STRAY_KEY] += 1
+                self.repairs[STRAY_KEY] += 1
             if name in mended:
                 raise DataError(path, f"{section} has {name!r} twice (once as {key!r})")
             mended[name] = value
@@ -171,13 +171,13 @@ class PersonaLensRelease:
                 raise DataError(path, f"affinity {name!r} of {domain!r} is {value!r}; it is text or a list of texts")
             told = [text.strip() for text in texts if text.strip() and not is_withheld(text)]
             withheld = sum(is_withheld(text) for text in texts)
-            self.mendings[WITHHELD] += withheld
+            self.repairs[WITHHELD] += withheld
             if not told:
-                self.mendings[EMPTY] += not withheld
+                self.repairs[EMPTY] += not withheld
                 continue
             kept[name] = tuple(told) if isinstance(value, list) else told[0]
             if self.schema is not None:
-                self.mendings[OUTSIDE] += self.schema.outside(domain, name, kept[name])
+                self.repairs[OUTSIDE] += self.schema.outside(domain, name, kept[name])
         return kept
 
     def _is_eligible(self, task: Task, profile: Profile, path: Path) -> bool:
@@ -187,7 +187,7 @@ class PersonaLensRelease:
                 raise DataError(path, f"task {task.id!r} needs the domain {name!r}, which the profile lacks")
         if all(profile.domains[name].of_interest for name in task.domains):
             return True
-        self.mendings[MASKED_TASK] += 1
+        self.repairs[MASKED_TASK] += 1
         return False
 
     def _count(self, task: Task, profile: Profile) -> None:
@@ -195,13 +195,13 @@ class PersonaLensRelease:
         for name in task.relevant_affinities:
             _, kind = resolve_affinity(name, names)
             if kind is not None:
-                self.mendings[kind] += 1
+                self.repairs[kind] += 1
         situation = task.situation
         self._count_untold(situation)
-        self.mendings[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
+        self.repairs[FREE_SITUATION] += free_form(situation.device, situation.day_of_week, situation.time_of_day)
 
     def _count_untold(self, told: Demographics | Situation) -> None:
-        self.mendings[UNTOLD] += sum(is_untold(value) for value in told.model_dump().values())
+        self.repairs[UNTOLD] += sum(is_untold(value) for value in told.model_dump().values())
 
     def _known_affinities(self, domain: str, profile: Profile) -> list[str]:
         """Return the names of a domain's affinities in the schema, or in the profile if there is no schema."""
@@ -210,12 +210,12 @@ class PersonaLensRelease:
         return list(profile.domains[domain].affinities)
 
 
-def _read_object(path: Path, mendings: Mendings) -> dict[str, Any]:
+def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
     whole = well_formed_value(values)
-    mendings[HALVES] += whole != values
+    repairs[HALVES] += whole != values
     return dict(whole)
 
 

@@ -96,7 +96,7 @@ def _heard(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_Heard
 def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
     """Yield the call that wrote each text that nobody says, with its place; one reply may hold many texts, as JSON."""
     for talk in talks:
-        for line in talk.looked_at() if talk.author else ():
+        for line in talk.checked_lines() if talk.author else ():
             ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
             rows = (
                 call["call"]

@@ -140,11 +140,12 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
     """Return a recipe's options from plain values by name or alias; others have their defaults.
 
     Raises:
-        RunError: Naming the invalid option and its value.
+        RunError, SettingError: Naming the invalid option and its value.
     """
     from pydantic import BaseModel, ValidationError
 
     from dialoom.errors import first_problem
+    from dialoom.settings import setting_error
 
     from .errors import RunError
 
@@ -173,7 +174,9 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
             first = names.get(shown.partition(" ")[0])  # a message about several options begins with one of them
             text = shown if first is not None else f"options: {shown}"
             raise RunError(text, setting=first or "options") from error
-        raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
+        if problem.message != shown:  # the option's own check, in its words
+            raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
+        raise setting_error({**error.errors()[0], "loc": (name,)}) from error
 
 
 def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:

@@ -94,7 +94,7 @@ def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = read("docs/studies.md")
-    study, role = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    study, variety, role = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (people,) = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
     function, program = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (tmp_path / "people.csv").write_text(people)
@@ -102,7 +102,7 @@ def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
     python = '[[check]]\nmetric = "named"\npython = "checks.py:gave_number"\n'
     keyword = 'max_turns = 6\nends = ["user_satisfied", { keyword = "GOODBYE", by = "assistant" }]'
     (tmp_path / "support.toml").write_text(study)
-    (tmp_path / "more.toml").write_text(f"{study.replace('max_turns = 6', keyword)}\n{role}\n{python}")
+    (tmp_path / "more.toml").write_text(f"{study.replace('max_turns = 6', keyword)}\n{variety}\n{role}\n{python}")
     for name in ("support", "more"):
         dialoom("run", f"{name}.toml", "-o", f"{name}.db")
     assert "gave_number %" in dialoom("report", "support.db").stdout

@@ -73,7 +73,7 @@ def test_every_label_has_a_kind_and_a_speaker() -> None:
     assert len({each["id"] for each in dialogues()}) == len(dialogues()) >= 40
     assert {each["recipe"] for each in dialogues()} == {"personalens", "aloe", "aloe-eval", "prefeval"}
     for each in dialogues():
-        lines = [line for talk in talks(each) for line in talk.looked_at()]
+        lines = [line for talk in talks(each) for line in talk.checked_lines()]
         assert {kind for _, kind in labels(each)} <= set(KINDS)
         assert {who for who, _ in labels(each)} <= {line.role for line in lines}
         assert {(line.role, "cut_line") for line in lines if line.is_cut} <= labels(each)

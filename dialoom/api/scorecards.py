@@ -188,7 +188,7 @@ def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iter
     try:
         yield
     except DialoomError as error:
-        if error.setting in settings:
+        if dict(settings).get(str(error.setting)) is not None:
             raise
         told = f"suite {suite.suite!r}, {system.label}: {error.message}"
         raise RunError(told, setting="suite", advice=error.advice) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,8 @@ from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.review import Review
-from dialoom.graphs.simulation import Simulation
+from dialoom.graphs.simulation import SimulatedTalk, Simulation
+from dialoom.graphs.variety import Opening, opening_of, repeated
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
@@ -131,7 +133,42 @@ async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | 
     task.tell(Began(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
-    return await _judged_by_panel(task, await carry_out(task, graph, store.config.models, work, None, is_resumed))
+    ended = await carry_out(task, graph, store.config.models, work, None, is_resumed)
+    return await _judged_by_panel(task, await _drawn_again(task, graph, ended))
+
+
+async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
+    """Play again conversations of a study that open nearly as an earlier one of the same task, if it asks for that.
+
+    It begins when no scenario is pending, and each round is one transaction: so what is played again does not depend on
+    the order of completion or on interruptions.
+    """
+    store, recipe = task.store, task.recipe
+    if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
+        return ended
+    variety = recipe.study.variety
+    while ended.is_complete and not store.status().pending:
+        again = await asyncio.to_thread(lambda: repeated(_openings(store, recipe), variety.redraws, variety.similarity))
+        if not again:
+            break
+        note = f"drawn again, as their openings nearly repeated an earlier one of the same task: {len(again):,}"
+        store.retries.scenarios(again, note)
+        task.tell(Noted(note))
+        task.tell(Began(store.path, "playing", len(again)))
+        work = store.queue.pending(recipe, None, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
+        ended = together(ended, await carry_out(task, graph, store.config.models, work, None, True))
+    return ended
+
+
+def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
+    """Yield the openings of the finished conversations, in the order of the plan."""
+    times = store.samples()
+    for position, _, state, _ in store.listing():
+        if state == "done":
+            talk = store.scenario(recipe, position)
+            assert isinstance(talk, SimulatedTalk)
+            task = json.dumps(talk.task, sort_keys=True)
+            yield Opening(position, task, opening_of(store.outcome(position)), times[position])
 
 
 async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
@@ -159,8 +196,7 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
     if is_failed:
         retry_failures(task)
         failed -= set(store.positions("failed"))
-    for position in sorted(anew):
-        store.retries.scenario(position)
+    store.retries.scenarios(sorted(anew))
     if anew:
         task.tell(Retrying(anew=len(anew)))
     return await play_pending(task, is_resumed=True, only=anew | failed)

@@ -84,8 +84,26 @@ def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
         word = "on" if default else "off"
         option = typer.Option(both, help=f"{help_} [default: {word}]", show_default=False, rich_help_panel=panel)
         return Annotated[bool | None, option]
-    option = typer.Option(flag, help=help_, show_default=False, rich_help_panel=panel)
+    is_number = type_ in (int, float) and not repeated
+    option = typer.Option(
+        flag,
+        help=help_,
+        show_default=False,
+        rich_help_panel=panel,
+        parser=number if is_number else None,
+        metavar=("N" if type_ is int else "NUMBER") if is_number else None,
+    )
     return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
+
+
+def number(text: str) -> Any:
+    """Return the number that a text is, or the text; the setting's own check refuses it."""
+    for type_ in (int, float):
+        try:
+            return type_(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _flag_type(annotation: Any) -> tuple[type, bool]:

@@ -109,7 +109,7 @@ def import_(
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="POOL", help="The pool, a JSONL file.")],
 ) -> None:
-    """Make a pool of an ALOE release's file, one JSON text a line, and say what was mended in it."""
+    """Make a pool of an ALOE release's file, one JSON text a line, and list the repairs."""
     from .pools import import_pool
 
     import_pool(file, out)

@@ -12,8 +12,8 @@ from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe
 from dialoom.personas import (
     EmbedderError,
-    Mendings,
     PoolEntry,
+    Repairs,
     combined,
     entries_of,
     local_embedder,
@@ -112,8 +112,8 @@ def import_pool(file: Path, out: Path) -> None:
 
 def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: bool) -> None:
     """Carry out `dialoom personas check`."""
-    mendings = Mendings()
-    lines = list(entries_of(path, mendings))
+    repairs = Repairs()
+    lines = list(entries_of(path, repairs))
     entries, twins = _told_apart(lines)
     if not entries:
         raise RunError(f"{path}: the pool is empty: it holds no text")
@@ -139,7 +139,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
             }
             for one, other, similarity in shown
         ],
-        "mended": {kind: count for kind, count in mendings.items() if count},
+        "repaired": {kind: count for kind, count in repairs.items() if count},
         "embedder": embedder,
         "threshold": threshold,
         "passing": count_passing(vectors, threshold),
@@ -149,14 +149,14 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
     if as_json:
         say_json(found)
     else:
-        say(_report(path, found, mendings))
+        say(_report(path, found, repairs))
 
 
 def _read(path: Path) -> list[PoolEntry]:
     """Read a pool, and print a line about repairs."""
-    mendings = Mendings()
-    entries = read_pool(path, mendings)
-    if summary := mendings.summary():
+    repairs = Repairs()
+    entries = read_pool(path, repairs)
+    if summary := repairs.summary():
         say(f"{path}: {summary}")
     return entries
 
@@ -183,15 +183,15 @@ def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, in
     return sorted(found, key=lambda pair: (-pair[2], pair))
 
 
-def _report(path: Path, found: dict[str, Any], mendings: Mendings) -> str:
+def _report(path: Path, found: dict[str, Any], repairs: Repairs) -> str:
     lines = [
         f"{path}: {found['texts']:,} texts, {found['seeds']:,} of them seeds, {found['rounds']:,} rounds",
         f"{found['above_threshold']:,} pairs of neighbours are more similar than {found['threshold']:g}",
         f"({found['meaning']})",
         _on_threshold(found),
     ]
-    if summary := mendings.summary():
-        lines.insert(1, f"mended while reading: {summary}")
+    if summary := repairs.summary():
+        lines.insert(1, f"repaired while reading: {summary}")
     lines += [f"line {each['line']} is the same text as line {each['as_line']}" for each in found["duplicates"]]
     if found["nearest"]:
         lines.append("nearest neighbours:")

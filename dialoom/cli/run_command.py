@@ -87,9 +87,12 @@ def _command(spec: str, recipe: Recipe) -> Any:
 
     def command(**values: Any) -> None:
         from .playing import start_run
+        from .settings import naming_the_file
 
         flags = {name: values.pop(name) for name in common}
         options = {name: value for name, value in values.items() if value is not None and value != []}
-        raise typer.Exit(start_run(spec, recipe, options, flags))
+        with naming_the_file(recipe, options, flags):
+            code = start_run(spec, recipe, options, flags)
+        raise typer.Exit(code)
 
     return with_options(command, {**flags_of(recipe.options_type, recipe.name), **common})

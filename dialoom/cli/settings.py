@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
@@ -10,7 +11,7 @@ import typer
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from dialoom.errors import SettingError
+from dialoom.errors import DialoomError, SettingError
 from dialoom.inputs import DataError, parse_json, parse_yaml, read_yaml
 from dialoom.settings import (
     Budget,
@@ -25,7 +26,7 @@ from dialoom.settings import (
     model_of,
 )
 
-from .flags import Flags
+from .flags import Flags, number
 
 if TYPE_CHECKING:
     from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
@@ -159,13 +160,7 @@ class _Declared(NamedTuple):
     def _scalar(self, value: Any) -> Any:
         if value == UNBOUNDED and self.flag.is_removable:
             return None
-        if isinstance(value, str) and self.is_number:
-            for number in (int, float):
-                try:
-                    return number(value)
-                except ValueError:
-                    continue
-        return value
+        return number(value) if isinstance(value, str) and self.is_number else value
 
 
 def _declared(kind: Any) -> Iterator[_Declared]:
@@ -262,6 +257,23 @@ def play_settings(
     settings["options"] = {**own, **options}
     load_keys(command)
     return settings, command
+
+
+@contextlib.contextmanager
+def naming_the_file(recipe: Recipe, options: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[None]:
+    """Name the YAML file and the key in errors about settings that no flag gives; the arguments are as before."""
+    try:
+        yield
+    except DialoomError as error:
+        if error.setting is None or (path := given.get("config")) is None:
+            raise
+        in_file, own = _config_file(path, recipe)
+        names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
+        key, name = flag_names().get(error.setting, error.setting), names.get(error.setting, error.setting)
+        if not ((key in in_file and not given.get(key)) or (name in own and name not in options)):
+            raise
+        text = error.message.replace(error.setting, key.replace("_", "-"), 1)
+        raise SettingError(f"{path}: {text}", advice=error.advice) from error
 
 
 def call_settings(given: Mapping[str, Any]) -> CallSettings:
@@ -391,10 +403,4 @@ def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dic
         else:
             known = ", ".join(sorted({*common, *names})).replace("_", "-")
             raise SettingError(f"{path}: {key} is not an option; there are {known}")
-    try:
-        for kind in kinds:
-            settings_of(kind, {}, found)
-    except SettingError as error:
-        key = flag_names().get(str(error.setting), str(error.setting))
-        raise SettingError(f"{path}: {error.message.replace(str(error.setting), key.replace('_', '-'), 1)}") from error
     return found, own

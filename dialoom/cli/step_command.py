@@ -117,13 +117,16 @@ def _recipe_command(spec: str) -> Any:
     common = {name: flag for name, flag in run_flags().items() if name != "dry_run"}
 
     def command(**values: Any) -> None:
+        from .settings import naming_the_file
         from .stepping.stepping import step_recipe
 
         values.pop("recipe")
         script, is_json = values.pop("script"), values.pop("json")
         flags = {name: values.pop(name) for name in common}
         options = {name: value for name, value in values.items() if value is not None and value != []}
-        raise typer.Exit(step_recipe(spec, recipe, options, flags, script, is_json))
+        with naming_the_file(recipe, options, flags):
+            code = step_recipe(spec, recipe, options, flags, script, is_json)
+        raise typer.Exit(code)
 
     which: Flags = {"recipe": (Annotated[str, typer.Argument(metavar="RECIPE", help=recipe.summary)], ...)}
     return with_options(command, {**which, **_SCRIPTED, **flags_of(recipe.options_type, recipe.name), **common})

@@ -164,7 +164,7 @@ class PairOptions(ExportOptions):
         if text is not None:
             first, last = _bounds(text)
             if not 1 <= first <= last:
-                raise ValueError(f"{text!r} is no range of rounds; they are counted from 1, as in 3-10")
+                raise ValueError(f"must be a range of rounds from 1, such as 3-10, got {text!r}")
         return text
 
     def take(self, each: Round) -> bool:
@@ -176,7 +176,7 @@ class PairOptions(ExportOptions):
 def _bounds(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", text, re.ASCII)
     if match is None:
-        raise ValueError(f"{text!r} is no range of rounds, such as 3-10")
+        raise ValueError(f"must be a range of rounds such as 3-10, or one round, got {text!r}")
     return int(match[1]), int(match[2] or match[1])
 
 

@@ -59,7 +59,7 @@ class AloeOptions(PersonaOptions):
     @model_validator(mode="after")
     def _branching_within_rounds(self) -> AloeOptions:
         if self.branching > self.rounds:
-            raise ValueError(f"branching {self.branching} is more than rounds {self.rounds}")
+            raise ValueError(f"branching must be at most rounds, {self.rounds}, got {self.branching}")
         return self
 
 

@@ -81,7 +81,7 @@ class ApolloOptions(RecipeOptions):
     def _lengths(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
             if not _tokens(value):
-                raise ValueError(f"{value!r}: give tokens, such as 2k or 2000")
+                raise ValueError(f"must be a number of tokens such as 2k or 2000, got {value!r}")
         return values
 
     @field_validator("position")
@@ -89,17 +89,17 @@ class ApolloOptions(RecipeOptions):
     def _places(cls, values: tuple[str, ...]) -> tuple[str, ...]:
         for value in values:
             if value != "all" and not (value.isdecimal() and int(value)):
-                raise ValueError(f"{value!r}: give a number from 1, or all")
+                raise ValueError(f"must be a number from 1, or all, got {value!r}")
         return values
 
     @model_validator(mode="after")
     def _one_size(self) -> ApolloOptions:
         if self.length and self.history_sessions:
-            raise ValueError("length and history_sessions both say how long a history is; give one of them")
+            raise ValueError("length and history_sessions exclude each other; give one of them")
         if self.position and not self.history_sessions:
-            raise ValueError("position is a place among so many sessions; give history_sessions, too")
+            raise ValueError("position needs history_sessions; give both")
         if self.position and self.evolving != "no":
-            raise ValueError("position is where the one session stands that matters; evolving has several")
+            raise ValueError("position and evolving exclude each other; give one of them")
         return self
 
     def loaded(self) -> ApolloSource:

@@ -93,7 +93,7 @@ async def review(
         problems: The known problems; by default the state's.
     """
     scenario: WriteScenario = scene.scenario
-    new = {id_: draft for id_, draft in drafts.items() if draft.is_mended}
+    new = {id_: draft for id_, draft in drafts.items() if draft.is_edited}
 
     async def checked(asked: Mapping[str, Any]) -> dict[str, Problem | None]:
         found = await checker({id_: draft for id_, draft in asked.items() if not draft.accepted})
@@ -104,13 +104,13 @@ async def review(
     told: Problems = {
         id_: {**each, "written": text(drafts[id_]) if id_ in drafts else ""} for id_, each in found.items()
     }
-    given = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_mended}
+    given = {draft.id: draft.own_id for draft in scenario.drafts.of(kind) if draft.is_edited}
     by_hand = [id_ for id_, draft in new.items() if given.get(id_) == draft.own_id]
     update = settled(state, kind, new, told, scenario.rewrites, by_hand)
     notes, after = update["notes"], list[ApolloDraft]()
     for note in notes:
         if note["result"] != "rejected" and note["id"] in drafts:
-            after.append(drafts[note["id"]].looked_at(note["reason"]))
+            after.append(drafts[note["id"]].reviewed(note["reason"]))
     passed = sum(note["result"] == "passed" for note in notes)
     if notes:
         again = ", after a rewrite" if state["round"] else ""

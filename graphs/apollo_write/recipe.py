@@ -173,7 +173,7 @@ def _texts(draft: ApolloDraft) -> dict[str, str]:
 
 
 class ApolloWrite(GenerationRecipe):
-    """Users, sessions and queries for APOLLO, written and checked by models, mended by people."""
+    """Users, sessions and queries for APOLLO, written and checked by models, edited by people."""
 
     name = "apollo-write"
     roles = {"writer": 0.8, "checker": 0.0, sessions.SOLVER: 0.8}
@@ -211,8 +211,8 @@ class ApolloWrite(GenerationRecipe):
                 setting="users",
             )
         if given:
-            mended = sum(draft.is_mended for drafts in given.values() for draft in drafts.all())
-            note(f"{len(given)} users in the drafts, {mended} drafts that were mended or accepted are looked at again")
+            edited = sum(draft.is_edited for drafts in given.values() for draft in drafts.all())
+            note(f"{len(given)} users in the drafts; {edited} edited or accepted drafts are reviewed again")
         note(f"{len(wanted)} users in the world {world.hash[:12]}")
         for place, user in enumerate(wanted):
             drafts = given.get(user, UserDrafts())

@@ -269,7 +269,7 @@ async def verify(state: WriteState, scene: Scene) -> Update:
     for id_, draft in drafts.items():
         answers = [reply for (of, _), reply in replies.items() if of == id_ and reply is not None]
         is_leak = any(_is_right(scenario, planned[id_], answer) for answer in answers)
-        after.append(draft.looked_at(_LEAK) if is_leak else draft.model_copy(update={"verified": len(answers)}))
+        after.append(draft.reviewed(_LEAK) if is_leak else draft.model_copy(update={"verified": len(answers)}))
         check, reason = ("verified leak", _LEAK) if is_leak else ("", "")
         result: Result = "dropped" if is_leak else "passed"
         notes.append(Note(kind="verified queries", id=id_, check=check, round=1, result=result, reason=reason))

@@ -151,7 +151,7 @@ class Talk:
         """Return whether it is a conversation, including one written by a single author."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
-    def looked_at(self) -> Sequence[Said]:
+    def checked_lines(self) -> Sequence[Said]:
         """Return the lines to check."""
         return self.lines[self.since :]
 

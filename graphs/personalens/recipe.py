@@ -165,7 +165,7 @@ class PersonaLens(DialogueRecipe, WithExports):
                 raise RecipeError(f"tasks: none of the chosen people has the task {unmet[0]!r}", setting="tasks")
 
         yield from islice(planned(), options.limit)
-        if summary := release.mendings.summary():
+        if summary := release.repairs.summary():
             note(f"source: {summary}")
 
     def judges_used(self, options: PersonaLensOptions) -> Sequence[Judge]:

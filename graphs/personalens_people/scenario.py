@@ -43,7 +43,7 @@ class PeopleOptions(RecipeOptions):
     @model_validator(mode="after")
     def _some_tasks(self) -> PeopleOptions:
         if not self.single_tasks and not self.multi_tasks:
-            raise ValueError("single_tasks and multi_tasks are both 0; nobody would have anything to do")
+            raise ValueError("single_tasks must be at least 1 without multi_tasks, got 0")
         return self
 
 

@@ -74,11 +74,11 @@ class PrefEvalOptions(RecipeOptions):
     @model_validator(mode="after")
     def _one_length(self) -> PrefEvalOptions:
         if self.turns and self.tokens:
-            raise ValueError("turns and tokens both set the length; give one of them")
+            raise ValueError("turns and tokens exclude each other; give one of them")
         if self.conflict and any(self.extra):
-            raise ValueError("conflict has an extra preference of its own; leave extra out")
+            raise ValueError("conflict and extra exclude each other: conflict adds a preference of its own")
         if self.conflict and 0 in self.position:
-            raise ValueError("conflict needs room before the preference; give positions above 0")
+            raise ValueError("position must be above 0 with conflict, got 0")
         return self
 
     def source(self) -> PreferencePairs:

@@ -81,17 +81,17 @@ class PairsOptions(RecipeOptions):
     @classmethod
     def _not_too_many(cls, models: tuple[str, ...]) -> tuple[str, ...]:
         if len(models) > len(ANSWERERS):
-            raise ValueError(f"there are {len(models)} answerers; give no more than {len(ANSWERERS)}")
+            raise ValueError(f"must be at most {len(ANSWERERS)} models, got {len(models)}")
         return models
 
     @model_validator(mode="after")
     def _together(self) -> PairsOptions:
         if self.shortest > self.longest:
-            raise ValueError(f"shortest {self.shortest} is more than longest {self.longest}")
+            raise ValueError(f"shortest must be at most longest, {self.longest}, got {self.shortest}")
         if self.drafts is not None and self.topic_file is not None:
-            raise ValueError("drafts have their topics; leave topic_file out")
+            raise ValueError("drafts and topic_file exclude each other: drafts name their topics")
         if self.drafts is not None and self.until == "written":
-            raise ValueError("drafts are written already; give until another stage")
+            raise ValueError("until must be a later stage than written for a run that continues drafts")
         return self
 
     def answering(self) -> tuple[str, ...]:

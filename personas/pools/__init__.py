@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dialoom.errors import Advice, first_problem
 from dialoom.inputs import DataError, decode_json, read_bytes, read_lines
 from dialoom.outputs import write_lines
-from dialoom.personas.profile import HALVES, Mendings
+from dialoom.personas.profile import HALVES, Repairs
 from dialoom.text import well_formed_value
 
 PoolKind = Literal["profile", "personality"]
@@ -68,32 +68,32 @@ FOREIGN = "lines beyond UTF-8 read as Windows-1252"
 _GAP = re.compile(r"[\s,]*")
 
 
-def values_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, Any]]:
+def values_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
     """Yield every JSON value of a file with the number of its line (from 1).
 
     Raises:
         DataError: If the file cannot be read, or a line is no valid JSON.
     """
-    for number, line in _lines(path, mendings):
-        text = _decoded(line, path, number, mendings)
+    for number, line in _lines(path, repairs):
+        text = _decoded(line, path, number, repairs)
         if not text.strip():
-            mendings[BLANK] += 1
+            repairs[BLANK] += 1
             continue
-        mendings[TRAILING] += text != text.rstrip()
-        values = list(_values(text.strip(), path, number, mendings))
-        mendings[SEVERAL] += len(values) > 1
+        repairs[TRAILING] += text != text.rstrip()
+        values = list(_values(text.strip(), path, number, repairs))
+        repairs[SEVERAL] += len(values) > 1
         yield from ((number, value) for value in values)
 
 
-def _lines(path: Path, mendings: Mendings) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, repairs: Repairs) -> Iterator[tuple[int, bytes]]:
     """Yield the lines as UTF-8 or Windows-1252 bytes, without a byte order mark."""
     for number, line in read_lines(path):
         if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            mendings[SIXTEEN] += 1
+            repairs[SIXTEEN] += 1
             yield from _lines_of_sixteen(path)
             return
         if number == 1 and line.startswith(codecs.BOM_UTF8):
-            mendings[MARKED] += 1
+            repairs[MARKED] += 1
             line = line.removeprefix(codecs.BOM_UTF8)
         yield number, line
 
@@ -107,7 +107,7 @@ def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
     yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
 
 
-def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
+def _decoded(line: bytes, path: Path, number: int, repairs: Repairs) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -116,29 +116,29 @@ def _decoded(line: bytes, path: Path, number: int, mendings: Mendings) -> str:
         text = line.decode("cp1252")
     except UnicodeDecodeError as error:
         raise DataError(path, f"byte {line[error.start]:#04x} is neither UTF-8 nor Windows-1252", number) from error
-    mendings[FOREIGN] += 1
+    repairs[FOREIGN] += 1
     return text
 
 
-def _values(text: str, path: Path, number: int, mendings: Mendings) -> Iterator[Any]:
+def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[Any]:
     place = 0
     while place < len(text):
         value, place = decode_json(text, path, number, place)
         whole = well_formed_value(value)
-        mendings[HALVES] += whole != value
+        repairs[HALVES] += whole != value
         yield whole
         gap = _GAP.match(text, place)
         place = gap.end() if gap else place
 
 
 EMPTY_TEXT = "empty texts left out"
-SPACED = "texts with stray spaces or line breaks mended"
+SPACED = "texts with stray spaces or line breaks repaired"
 TWICE = "repeated texts left out"
 
 _SEEDS = Path(__file__).parent / "seeds"
 
 
-def entries_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, PoolEntry]]:
+def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
     A line is an object with at least a `text`, or only a text, as in the release.
@@ -146,29 +146,29 @@ def entries_of(path: Path, mendings: Mendings) -> Iterator[tuple[int, PoolEntry]
     Raises:
         DataError: If the file cannot be read or a line is invalid.
     """
-    for number, value in values_of(path, mendings):
+    for number, value in values_of(path, repairs):
         values = {"text": value} if isinstance(value, str) else value
         if not isinstance(values, dict) or not isinstance(values.get("text"), str):
             raise DataError(path, f"{_shown(value)}; a text or an object with a 'text' is needed", number)
         text = " ".join(values["text"].split())
         if not text:
-            mendings[EMPTY_TEXT] += 1
+            repairs[EMPTY_TEXT] += 1
             continue
-        mendings[SPACED] += text != values["text"]
+        repairs[SPACED] += text != values["text"]
         yield number, _entry({"id": content_id(text), **values, "text": text}, path, number)
 
 
-def read_pool(path: Path, mendings: Mendings | None = None) -> list[PoolEntry]:
+def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
     """Read a pool without duplicate texts, in the file's order.
 
     Args:
         path: The file.
-        mendings: Counts the repairs.
+        repairs: Counts the repairs.
 
     Raises:
         DataError: If the file cannot be read, a line is invalid, two texts have one id, or there is no text.
     """
-    counts = Mendings() if mendings is None else mendings
+    counts = Repairs() if repairs is None else repairs
     lines: dict[str, int] = {}
     texts: set[str] = set()
     entries: list[PoolEntry] = []
@@ -234,19 +234,19 @@ class Persona(BaseModel):
         return cls(id=content_id(profile, personality), profile=profile, personality=personality)
 
 
-def read_personas(path: Path, mendings: Mendings | None = None) -> list[Persona]:
+def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
     """Read the personas of a JSONL file, in order; an object without an `id` gets one derived from its content.
 
     Args:
         path: The file.
-        mendings: Counts the repairs.
+        repairs: Counts the repairs.
 
     Raises:
         DataError: If the file cannot be read, a line is invalid, an id occurs twice, or there is no persona.
     """
     lines: dict[str, int] = {}
     personas: list[Persona] = []
-    for number, value in values_of(path, Mendings() if mendings is None else mendings):
+    for number, value in values_of(path, Repairs() if repairs is None else repairs):
         persona = _persona(value, path, number)
         if persona.id in lines:
             raise DataError(path, f"the id {persona.id!r} is also that of line {lines[persona.id]}", number)

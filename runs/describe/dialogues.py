@@ -10,25 +10,21 @@ from statistics import quantiles
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.gate.vocabulary import language_of
+from dialoom.graphs.reporting.diversity import (
+    MOST_COMPARED,
+    SAMPLE_WORDS,
+    SAMPLES,
+    LexicalDiversity,
+    published,
+    varied,
+)
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .dataset import Dataset, DescribedDialogue
-from .lexical import (
-    MOST_COMPARED,
-    NEAR,
-    SAMPLE_WORDS,
-    SAMPLES,
-    SHINGLE,
-    Alike,
-    Duplicates,
-    LexicalDiversity,
-    TextIndex,
-    published,
-    varied,
-)
+from .lexical import NEAR, SHINGLE, Alike, Duplicates, TextIndex
 from .people import Combinations, PersonalDatum, Surfacing, finder
 
 MOST_LINES = 50_000

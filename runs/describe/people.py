@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dialoom.graphs import Line, Table
+from dialoom.graphs.reporting.diversity import SAMPLE_WORDS, SAMPLES, published, varied
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.release import MOST_TEXTS, Census
 from dialoom.runs.errors import RunError
 
-from .lexical import HOW_TO_INSTALL, SAMPLE_WORDS, SAMPLES, published, varied
+from .lexical import HOW_TO_INSTALL
 
 
 def describe_release(folder: Path) -> list[Table]:
@@ -30,7 +31,7 @@ def describe_release(folder: Path) -> list[Table]:
     census = Census.of(release)
     tables = [_tasks(census), *_demographics(census), _preferences(census), _texts(census)]
     tables[0].notes.append("The numbers of tables in titles are those of the PersonaLens paper.")
-    if summary := release.mendings.summary():
+    if summary := release.repairs.summary():
         tables[0].notes.append(f"Put up with while reading: {summary}.")
     return tables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dialoom.runs.errors import StoreError
@@ -216,23 +216,30 @@ class Retries:
 
         return self._transactions.now(retry)
 
-    def scenario(self, position: int) -> None:
-        """Make a scenario pending from its beginning, with replies of its own; its outcome is deleted.
+    def scenarios(self, positions: Iterable[int], note: str = "") -> None:
+        """Make scenarios pending from their beginning, with replies of their own; their outcomes are deleted.
 
-        Its earlier calls and checkpoints stay in the file.
+        Their earlier calls and checkpoints stay in the file.
+
+        Args:
+            positions: The scenarios.
+            note: Why, to be kept with the notes of planning; empty for no note.
 
         Raises:
             StoreError: If the file cannot be written.
         """
+        chosen = list(positions)
 
         def retry(connection: sqlite3.Connection) -> None:
-            connection.execute(
+            rows = [(position,) for position in chosen]
+            connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,)] if note else [])
+            connection.executemany(
                 f"UPDATE scenarios SET state = 'pending', sample = {NEXT_SAMPLE}, take = {NEXT_SAMPLE}, "
                 "fault = NULL, error = NULL, branch = NULL WHERE position = ?",
-                (position,),
+                rows,
             )
             for table in ("outcomes", "judgements", "judged", "rejudgings", "branches"):
-                connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
+                connection.executemany(f"DELETE FROM {table} WHERE scenario = ?", rows)
 
         self._transactions.now(retry)
 

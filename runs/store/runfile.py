@@ -232,6 +232,10 @@ class RunFile:
         row = self._reader.execute("SELECT state FROM scenarios WHERE position = ?", (position,)).fetchone()
         return str(row["state"])
 
+    def samples(self) -> dict[int, int]:
+        """Return how often each scenario was made pending from its beginning, by position."""
+        return dict(self._reader.execute("SELECT position, sample FROM scenarios ORDER BY position").fetchall())
+
     def outcome_branch(self, position: int) -> str:
         """Return the branch that a scenario's outcome comes from: `main`, unless another was promoted."""
         query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"

@@ -204,8 +204,8 @@ def test_missing_or_wrong_recipe_part_is_named_with_its_class(
         ({"max_cost": 0.01}, "max_cost", r"part of the budget: budget=dialoom.Budget\(max_cost=...\)"),
         ({"limit": 2}, "limit", "limit is an option of the recipe; give it as options={'limit': ...}"),
         ({"options": {"limits": 3}}, "options", "personalens has no option 'limits'; there are profiles, users"),
-        ({"options": {"limit": 0}}, "limit", "limit 0: Input should be greater than or equal to 1"),
-        ({"options": {"limit": "some"}}, "limit", "limit 'some': Input should be a valid integer"),
+        ({"options": {"limit": 0}}, "limit", "limit must be at least 1, got 0"),
+        ({"options": {"limit": "some"}}, "limit", "limit must be a whole number, got 'some'"),
         ({"options": {"setting": ["base", "E"]}}, None, "E"),
         (
             {"options": dialoom.RecipeOptions()},

@@ -207,7 +207,10 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
             "--verified-only: format 'aloe' has no such option; sft, dpo, kto, reward have",
         ),
         (["--round-range", "1-2"], "--round-range: format 'dialogues' has no such option"),
-        (["--format", "dpo", "--round-range", "9-3"], "--round-range: '9-3' is no range of rounds"),
+        (
+            ["--format", "dpo", "--round-range", "9-3"],
+            "--round-range: must be a range of rounds from 1, such as 3-10, got '9-3'",
+        ),
         (["--format", "dpo", "--round-range", "9-10"], "round_range=9-10 leaves no row of 12 finished scenarios"),
         (["--format", "dpo", "--test-share", "1"], "a share lies between 0 and 1"),
         (["--format", "dpo", "--test-share", "0.1", "--round-range", "9"], "split has no row with round_range=9"),

@@ -56,6 +56,18 @@ def test_every_help_lists_the_exit_codes(dialoom: Command, command: list[str]) -
     assert "Exit codes: 0 " in dialoom(*command, "--help").stdout
 
 
+PANELS = ("personalens", "Models", "Limits", "Output", "Advanced")
+
+
+def test_help_lists_the_recipes_own_options_first_then_panels(dialoom: Command) -> None:
+    text = dialoom("run", "personalens", "--help", variables={"COLUMNS": "100"}).stdout
+    titles = [line.strip("╭─╮ ") for line in text.splitlines() if line.startswith("╭")]
+    assert titles == list(PANELS)
+    places = [text.index(option) for option in ("--tasks ", "--model ", "--rpm ", "--out ", "--replay-only ")]
+    assert [text[:place].count("╭") for place in places] == [1, 2, 3, 4, 5]
+    assert "[ROLE=]MODEL" in text and "[default: 16]" in text, "brackets are no markup"
+
+
 def _completed(dialoom: Command, *words: object) -> list[str]:
     """What bash is told when the last of the words is to be completed."""
     line = {"COMP_WORDS": " ".join(map(str, ("dialoom", *words))), "COMP_CWORD": str(len(words))}

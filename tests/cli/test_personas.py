@@ -155,9 +155,9 @@ def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--threshold", "1.5"], "--threshold 1.5: Input should be less than or equal to 1"),
-        (["--threshold", "-0.1"], "--threshold -0.1: Input should be greater than or equal to 0"),
-        (["--kind", "habit"], "--kind 'habit': Input should be 'profile' or 'personality'"),
+        (["--threshold", "1.5"], "--threshold must be at most 1, got 1.5"),
+        (["--threshold", "-0.1"], "--threshold must be at least 0, got -0.1"),
+        (["--kind", "habit"], "--kind must be one of profile or personality, got 'habit'"),
         (["--embedder", "bert"], "'bert' is no embedder; give lexical, st:MODEL"),
         (["--embedder", "litellm:nobody/knows"], "unknown model 'nobody/knows'"),
         (["--model", "offline/poet"], "unknown model 'offline/poet'"),
@@ -193,7 +193,7 @@ def test_pool_check_shows_counts_twins_and_neighbours(dialoom: Command, tmp_path
     assert "1.00  line 1: He carves spoons" in shown
     found = json.loads(dialoom("personas", "check", "pool.jsonl", "--json").stdout)
     assert found["nearest"][0]["lines"] == [1, 3]
-    assert found["mended"] == {"blank lines left out": 1}
+    assert found["repaired"] == {"blank lines left out": 1}
     refused = dialoom("personas", "check", "pool.jsonl", "--embedder", "litellm:openai/x", code=2)
     assert "here, give lexical or st:" in refused.stderr
 

@@ -347,3 +347,41 @@ def test_exports_are_the_same_bytes_after_a_kill_and_at_any_concurrency(dialoom:
         dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
     rows = {(folder / f"{name}.jsonl").read_bytes() for name in ("killed", "alone", "many")}
     assert len(rows) == 1 and b"clerk" in rows.pop()
+
+
+def test_repeated_openings_are_drawn_again_whatever_the_interruptions(dialoom: Command, folder: Path) -> None:
+    asked: list[str] = []
+
+    async def user(messages: list[dict[str, str]]) -> str:
+        if len(messages) > 2:
+            return "Thank you. DONE"
+        person = "Ada" if "Ada" in messages[0]["content"] else "Bo"
+        asked.append(person)
+        return "It is about my kettle." if person == "Ada" or asked.count("Bo") < 4 else "My order is wrong."
+
+    (folder / "support.toml").write_text(STUDY + "[variety]\nredraws = 2\n")
+    run = api.play(str(folder / "support.toml"), path=folder / "whole.db", models={"user": user}, concurrency=1)
+    openings = [episode.outcome.messages[0].content for episode in run.episodes()]
+    assert openings == ["It is about my kettle."] * 2 + ["My order is wrong."] * 2
+    assert [len(asked), asked.count("Ada")] == [7, 2]
+    with sqlite3.connect(folder / "whole.db") as connection:
+        notes = [text for (text,) in connection.execute("SELECT text FROM notes ORDER BY id")]
+    assert [note.rpartition(": ")[2] for note in notes if note.startswith("drawn again")] == ["2", "1"]
+    for name, concurrency in (("one", 1), ("many", 9)):
+        dialoom("run", "support.toml", "-o", f"{name}.db", "--concurrency", concurrency)
+        dialoom("export", f"{name}.db", "-o", f"{name}.jsonl")
+    dialoom("run", "support.toml", "-o", "stopped.db", "--max-calls", 40, "--concurrency", 1, code=3)
+    dialoom("resume", "stopped.db", "--max-calls", "none")
+    dialoom("export", "stopped.db", "-o", "stopped.jsonl")
+    assert len({(folder / f"{name}.jsonl").read_bytes() for name in ("one", "many", "stopped")}) == 1
+    assert "distinct openings" in dialoom("report", "one.db", "--table", "variety").stdout
+
+
+def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Path) -> None:
+    (folder / "support.toml").write_text(STUDY + '[quotas]\nstyle = { wordy = 1, "in a hurry" = 5 }\n')
+    told = dialoom("run", "support.toml", "-o", "support.db").stdout
+    assert "quota style = in a hurry: 2 of 5 conversations" in told
+    assert [each.facets["person"] for each in api.open_run(folder / "support.db").episodes()] == ["Ada", "Ada", "Bo"]
+    (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
+    told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
+    assert "support.toml:33: [quotas] names the column 'mood', which neither people nor tasks have" in told

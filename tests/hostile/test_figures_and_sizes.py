@@ -15,7 +15,7 @@ import pytest
 import dialoom
 import dialoom as door
 from dialoom import Outcome
-from dialoom.personas import Mendings, PersonaLensRelease
+from dialoom.personas import PersonaLensRelease, Repairs
 from dialoom.personas.pools import values_of
 from dialoom.personas.profile import HALVES
 from dialoom.prompts import Prompt, PromptError
@@ -150,11 +150,11 @@ def test_files_with_lone_surrogates_are_read_and_counted(tmp_path: Path) -> None
     path = tmp_path / "data" / "profile" / "user7" / "profile.json"
     path.write_text(path.read_text().replace("church bells", "church bells \\ud83d"))
     assert "church bells \ufffd" in reader.profile("user7").model_dump_json()
-    assert "1 value with half a character" in reader.mendings.summary()
+    assert "1 value with half a character" in reader.repairs.summary()
     (tmp_path / "pool.jsonl").write_text('"She keeps hens \\ud83d"\n')
-    mendings = Mendings()
-    assert list(values_of(tmp_path / "pool.jsonl", mendings)) == [(1, "She keeps hens \ufffd")]
-    assert mendings[HALVES] == 1
+    repairs = Repairs()
+    assert list(values_of(tmp_path / "pool.jsonl", repairs)) == [(1, "She keeps hens \ufffd")]
+    assert repairs[HALVES] == 1
 
 
 class _Unkept(Exception):

@@ -17,10 +17,10 @@ from dialoom.personas import (
     DataError,
     EmbedderError,
     LexicalEmbedder,
-    Mendings,
     Persona,
     PoolEntry,
     PoolKind,
+    Repairs,
     check_embedder,
     combined,
     local_embedder,
@@ -44,8 +44,8 @@ def written(folder: Path, content: bytes | str) -> Path:
 
 def read(folder: Path, content: bytes | str) -> tuple[list[str], str]:
     """A file's texts, and what was mended."""
-    mendings = Mendings()
-    return [entry.text for entry in read_pool(written(folder, content), mendings)], mendings.summary()
+    repairs = Repairs()
+    return [entry.text for entry in read_pool(written(folder, content), repairs)], repairs.summary()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,7 +70,7 @@ def test_pool_of_the_release_is_read(tmp_path: Path) -> None:
         (b"\xef\xbb\xbf" + '"Zoë bakes."\n'.encode(), "1 byte order mark left out"),
         ('"Zoë bakes."\n'.encode("utf-16"), "1 file in UTF-16 read as such"),
         ('"Zoë bakes."\n'.encode("cp1252"), "1 line beyond UTF-8 read as Windows-1252"),
-        ('"Zoë\\n  bakes."\n'.encode(), "1 text with stray spaces or line breaks mended"),
+        ('"Zoë\\n  bakes."\n'.encode(), "1 text with stray spaces or line breaks repaired"),
         ('"Zoë bakes."\n"Zoë  bakes."\n""\n'.encode(), "1 empty text left out; 1 repeated text left out"),
     ],
 )

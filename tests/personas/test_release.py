@@ -39,7 +39,7 @@ def read(root: Path) -> tuple[PersonaLensRelease, list[str]]:
 def test_person_is_read_with_tasks_in_order(tmp_path: Path) -> None:
     release, tasks = read(write_release(tmp_path))
     assert tasks == ["SD-Alarm-task-1", "MD-task-1"]
-    assert release.mendings.summary() == "1 empty affinity left out"
+    assert release.repairs.summary() == "1 empty affinity left out"
     person = release.profile("user7")
     assert person.demographics.for_prompt()["reside_country"] == "Portugal"
     assert "user_id" not in person.demographics.for_prompt()
@@ -52,7 +52,7 @@ def test_masked_domain_removes_its_tasks(tmp_path: Path) -> None:
     changed["interests"]["Restaurants"] = 0
     release, tasks = read(write_release(tmp_path, changed))
     assert tasks == ["SD-Alarm-task-1"]
-    assert "1 task left out because one of the domains is masked" in release.mendings.summary()
+    assert "1 task left out because one of the domains is masked" in release.repairs.summary()
 
 
 def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_stray_keys_withheld_values_and_odd_spellings_are_repaired_and_counted(t
     release, tasks = read(write_release(tmp_path, changed, [task]))
     assert tasks == ["SD-Alarm-task-1"]
     for count in (
-        "1 domain name with stray characters mended",
+        "1 domain name with stray characters repaired",
         "2 '[Redacted]' or 'N/A' values left out",
         "1 affinity matched without their '(Domain)' suffix",
         "1 affinity that a task names but its domains lack",
         "kept as they are, nothing needs to be done: 1 device, day or time told in free words, 1 profile with",
     ):
-        assert count in release.mendings.summary()
-    assert "\n" not in release.mendings.summary()
+        assert count in release.repairs.summary()
+    assert "\n" not in release.repairs.summary()
 
 
 def test_withheld_values_reach_no_prompt_and_are_counted(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_withheld_values_reach_no_prompt_and_are_counted(tmp_path: Path) -> None
     assert person.demographics.for_prompt().keys() == DEMOGRAPHICS.keys() - {"user_id", "religion", "ethnicity"}
     assert "Location" not in situation.for_prompt() and len(situation.for_prompt()) == 4
     assert (person.demographics.religion, situation.location) == ("N/A", "A cafe in [redacted], Spain")
-    assert "3 '[Redacted]' or 'N/A' values of demographics or situations, which no" in release.mendings.summary()
+    assert "3 '[Redacted]' or 'N/A' values of demographics or situations, which no" in release.repairs.summary()
 
 
 def test_both_spellings_of_favourite_mean_the_same_affinity() -> None:
@@ -154,7 +154,7 @@ def test_samples_are_complete() -> None:
     assert all(domain.summary and domain.affinities for person in people for domain in person.domains.values())
     assert kinds.count("single") >= 30
     assert kinds.count("multi") >= 8
-    assert release.mendings.summary().count("lack") == 0
+    assert release.repairs.summary().count("lack") == 0
 
 
 @needs_real_data
@@ -163,9 +163,9 @@ def test_real_release_is_read_whole_and_its_defects_are_counted() -> None:
     release, tasks = read(REAL)
     assert release.user_ids() == ["user2", "user42", "user874", "user1041"]
     assert len(tasks) == 304
-    assert "1 domain name with stray characters mended" in release.mendings.summary()
-    assert "2 empty affinities left out" in release.mendings.summary()
-    assert "32 affinities matched by another spelling" in release.mendings.summary()
+    assert "1 domain name with stray characters repaired" in release.repairs.summary()
+    assert "2 empty affinities left out" in release.repairs.summary()
+    assert "32 affinities matched by another spelling" in release.repairs.summary()
 
 
 def test_malformed_domain_is_named_by_its_place(tmp_path: Path) -> None:

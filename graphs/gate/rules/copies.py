@@ -135,7 +135,7 @@ _FEWEST_OF_LINE = 2
 def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines that continue with another speaker's words, or carry their speaker's label."""
     both = _names_with_both(talk)
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         for label in _SPOKEN_BY.finditer(line.prose):
             if len(label[2].split()) >= _FEWEST_OF_LINE:
                 yield line.fault("glued_lines", " ".join(label[0].split()))
@@ -150,7 +150,7 @@ def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
 
     Quoted text does not count.
     """
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         pattern = talk.vocabulary.offers if line.role == talk.facts.user else talk.vocabulary.requests
         if found := pattern.search(spelt(line.own)):
             yield line.fault("swapped_role", found[0], 0.9)

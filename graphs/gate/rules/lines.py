@@ -33,14 +33,14 @@ _FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
 
 def empty_lines(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines without a letter, a digit or a symbol such as an emoji."""
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         if not any(letter.isalnum() or unicodedata.category(letter) == "So" for letter in set(line.text)):
             yield line.fault("empty_line", line.shown())
 
 
 def cut_lines(talk: Talk) -> Iterator[DialogueFault]:
     """Yield lines that are cut off, by the provider's finish reason or by their ending."""
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         if line.is_cut:
             yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text) - 80)))
         elif sureness := _breaks_off(line.text.rstrip(), talk.vocabulary):
@@ -52,7 +52,7 @@ def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
     if not talk.facts.languages:
         return
     ours = [each for code, each in vocabularies().items() if code in talk.facts.languages]
-    for line in talk.looked_at() if ours else ():
+    for line in talk.checked_lines() if ours else ():
         text = line.own[:_LETTERS]
         if sureness := _is_foreign(text, ours):
             yield line.fault("other_language", line.shown(), sureness)
@@ -122,7 +122,7 @@ _FEWEST_BESIDE = 2
 
 def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
     """Yield prompts' tags and instructions, marks of chat templates, and placeholders that were never filled in."""
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         if (mark := _MARK.search(line.own)) is not None:
             yield line.fault("prompt_leak", mark[0])
         elif (tag := _tag(line, talk.prompts)) is not None:
@@ -138,14 +138,14 @@ def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
     patterns = {
         marker: re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])") for marker in talk.facts.end_markers
     }
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         if (marker := next((each for each in patterns if patterns[each].search(line.prose)), None)) is not None:
             yield line.fault("end_marker", marker)
 
 
 def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
     """Yield texts that are only the placeholder of the reply's form."""
-    for line in talk.looked_at():
+    for line in talk.checked_lines():
         if _gives_back(normal(line.text[:400]), talk.prompts.forms):
             yield line.fault("prompt_leak", line.shown())
 

@@ -52,11 +52,11 @@ class ApolloDraft(BaseModel):
         return not self.problem and self.checked == self.own_id
 
     @property
-    def is_mended(self) -> bool:
+    def is_edited(self) -> bool:
         """Return whether a person has edited it, or has accepted a rejected draft."""
         return self.checked != self.own_id or (self.accepted and bool(self.problem))
 
-    def looked_at(self: Of, problem: str = "") -> Of:
+    def reviewed(self: Of, problem: str = "") -> Of:
         """Return the draft with the result of its checks."""
         return self.model_copy(update={"problem": problem, "checked": self.own_id})
 

@@ -12,7 +12,7 @@ from dialoom.errors import first_problem
 from dialoom.inputs import DataError
 from dialoom.personas.apollo.calls import TOOLS
 from dialoom.personas.pools import values_of
-from dialoom.personas.profile import Mendings
+from dialoom.personas.profile import Repairs
 
 from ..calls import CallError, canonical, shown
 from ..flows import FLOWS, Flow
@@ -75,7 +75,7 @@ def read_lines(path: Path, model: type[M]) -> list[tuple[int, M]]:
     """
     found: list[tuple[int, M]] = []
     ids: dict[Any, int] = {}
-    for number, value in values_of(path, Mendings()):
+    for number, value in values_of(path, Repairs()):
         try:
             read = model.model_validate(value)
         except ValidationError as error:

@@ -189,5 +189,5 @@ def test_range_of_rounds_is_read(given_: str | None, taken: Any) -> None:
 
 @pytest.mark.parametrize("given_", ["", "3-", "a-b", "0-3", "5-4", "-1", "1-2-3", "٣"])
 def test_malformed_range_is_refused(given_: str) -> None:
-    with pytest.raises(ValueError, match="is no range of rounds"):
+    with pytest.raises(ValueError, match="must be a range of rounds"):
         PairOptions(round_range=given_)

@@ -184,7 +184,7 @@ def test_impossible_options_are_refused(dialoom: Command, people: Path) -> None:
     (people.parent / "empty.jsonl").write_text("\n")
     (people.parent / "broken.jsonl").write_text('{"id": "x", "profile": "She bakes."}\n')
     for options, message in (
-        (("--rounds", 2, "--branching", 3), "--branching 3 is more than rounds 2"),
+        (("--rounds", 2, "--branching", 3), "--branching must be at most"),
         (("--personas", "empty.jsonl"), "holds no persona"),
         (("--personas", "broken.jsonl"), "'personality' is missing"),
         (("--personas", "none.jsonl"), "none.jsonl"),

@@ -106,13 +106,13 @@ def test_option_the_source_cannot_meet_is_named(folder: Path, options: dict[str,
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"length": ("2 miles",)}, "give tokens"),
-        ({"length": ("0k",)}, "give tokens"),
+        ({"length": ("2 miles",)}, "must be a number of tokens"),
+        ({"length": ("0k",)}, "must be a number of tokens"),
         ({"history_sessions": (0,)}, "give numbers from 1"),
-        ({"history_sessions": (4,), "position": ("first",)}, "give a number from 1, or all"),
-        ({"position": ("1",)}, "give history_sessions, too"),
+        ({"history_sessions": (4,), "position": ("first",)}, "must be a number from 1, or all, got 'first'"),
+        ({"position": ("1",)}, "position needs history_sessions"),
         ({"length": ("2k",), "history_sessions": (4,)}, "give one of them"),
-        ({"history_sessions": (4,), "position": ("1",), "evolving": "yes"}, "evolving has several"),
+        ({"history_sessions": (4,), "position": ("1",), "evolving": "yes"}, "position and evolving exclude each other"),
         ({"framework": ()}, "give at least one"),
     ],
 )

@@ -66,7 +66,7 @@ def test_made_people_are_read_and_played(tmp_path: Path) -> None:
         for domain in profile.domains.values():
             assert bool(domain.affinities) == bool(domain.summary) == domain.of_interest
     assert kinds == {"single", "multi"}
-    assert not any(count for kind, count in release.mendings.items() if kind != NON_ASCII), release.mendings
+    assert not any(count for kind, count in release.repairs.items() if kind != NON_ASCII), release.repairs
     played = door.play("personalens", path=tmp_path / "played.db", options={"profiles": tmp_path / "made", "limit": 2})
     assert played.status().done == 2
 
@@ -273,7 +273,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     hotels: dict[str, Any] = SCHEMA[0]
     bare = {**hotels, "affinities": [{**hotels["affinities"][0], "possible_values": []}]}
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"single_tasks": 0, "multi_tasks": 0}, "are both 0; nobody would have anything to do"),
+        ({"single_tasks": 0, "multi_tasks": 0}, "single_tasks must be at least 1 without multi_tasks"),
         ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' stands there twice"),
         ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),

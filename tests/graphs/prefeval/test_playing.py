@@ -218,7 +218,7 @@ def test_gate_checks_only_what_the_model_says(tmp_path: Path) -> None:
     episode = only(run)
     messages = episode.outcome.messages
     scenario: Any = run.scenario(1)
-    looked_at = [line for talk in RECIPE.talks(scenario, episode.outcome) for line in talk.looked_at()]
+    looked_at = [line for talk in RECIPE.talks(scenario, episode.outcome) for line in talk.checked_lines()]
     own = [(each.content, place) for place, each in enumerate(messages) if each.content == "Noted."]
     assert len(own) == 4
     assert [(line.text, line.message) for line in looked_at] == [*own, ("As your", len(messages) - 1)]

@@ -289,10 +289,10 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"topics": "boats"}, "topics: there is no 'boats'; there are education_learning_styles, "),
         ({"topic_file": tmp_path / "topics.json"}, "row 1: topic 'boats' stands in row 0 as well"),
-        ({"answerers": ("a",) * 6}, "there are 6 answerers; give no more than 5"),
-        ({"shortest": 5, "longest": 4}, "shortest 5 is more than longest 4"),
+        ({"answerers": ("a",) * 6}, "must be at most 5 models, got 6"),
+        ({"shortest": 5, "longest": 4}, "shortest must be at most longest, 4, got 5"),
         ({"drafts": tmp_path / "empty"}, "holds no .json file"),
-        ({"drafts": tmp_path, "until": "written"}, "drafts are written already"),
+        ({"drafts": tmp_path, "until": "written"}, "must be a later stage than written"),
         ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
     ]
     for options, told in refused:

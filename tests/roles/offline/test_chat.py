@@ -153,7 +153,7 @@ def test_answer_fits_the_induced_traits() -> None:
 def test_answers_do_not_depend_on_the_process() -> None:
     code = (
         "from tests.roles.offline.chatters import SHE, ask, benchmark, induce\n"
-        "from tests.roles.offline.test_pool_writer import written\n"
+        "from tests.roles.offline.test_mechanism import written\n"
         "talk = benchmark(SHE, 3, rounds=6)\n"
         "known = {'profile': SHE.profile, 'personality': SHE.personality}\n"
         "said = [ask(role, 1, history=talk.history[:9], **known) for role in ('preferred', 'induction')]\n"
