@@ -62,12 +62,14 @@ def _pool_options() -> Flags:
 def _build(**values: Any) -> None:
     """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
     from dialoom.runs.recipes import load_recipe
+    from dialoom.settings import ProcessSettings
 
     from .pools import build_pool
 
     recipe = load_recipe(_RECIPE)
     out = values.pop("out")
-    options = {name: values.pop(name) for name in recipe.options_type.model_fields}
+    own = recipe.options_type.model_fields.keys() - ProcessSettings.__annotations__.keys()  # 'patience' is both
+    options = {name: values.pop(name) for name in own}
     given = {name: value for name, value in options.items() if value is not None}
     raise typer.Exit(build_pool(_RECIPE, recipe, given, values, out))
 
