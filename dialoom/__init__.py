@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
-    from dialoom.api import (
-        CallSettings,
-        PlaySettings,
+    from dialoom.api.operations import (
         Run,
         aestimate,
         ajudge,
@@ -29,24 +27,21 @@ if TYPE_CHECKING:
         aresume,
         aretry,
         areview,
-        ascorecard,
-        asimulate,
-        describe,
         estimate,
         judge,
         open_run,
-        open_scorecard,
         plan,
         play,
-        report,
         resume,
         retry,
         review,
-        scorecard,
-        simulate,
         step,
         stream,
     )
+    from dialoom.api.run import describe, report
+    from dialoom.api.scorecards import ascorecard, open_scorecard, scorecard
+    from dialoom.api.settings import CallSettings, PlaySettings
+    from dialoom.api.simulating import asimulate, simulate
     from dialoom.errors import Advice, DialoomError
     from dialoom.graphs import (
         Check,
@@ -110,9 +105,7 @@ _HOMES = {
     "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
     "dialoom.runs.control": ("Control",),
-    "dialoom.api": (
-        "CallSettings",
-        "PlaySettings",
+    "dialoom.api.operations": (
         "Run",
         "aestimate",
         "ajudge",
@@ -121,23 +114,33 @@ _HOMES = {
         "aresume",
         "aretry",
         "areview",
-        "ascorecard",
-        "asimulate",
-        "describe",
         "estimate",
         "judge",
         "open_run",
-        "open_scorecard",
         "plan",
         "play",
-        "report",
         "resume",
         "retry",
         "review",
-        "scorecard",
-        "simulate",
         "step",
         "stream",
+    ),
+    "dialoom.api.run": (
+        "describe",
+        "report",
+    ),
+    "dialoom.api.scorecards": (
+        "ascorecard",
+        "open_scorecard",
+        "scorecard",
+    ),
+    "dialoom.api.settings": (
+        "CallSettings",
+        "PlaySettings",
+    ),
+    "dialoom.api.simulating": (
+        "asimulate",
+        "simulate",
     ),
     "dialoom.runs.progress": (
         "Began",

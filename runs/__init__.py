@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import RunConfig
     from .engine import Engine
-    from .errors import Fault, RunError, fault_of
+    from .errors import Fault, RunError, StoreError, fault_of
     from .recipes import load_recipe, recipe_names
-    from .store import RunFile, RunStore, StoreError
+    from .store import RunFile, RunStore
 
 __all__ = [
     "Engine",
@@ -31,9 +31,9 @@ __all__ = [
 _HOMES = {
     "config": ("RunConfig",),
     "engine": ("Engine",),
-    "errors": ("Fault", "RunError", "fault_of"),
+    "errors": ("Fault", "RunError", "StoreError", "fault_of"),
     "recipes": ("load_recipe", "recipe_names"),
-    "store": ("RunFile", "RunStore", "StoreError"),
+    "store": ("RunFile", "RunStore"),
 }
 
 

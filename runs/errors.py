@@ -23,12 +23,17 @@ from dialoom.roles import (
     UnparsedReplyError,
 )
 
-from .store.errors import StoreError
-from .trust.errors import TrustError
-
 
 class RunError(DialoomError):
     """A request that cannot be fulfilled as configured."""
+
+
+class StoreError(DialoomError):
+    """A run file that cannot be read or written; the message names the file, the cause and a remedy."""
+
+
+class TrustError(DialoomError):
+    """Code, an address or a file that only a file's author has named, so that it is not used."""
 
 
 class StoppedError(DialoomError):

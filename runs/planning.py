@@ -24,11 +24,11 @@ from dialoom.settings import Synchronous
 
 from .config import RunConfig
 from .engine import in_thread
-from .errors import RunError, StoppedError
+from .errors import RunError, StoppedError, StoreError
 from .gateway_setup import prompts_of
 from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
-from .store.errors import StoreError, store_error
+from .store.errors import store_error
 from .store.store import remove
 from .trust import files_named, loads_named, players_named, recipe_named
 

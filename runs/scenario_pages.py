@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from threading import Lock
@@ -248,16 +248,18 @@ def every(
     run: RunFile,
     judging: str | None,
     where: str | None,
-    sort: Where | None = None,
+    sort: str | None = None,
+    is_descending: bool = False,
     on_look: Callable[[int], None] = lambda _position: None,
-) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Yield every scenario's position and data in plan order, with texts only if an expression needs them.
+) -> Iterable[tuple[int, RecordedEpisode]]:
+    """Return every scenario's position and data, with texts only if an expression needs them.
 
     Args:
         run: The run.
         judging: The set of judgements; by default the oldest.
         where: An expression that selects scenarios.
-        sort: The expression that they will be sorted by.
+        sort: The expression to sort by; by default in plan order. Sorting reads all of them into memory.
+        is_descending: Return the highest first, or the last of the plan.
         on_look: Called with the position of each scenario that is examined.
 
     Raises:
@@ -265,11 +267,18 @@ def every(
         StoreError: If there is no such set.
     """
     wanted = None if where is None else Where.parse(where, run)
-    needs_words = any(each is not None and each.needs_words for each in (wanted, sort))
-    for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
-        on_look(position)
-        if wanted is None or wanted.keeps(episode):
-            yield position, episode
+    by = None if sort is None else Where.parse(sort, run, "sort")
+    needs_words = any(each is not None and each.needs_words for each in (wanted, by))
+
+    def kept() -> Iterator[tuple[int, RecordedEpisode]]:
+        for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
+            on_look(position)
+            if wanted is None or wanted.keeps(episode):
+                yield position, episode
+
+    if by is not None:
+        return _in_order(kept(), by, is_descending)
+    return reversed([*kept()]) if is_descending else kept()
 
 
 def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
@@ -284,7 +293,7 @@ def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpi
             yield position, RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
 
 
-def in_order(
+def _in_order(
     found: Iterable[tuple[int, RecordedEpisode]], by: Where, is_reversed: bool = False
 ) -> list[tuple[int, RecordedEpisode]]:
     """Sort scenarios by an expression's value, numbers before strings; those without a value come last.
@@ -354,9 +363,17 @@ def listed(
     """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
     wanted, found = _wanted(run, query, where, said, on_progress)
     page = run.page(wanted, offset, limit)
-    shown = {row.position: found[row.position] for row in page.rows if row.position in found}
-    texts = dict(run.spoken().contents([*{*shown.values()}]))
-    return replace(page, said={position: texts[id_] for position, id_ in shown.items()})
+    return replace(page, said=_texts(run, {row.position: found[row.position] for row in page.rows if found}))
+
+
+def found_words(run: RunFile, words: str, on_progress: OnProgress = unheard) -> dict[int, str]:
+    """Return the first message that contains the words, by the position of its scenario; see `dialoom.Run.search`."""
+    return _texts(run, SearchIndex(run).search(words, on_progress))
+
+
+def _texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
+    texts = dict(run.spoken().contents([*{*found.values()}]))
+    return {position: texts[id_] for position, id_ in found.items()}
 
 
 def neighbours(

@@ -1,10 +1,11 @@
-"""The operations on a run: play, resume, judge, review, retry. The command line is a layer on top of them."""
+"""A run and the operations on it: play, resume, judge, review, retry, step."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -17,13 +18,14 @@ from dialoom.runs.estimate import CostEstimate, estimated
 from dialoom.runs.progress import Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
+from dialoom.runs.trust import Trust
 from dialoom.settings import ModelLike, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
 from .folder import made_folder
 from .judges import bound_judges, drawn_to_judge, set_names, together
 from .resolving import resolve
-from .run import Run
+from .run import RunReader
 from .settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
 from .tasks import (
     OpenRun,
@@ -39,6 +41,126 @@ from .tasks import (
     retry_failures,
     watched,
 )
+
+
+class Run(RunReader):
+    """A handle that reads a run's file at any time, as `RunReader`, and resumes, judges and steps through the run.
+
+    Args:
+        path: The file.
+        recipe: The recipe, if it was given as an object when the run was made.
+        models: Functions and graphs that were given as objects, by role, kept for resuming.
+        ended: The result of the work that returned this handle.
+        trust: As of `RunReader`.
+
+    Attributes:
+        ended: The result of the work that returned this handle; `None` without any. `ended.stopped` is the reason
+            if it was stopped by its budget or by failures.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        recipe: RecipeLike | None = None,
+        *,
+        models: Mapping[str, ModelLike] | None = None,
+        ended: Ended | None = None,
+        trust: bool | Trust = False,
+    ) -> None:
+        super().__init__(path, recipe, trust=trust)
+        self.ended = ended
+        self._models = dict(models or {})
+
+    def __repr__(self) -> str:
+        with self._opened() as file:
+            status = file.status()
+            text = (
+                f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
+                f"{status.failed:,} failed"
+            )
+        if self.ended is not None and self.ended.stopped is not None:
+            text += f", stopped: {self.ended.stopped.reason}"
+        return f"<Run {text}>"
+
+    def step(
+        self,
+        scenario: str | int,
+        *,
+        branch: str = "main",
+        models: Mapping[str, ModelLike] | None = None,
+        **calls: Unpack[CallSettings],
+    ) -> AbstractAsyncContextManager[Stepper]:
+        """Open one conversation for stepping: `async with run.step(1) as stepper`.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            branch: The branch to open.
+            models: Functions and graphs that were given as objects, by role; those that this handle was made with are
+                known.
+            **calls: How calls are made; see `CallSettings`.
+
+        Raises:
+            StoreError: If another process writes the run, or there is no such scenario.
+            SteppingError: If there is no such branch.
+        """
+        trusting = self._trusting(calls)
+        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
+
+    def resume(
+        self,
+        *,
+        models: Mapping[str, ModelLike] | None = None,
+        retry_failed: bool = False,
+        **calls: Unpack[CallSettings],
+    ) -> Run:
+        """Resume the run where it stopped; see `dialoom.resume`."""
+        known, trusting = self._known(models), self._trusting(calls)
+        return resume(self.path, recipe=self._given, models=known, retry_failed=retry_failed, **trusting)
+
+    def judge(
+        self,
+        model: Players | None = None,
+        *,
+        models: Mapping[str, Players] | None = None,
+        name: str | None = None,
+        repeat: int = 1,
+        sample: int | None = None,
+        where: str | None = None,
+        **calls: Unpack[CallSettings],
+    ) -> Run:
+        """Judge the run once more; see `dialoom.judge`."""
+        which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+        judged = judge(self.path, model=model, models=models, recipe=self._given, **which, **self._trusting(calls))
+        return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
+
+    def stream(
+        self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
+    ) -> AsyncGenerator[Event, None]:
+        """Resume the run, and yield its events; see `dialoom.stream`."""
+        trusting = self._trusting(calls)
+        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
+
+    def _trusting(self, calls: CallSettings) -> CallSettings:
+        """Return the call settings, with the trust of this handle unless they set another."""
+        return {"trust": self._trust.everything, **calls}
+
+    def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
+        """Return the functions and graphs that this handle keeps, overridden by those given now."""
+        return {**self._models, **(models or {})}
+
+
+def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> Run:
+    """Open a run's file for reading, and as a handle for the operations on it.
+
+    Args:
+        path: The file.
+        recipe: The recipe, if it was given as an object when the run was made.
+        trust: Use the code and the addresses that the file names, whoever made it; see `RunReader`.
+
+    Raises:
+        StoreError: If there is no such file, or it is no run.
+    """
+    return Run(path, recipe, trust=trust)
 
 
 async def aplay(

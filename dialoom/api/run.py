@@ -1,49 +1,62 @@
-"""The handle on a run for library users; its file is open only while something is read."""
+"""The read handle of a run: its plan, conversations, judgements, labels, usage, reports and exports."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, Unpack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Ended, Event
+from dialoom.graphs import DialogueFault, Recipe, Scenario
+from dialoom.runs.config import RunConfig
+from dialoom.runs.config_diff import config_diff
+from dialoom.runs.errors import RunError, TrustError
+from dialoom.runs.recipes import find_recipe
 from dialoom.runs.report import Report
+from dialoom.runs.scenario_pages import every, found_words, listed, neighbours, selected, unheard
+from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
+from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
+from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.trust import Trust
-from dialoom.settings import ModelLike, PathLike, Players
+from dialoom.settings import PathLike
 
-from .recorded import RecordedRun
-from .settings import CallSettings, RecipeLike
+from .settings import RecipeLike
 
 if TYPE_CHECKING:  # heavy, or an extra
     import datasets
     import pandas
 
+    from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.export import Encoding, Soundness
-    from dialoom.runs.stepping import Looking, Stepper
+    from dialoom.runs.progress import RunProgress
+    from dialoom.runs.stepping import Looking
+    from dialoom.runs.viewing import Conversation, RequestShown
 
     from .frames import Kind
 
 
-class Run(RecordedRun):
-    """A handle on a run's file. It can be read at any time, also while another process plays it.
+_ALL = ScenarioQuery()
+
+
+class RunReader:
+    """A handle that reads a run's file at any time, also while another process plays it.
+
+    The file is open while something is read. In a `with` block it stays open, so that all reads share the connection,
+    the recipe and the trust.
 
     Args:
         path: The file.
         recipe: The recipe, if it was given as an object when the run was made.
-        models: Functions and graphs that were given as objects, by role, kept for resuming.
-        ended: The result of the work that returned this handle.
-        trust: Use the code and the addresses that the file names, whoever made it. Without it, only what this user has
-            given on this machine when the run was made, which is known from a private list.
+        trust: Use the code and the addresses that the file names, whoever made it; a `Trust` also reports what it
+            allows. Without it, only what this user has given on this machine when the run was made, which is known
+            from a private list.
 
     Attributes:
         path: The file.
-        ended: The result of the work that returned this handle; `None` without any. `ended.stopped` is the reason
-            if it was stopped by its budget or by failures.
 
     Raises:
         StoreError: If there is no such file, or it is no run.
@@ -51,29 +64,450 @@ class Run(RecordedRun):
         TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
     """
 
-    def __init__(
+    def __init__(self, path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> None:
+        self._trust = trust if isinstance(trust, Trust) else Trust(trust)
+        self.path = Path(path)
+        self._given = None if recipe is None else find_recipe(recipe)[1]
+        self._file: RunFile | None = None
+        with self._opened():
+            pass
+
+    def __enter__(self) -> Self:
+        self._file = self._open()
+        return self
+
+    def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.__exit__(_type, error, trace)
+
+    def __len__(self) -> int:
+        """Return the number of planned scenarios."""
+        with self._opened() as file:
+            return file.planned
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's configuration: recipe, options, models, seed."""
+        with self._opened() as file:
+            return file.config
+
+    def config_diff(self, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
+        """Return the differences from another configuration, as `key: then, now`; see `dialoom.runs.config_diff`."""
+        with self._opened() as file:
+            return config_diff(file, config, recipe, prompts)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The run's recipe."""
+        with self._opened() as file:
+            return file.recipe
+
+    @property
+    def judgement_sets(self) -> list[JudgementSet]:
+        """The sets of judgements, oldest first."""
+        with self._opened() as file:
+            return file.judgement_sets()
+
+    def metrics(self, judging: str | None = None) -> list[str]:
+        """Return the metrics of a set of judgements (by default the oldest), in the recipe's order if it is trusted."""
+        with self._opened() as file:
+            chosen, recipe = file.judgement_set(judging), None
+            with suppress(TrustError):
+                recipe = file.recipe
+            return [] if chosen is None else file.metrics_of(chosen.name, recipe)
+
+    def models(self, judging: str | None = None) -> dict[str, str]:
+        """Return the models by role; those of judging roles are of a set of judgements (by default the oldest)."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return {**file.config.model_names, **({} if chosen is None else chosen.model_names)}
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the faults of any conversation are known."""
+        with self._opened() as file:
+            return file.is_gated
+
+    @property
+    def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
+        """The scenarios, by id, whose outcome comes from a branch of the step debugger."""
+        with self._opened() as file:
+            return file.promoted_branches()
+
+    def unparsed(self, judging: str | None = None) -> int:
+        """Return the number of unparsed judgements of a set (by default the oldest)."""
+        with self._opened() as file:
+            chosen = file.judgement_set(judging)
+            return 0 if chosen is None else file.unparsed(chosen.name)
+
+    def status(self) -> Status:
+        """Return the number of scenarios by state, and the usage of the calls."""
+        with self._opened() as file:
+            return file.status()
+
+    def scenarios(
+        self,
+        query: ScenarioQuery = _ALL,
+        *,
+        where: str | None = None,
+        said: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        on_progress: Callable[[str, int, int], None] | None = None,
+    ) -> ScenarioPage:
+        """Return a page of scenarios, finished or not, with their figures; fast for any number of them without `where`.
+
+        Args:
+            query: Which, and in which order; by default all, in plan order.
+            where: Of these, those that an expression holds of; see `episodes`.
+            said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
+                each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
+                which is made when it is first needed; see `dialoom.runs.search_index`.
+            offset: Number of scenarios to skip.
+            limit: Number of scenarios on a page.
+            on_progress: Called with the task, the count done and the total while an expression is evaluated for
+                every scenario, or the index is built; an exception that it raises ends that.
+
+        Raises:
+            RunError: If the expression cannot be evaluated, or there is no word in `said`.
+            StoreError: If the query is invalid, or there is no such set of judgements.
+            OutputError: If the index cannot be written.
+        """
+        with self._opened() as file:
+            return listed(file, query, where, said, offset, limit, on_progress or unheard)
+
+    def figures(
+        self,
+        judging: str | None = None,
+        *,
+        where: str | None = None,
+        sort: str | None = None,
+        is_descending: bool = False,
+    ) -> Iterator[tuple[int, RecordedEpisode]]:
+        """Yield the position and the figures of every scenario, finished or not; memory does not grow without `sort`.
+
+        Args:
+            judging: The set of judgements; by default the oldest.
+            where: Only scenarios that match this expression; see `episodes`.
+            sort: An expression to sort by; scenarios without a value come last. By default in plan order.
+            is_descending: Return the highest first.
+
+        Raises:
+            RunError: If an expression is wrong.
+            StoreError: If there is no such set.
+        """
+        with self._opened() as file:
+            yield from every(file, judging, where, sort, is_descending)
+
+    def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
+        """Return the first message that contains the words, by the scenario's position; see `said` of `scenarios`.
+
+        Raises:
+            RunError: If there is no word.
+            OutputError: If the index cannot be written.
+        """
+        with self._opened() as file:
+            return found_words(file, words, on_progress or unheard)
+
+    def neighbours(
+        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
+    ) -> Neighbours | None:
+        """Return a scenario's neighbours in the list that `scenarios` returns for the query; `None` if it is not in it.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            query: Which scenarios, and in which order; by default all, in plan order.
+            where: As for `scenarios`.
+            said: As for `scenarios`.
+
+        Raises:
+            RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
+        """
+        with self._opened() as file:
+            return neighbours(file, scenario, query, where, said)
+
+    def choices(self) -> Choices:
+        """Return the values by which a `ScenarioQuery` can filter, with the number of scenarios that have each."""
+        with self._opened() as file:
+            return file.choices()
+
+    def progress(self) -> RunProgress:
+        """Return the run's progress, also while another process plays it: status, budget, usage by model, failures."""
+        from dialoom.runs.progress import RunProgress
+
+        with self._opened() as file:
+            return RunProgress.of(file)
+
+    def episodes(self, judging: str | None = None, *, where: str | None = None) -> Iterator[RecordedEpisode]:
+        """Yield the result of each finished scenario (done or failed), in plan order, read a page at a time.
+
+        Args:
+            judging: The set of judgements to return with them; by default the oldest.
+            where: Only those that match this expression: over the recipe's facets, counts and metrics by their
+                names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
+                ended_by == 'user_terminated'`. No comparison with a missing score holds.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        with self._opened() as file:
+            yield from selected(file, judging, where)
+
+    def episode(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode | None:
+        """Return the result of one scenario; `None` while it is pending.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        with self._opened() as file:
+            return file.episode(file.resolve(str(scenario)), judging)
+
+    def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
+        """Return a result as `episode` does; of a pending scenario, its state so far (`ended_by` is empty)."""
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            return file.episode(position, judging) or file.so_far(position)
+
+    def conversation(self, scenario: str | int, judging: str | None = None) -> Conversation:
+        """Return a scenario's conversation, finished or not: each message with its faults, judgements and call.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            judging: The set of judgements; by default the oldest.
+
+        Raises:
+            StoreError: If there is no such scenario or set.
+        """
+        from dialoom.runs.viewing import conversation
+
+        with self._opened() as file:
+            return conversation(file, scenario, judging)
+
+    def dialogue(self, scenario: str | int, judging: str | None = None) -> dict[str, Any]:
+        """Return a scenario's row of the `dialogues` export with its `state`, finished or not; see `episode`."""
+        from dialoom.runs.export import dialogue, provenance
+
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            episode = file.episode(position, judging) or file.so_far(position)
+            models, prompts = provenance(file, file.judgement_set(judging))
+            row = dialogue(episode, file.scenario(file.recipe, position), file.recipe, models, prompts)
+        return {**row, "state": episode.state}
+
+    def calls(self, scenario: str | int) -> list[dict[str, Any]]:
+        """Return the calls of a scenario in the order in which they began; named as for `episode`.
+
+        Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
+        its line was requested again because of one).
+        """
+        from dialoom.runs.fault_calls import calls_at_fault
+
+        with self._opened() as file:
+            position = file.resolve(str(scenario))
+            calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
+            found = calls_at_fault(file, position, calls, episode.outcome)
+        return [
+            {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
+            for call in calls
+        ]
+
+    def common_calls(self, scenario: str | int) -> list[CommonCall]:
+        """Return the calls that a scenario shares with others; named as for `episode`."""
+        with self._opened() as file:
+            return file.common_calls(file.resolve(str(scenario)))
+
+    def request(self, call: int, before: int | None = None) -> RequestShown:
+        """Return the request of a call, message by message, with what is new in it.
+
+        Args:
+            call: The call's row in the ledger.
+            before: The row of the call to compare with.
+
+        Raises:
+            RunError: If there is no such call.
+        """
+        from dialoom.runs.viewing import request_shown
+
+        with self._opened() as file:
+            return request_shown(file, call, before)
+
+    def label(
+        self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
+    ) -> None:
+        """Write a person's label of a judgement to the labels file, from which kappas are computed.
+
+        Args:
+            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
+            item: The judgement's id, as `conversation` has it.
+            annotator: The person's name.
+            label: A value of the metric's scale (`yes`, `4`); empty to remove the label.
+            path: The labels file, made if it is not there; by default `NAME.labels.csv` beside the run.
+
+        Raises:
+            RunError: If there is no such judgement, or the label is not on its scale.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            labels.put(file, file.resolve(str(scenario)), item, annotator, label)
+
+    def labels(self, annotator: str, *, path: PathLike | None = None) -> dict[str, str]:
+        """Return a person's labels of judgements of the current conversations, by the judgements' ids; see `label`."""
+        return {each.item: each.label for each in self.given_labels(annotator, path=path) if not each.is_earlier}
+
+    def given_labels(
+        self, annotator: str, scenario: str | int | None = None, *, path: PathLike | None = None
+    ) -> list[GivenLabel]:
+        """Return all labels of a person, each with whether it was given to an earlier conversation of the scenario.
+
+        A label belongs to the conversation that was read: when another branch becomes the scenario's outcome, or it is
+        played anew, its labels do not count until that conversation is the outcome again.
+
+        Args:
+            annotator: The person's name.
+            scenario: Only labels of this scenario; by default of all.
+            path: The labels file; by default that of `label`.
+
+        Raises:
+            DataError: If the file cannot be read.
+        """
+        from dialoom.runs.agreement import LabelFile, labels_beside
+
+        labels = LabelFile(labels_beside(self.path) if path is None else Path(path))
+        with self._opened() as file:
+            position = None if scenario is None else file.resolve(str(scenario))
+            return list(labels.given(file, annotator, position))
+
+    def labelled(
+        self,
+        annotator: str,
+        *,
+        metrics: Sequence[str] = (),
+        judging: str | None = None,
+        path: PathLike | None = None,
+    ) -> dict[int, Labelled]:
+        """Return how much a person has labelled of each scenario's conversation, by the scenario's position.
+
+        Args:
+            annotator: The person's name.
+            metrics: The metrics that are to be labelled; by default all of the set.
+            judging: The set of judgements; by default the oldest.
+            path: The labels file; by default that of `label`.
+
+        Returns:
+            The number of labels and of judgements to label, of scenarios with at least one label.
+        """
+        from dialoom.runs.agreement import labelled, labels_beside
+
+        with self._opened() as file:
+            labels = labels_beside(self.path) if path is None else Path(path)
+            return labelled(file, labels, annotator, metrics, judging)
+
+    def sample_to_label(
         self,
         path: PathLike,
-        recipe: RecipeLike | None = None,
+        size: int,
+        annotators: Sequence[str],
         *,
-        models: Mapping[str, ModelLike] | None = None,
-        ended: Ended | None = None,
-        trust: bool = False,
-    ) -> None:
-        super().__init__(path, recipe, trust=trust)
-        self.ended = ended
-        self._models = dict(models or {})
+        seed: int | None = None,
+        judging: str | None = None,
+        metrics: Collection[str] = (),
+        scales: Iterable[str] = (),
+        where: str | None = None,
+    ) -> Sample:
+        """Draw judgements with a score, and write them as a CSV file for people to label.
 
-    def __repr__(self) -> str:
+        Args:
+            path: The file; it must not exist.
+            size: Number of judgements, divided evenly between metrics, targets, and whole conversations and turns.
+            annotators: Names, each of which gets a column.
+            seed: The seed of the draw; by default the run's.
+            judging: The set of judgements; by default the oldest.
+            metrics: Only these; by default all.
+            scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+            where: Only scenarios that match this expression; see `episodes`.
+
+        Raises:
+            RunError: If there is nothing to draw from, a scale is unknown, or the file exists.
+            OutputError: If it cannot be written.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import write_sample
+
+        chosen: dict[str, Any] = {"seed": seed, "judging": judging, "metrics": metrics, "scales": scales}
         with self._opened() as file:
-            status = file.status()
-            text = (
-                f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
-                f"{status.failed:,} failed"
-            )
-        if self.ended is not None and self.ended.stopped is not None:
-            text += f", stopped: {self.ended.stopped.reason}"
-        return f"<Run {text}>"
+            return write_sample(file, Path(path), size, annotators, where=where, **chosen)
+
+    def agreement(
+        self,
+        *,
+        path: PathLike | None = None,
+        annotators: Sequence[str] = (),
+        judging: str | None = None,
+        metrics: Collection[str] = (),
+        scales: Iterable[str] = (),
+        where: str | None = None,
+    ) -> Agreement:
+        """Return the agreement of people with a judge, from their labels; needs the extra `agree`.
+
+        Args:
+            path: The labels file; by default that of `label`.
+            annotators: The columns of the file to read; by default all.
+            judging: The set of judgements; by default the oldest.
+            metrics: Only these; by default all that are in the file.
+            scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+            where: Only judgements of scenarios that match this expression; see `episodes`.
+
+        Raises:
+            RunError: If statsmodels is not installed, or a metric or scale is unknown.
+            DataError: If the file cannot be read, or holds labels of another run.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.agreement import agreement, labels_beside, read_labels
+
+        labels = read_labels(labels_beside(self.path) if path is None else Path(path), annotators)
+        with self._opened() as file:
+            return agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
+
+    def position(self, scenario: str | int) -> int:
+        """Return the position of a scenario in the plan, from 0; named as for `episode`.
+
+        Raises:
+            StoreError: If there is no such scenario.
+        """
+        with self._opened() as file:
+            return file.resolve(str(scenario))
+
+    def scenario(self, scenario: str | int) -> Scenario:
+        """Return a scenario as it was planned, finished or not; named as for `episode`."""
+        with self._opened() as file:
+            return file.scenario(file.recipe, file.resolve(str(scenario)))
+
+    def faults(
+        self, judging: str | None = None, *, where: str | None = None
+    ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
+        """Yield each fault of the conversations with the scenario that it belongs to, in plan order.
+
+        Args:
+            judging: The set of judgements whose judges' faults are among them; by default the oldest.
+            where: Only those of scenarios that match this expression, such as `faults.user > 0`; see `episodes`.
+
+        Raises:
+            StoreError: If there is no such set.
+            RunError: If the expression is wrong.
+        """
+        for episode in self.episodes(judging, where=where):
+            for fault in episode.outcome.faults or ():
+                yield episode, fault
 
     def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
         """Return the recipe's tables and charts. Printed, the report is Markdown; a notebook renders it.
@@ -116,7 +550,7 @@ class Run(RecordedRun):
         told = Alike.wanted(embedder, alike)
         with self._opened() as file:
             others = [Path(each) for each in against]
-            return describe_run(file, others, where=where, trust=Trust(self._trust), alike=told)
+            return describe_run(file, others, where=where, trust=self._trust, alike=told)
 
     def export(
         self,
@@ -168,6 +602,11 @@ class Run(RecordedRun):
             format, judging, encoding, test_share, options or {}, where, include, license, only, without
         )
         with self._opened() as file:
+            if str(path).endswith(("/", os.sep)) and not request.makes_folder(file.recipe):
+                example = f"{Path(str(path))}.{encoding}"
+                raise RunError(
+                    f"path {path} means a folder, and this export is one file, such as {example}", setting="path"
+                )
             if isinstance(path, str | os.PathLike):
                 return (write_described if card else write)(file, request, Path(path))
             if card:
@@ -221,32 +660,6 @@ class Run(RecordedRun):
         with self._opened() as file:
             return dataset(file, format, judging, test_share, options or {}, where, include, only, without)
 
-    def step(
-        self,
-        scenario: str | int,
-        *,
-        branch: str = "main",
-        models: Mapping[str, ModelLike] | None = None,
-        **calls: Unpack[CallSettings],
-    ) -> AbstractAsyncContextManager[Stepper]:
-        """Open one conversation for stepping: `async with run.step(1) as stepper`.
-
-        Args:
-            scenario: Its id, the beginning of its id, or its place in the plan (from 1).
-            branch: The branch to open.
-            models: Functions and graphs that were given as objects, by role; those that this handle was made with are
-                known.
-            **calls: How calls are made; see `CallSettings`.
-
-        Raises:
-            StoreError: If another process writes the run, or there is no such scenario.
-            SteppingError: If there is no such branch.
-        """
-        from .operations import step
-
-        trusting = self._trusting(calls)
-        return step(self.path, scenario, branch=branch, recipe=self._given, models=self._known(models), **trusting)
-
     @asynccontextmanager
     async def look(
         self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
@@ -276,73 +689,23 @@ class Run(RecordedRun):
         if own is not None:
             raise own
 
-    def resume(
-        self,
-        *,
-        models: Mapping[str, ModelLike] | None = None,
-        retry_failed: bool = False,
-        **calls: Unpack[CallSettings],
-    ) -> Run:
-        """Resume the run where it stopped; see `dialoom.resume`."""
-        from .operations import resume
+    def _open(self) -> RunFile:
+        return RunFile(self.path, recipe=self._given, trust=self._trust)
 
-        known, trusting = self._known(models), self._trusting(calls)
-        return resume(self.path, recipe=self._given, models=known, retry_failed=retry_failed, **trusting)
-
-    def judge(
-        self,
-        model: Players | None = None,
-        *,
-        models: Mapping[str, Players] | None = None,
-        name: str | None = None,
-        repeat: int = 1,
-        sample: int | None = None,
-        where: str | None = None,
-        **calls: Unpack[CallSettings],
-    ) -> Run:
-        """Judge the run once more; see `dialoom.judge`."""
-        from .operations import judge
-
-        which: dict[str, Any] = {"name": name, "repeat": repeat, "sample": sample, "where": where}
-        judged = judge(self.path, model=model, models=models, recipe=self._given, **which, **self._trusting(calls))
-        return Run(self.path, self._given, models=self._models, ended=judged.ended, trust=self._trust)
-
-    def stream(
-        self, *, models: Mapping[str, ModelLike] | None = None, **calls: Unpack[CallSettings]
-    ) -> AsyncGenerator[Event, None]:
-        """Resume the run, and yield its events; see `dialoom.stream`."""
-        from .operations import stream
-
-        trusting = self._trusting(calls)
-        return stream(self._given, path=self.path, is_new=False, models=self._known(models), **trusting)
-
-    def _trusting(self, calls: CallSettings) -> CallSettings:
-        """Return the call settings, with the trust of this handle unless they set another."""
-        return {"trust": self._trust, **calls}
-
-    def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
-        """Return the functions and graphs that this handle keeps, overridden by those given now."""
-        return {**self._models, **(models or {})}
+    @contextmanager
+    def _opened(self) -> Iterator[RunFile]:
+        """Open the file for one read, unless it is open already."""
+        if self._file is not None:
+            yield self._file
+            return
+        with self._open() as file:
+            yield file
 
 
 def _is_of_dialoom(error: Exception) -> bool:
     """Return whether an exception raised in a caller's block passed through a function of dialoom's."""
     within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one that had the block
     return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
-
-
-def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool = False) -> Run:
-    """Open a run's file for reading, and as a handle for the operations on it.
-
-    Args:
-        path: The file.
-        recipe: The recipe, if it was given as an object when the run was made.
-        trust: Use the code and the addresses that the file names, whoever made it; see `Run`.
-
-    Raises:
-        StoreError: If there is no such file, or it is no run.
-    """
-    return Run(path, recipe, trust=trust)
 
 
 def describe(
@@ -363,7 +726,7 @@ def describe(
         where: Only scenarios of a run that match this expression.
         embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
         alike: The least cosine similarity of such texts (0.9).
-        trust: As of `Run`.
+        trust: As of `RunReader`.
 
     Raises:
         RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
@@ -376,7 +739,7 @@ def describe(
 
 
 def report(
-    *runs: Run | PathLike | Sequence[Run | PathLike],
+    *runs: RunReader | PathLike | Sequence[RunReader | PathLike],
     judging: str | None = None,
     tables: Sequence[str] = (),
     where: str | None = None,
@@ -390,7 +753,7 @@ def report(
         judging: The set of judgements, in each of them.
         tables: Only these, by name.
         where: Only scenarios that match this expression; see `Run.episodes`.
-        trust: As of `Run`, for those that are given as paths.
+        trust: As of `RunReader`, for those that are given as paths.
         on_progress: Called with the number of scenarios read so far, each time one is read (every one is read several
             times); an exception that it raises ends the work.
 
@@ -398,13 +761,13 @@ def report(
         RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
         StoreError: If a run has no such set.
     """
-    from contextlib import ExitStack
-
-    named = [each for given in runs for each in ([given] if isinstance(given, Run | str | os.PathLike) else given)]
+    named = [
+        each for given in runs for each in ([given] if isinstance(given, RunReader | str | os.PathLike) else given)
+    ]
     if not named:
         raise RunError("runs: give at least one", setting="runs")
     with ExitStack() as opened:
-        handles = [run if isinstance(run, Run) else Run(run, trust=trust) for run in named]
+        handles = [run if isinstance(run, RunReader) else RunReader(run, trust=trust) for run in named]
         files = [opened.enter_context(handle._opened()) for handle in handles]
         if on_progress is not None:
             counter = itertools.count(1)

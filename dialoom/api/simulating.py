@@ -22,8 +22,7 @@ from dialoom.runs.store import RunFile
 from dialoom.settings import FLAG, ModelLike, PathLike, Players
 
 from .blocking import blocking
-from .operations import aplay, aresume
-from .run import Run
+from .operations import Run, aplay, aresume
 from .settings import CallSettings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -108,12 +108,11 @@ def _sample(
     where: str | None,
     is_trusted: bool,
 ) -> None:
-    from dialoom.runs.agreement import write_sample
-    from dialoom.runs.store import RunFile
+    from dialoom.api.run import RunReader
 
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
-        sample = write_sample(run, out, size, annotators, seed=seed, **settings)
+    sample = RunReader(path, trust=trust(is_trusted)).sample_to_label(
+        out, size, annotators, seed=seed, judging=judging, metrics=metrics, scales=scales, where=where
+    )
     fewer = f" (there are no more than {sample.n:,})" if sample.n < size else ""
     say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
@@ -135,20 +134,17 @@ def _compare(
     json: bool,
     is_trusted: bool,
 ) -> None:
-    from dialoom.runs.agreement import agreement, as_json, read_labels, table_of
-    from dialoom.runs.report.reported import offline_note, reported_runs
-    from dialoom.runs.store import RunFile
+    from dialoom.api.run import RunReader
+    from dialoom.runs.agreement import as_json, table_of
 
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        settings: dict[str, Any] = {"judging": judging, "metrics": metrics, "scales": scales, "where": where}
-        found = agreement(run, read_labels(labels, annotators), **settings)
-        offline = offline_note(reported_runs([run], run.recipe, judging))
-        chosen = run.judgement_set(judging)
+    run = RunReader(path, trust=trust(is_trusted))
+    found = run.agreement(
+        path=labels, annotators=annotators, judging=judging, metrics=metrics, scales=scales, where=where
+    )
     if json:
-        values = as_json(found)
-        values["notes"] += [offline] if offline else []
-        say_json({"judging": chosen.name if chosen else None, **values})
+        sets = [each.name for each in run.judgement_sets]
+        say_json({"judging": judging or next(iter(sets), None), **as_json(found)})
         return
     from .tables import print_tables
 
-    print_tables([table_of(found, offline)])
+    print_tables([table_of(found)])

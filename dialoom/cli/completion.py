@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from dialoom.runs.recipes import is_file_spec, is_study, load_recipe, recipe_names
 
 if TYPE_CHECKING:
+    from dialoom.api.run import RunReader
     from dialoom.graphs import Recipe
-    from dialoom.runs.store import RunFile
 
 _VARIABLE = "_DIALOOM_COMPLETE"
 _FIRST = 50
@@ -56,21 +56,21 @@ def tables(incomplete: str) -> list[str]:
     """Return the tables of the run's report, as found in its first scenarios."""
     from dialoom.graphs.capabilities import WithReport
 
-    def names(run: RunFile, recipe: Recipe) -> list[str]:
+    def names(run: RunReader, recipe: Recipe) -> list[str]:
         return [table.name for table in WithReport.of(recipe).tables(islice(run.episodes(), _FIRST))]
 
     return _of_recipe(names, incomplete)
 
 
-def _of_recipe(names: Callable[[RunFile, Recipe], Iterable[str]], incomplete: str) -> list[str]:
+def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: str) -> list[str]:
     """Return names from a run's recipe; only of an installed recipe, as a file's code must not be executed here."""
-    from dialoom.runs.store import RunFile
+    from dialoom.api.run import RunReader
 
     path = _run()
     if path is None:
         return []
     try:
-        with RunFile(path) as run:
+        with RunReader(path) as run:
             spec = run.config.recipe
             found = names(run, load_recipe(spec)) if spec in recipe_names() else ()
             return _beginning(found, incomplete)

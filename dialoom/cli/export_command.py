@@ -141,17 +141,15 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 def _recipe(arguments: list[str]) -> Recipe | None:
     """Return the recipe of the first argument that is a run; `None` if none is."""
+    from dialoom.api.run import RunReader
     from dialoom.errors import DialoomError
     from dialoom.inputs import is_sqlite
-    from dialoom.runs.store import RunFile
-    from dialoom.runs.trust import Trust
 
-    word = Trust("--trust" in arguments)  # the command itself reports what it trusts
+    is_trusted = "--trust" in arguments  # the command itself reports what it trusts
     for argument in arguments:
         if is_sqlite(Path(argument)):
             try:
-                with RunFile(Path(argument), trust=word) as run:
-                    return run.recipe
+                return RunReader(argument, trust=is_trusted).recipe
             except DialoomError:
                 return None  # the command itself reports the error
     return None
@@ -170,31 +168,20 @@ def _format_flags(recipe: Recipe) -> Flags:
 
 def _export(**values: Any) -> None:
     """Write the run's finished scenarios and say how many."""
+    from dialoom.api.run import RunReader
     from dialoom.graphs.capabilities import WithFacets
-    from dialoom.runs.export import ExportRequest, write
-    from dialoom.runs.store import RunFile
     from dialoom.shown import counted
 
     path, target, is_trusted = values.pop("run"), values.pop("out"), values.pop("trust")
-    has_figures = values.pop("card")
-    common = {
-        name: values.pop(name) for name in ("format", "judging", "encoding", "test_share", "where", "license", "only")
-    }
-    common["without"], include = values.pop("without") or (), values.pop("include") or ()
+    names = ("format", "judging", "encoding", "test_share", "where", "license", "only", "card")
+    common = {name: values.pop(name) for name in names}
+    common["without"], common["include"] = values.pop("without") or (), values.pop("include") or ()
     given = {name: value for name, value in values.items() if value is not None and value != []}
-    request = ExportRequest(**common, options=given, include=include)
     out, is_piped = Path(target), target == "-"
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        if target.endswith("/") and not request.makes_folder(run.recipe):
-            message = f"{target} means a folder, and this export is one file, such as {out}.{request.encoding}"
-            raise typer.BadParameter(message, param_hint="-o")
-        if has_figures:
-            from dialoom.runs.describe import write_described
-
-            counts = write_described(run, request, Path("/dev/stdout") if is_piped else out)
-        else:
-            counts = write(run, request, sys.stdout if is_piped else out)
-        status, branches, facet = run.status(), run.promoted_branches(), WithFacets.of(run.recipe).split_facet
+    to = target if not is_piped else "/dev/stdout" if common["card"] else sys.stdout
+    with RunReader(path, trust=trust(is_trusted)) as run:
+        counts = run.export(path=to, options=given, **common)
+        status, branches, facet = run.status(), run.promoted_branches, WithFacets.of(run.recipe).split_facet
     is_folder_of_files = out.is_dir() and len(counts) == 1
     what = "files" if is_folder_of_files else "rows" if common["encoding"] == "parquet" else "lines"
     parts = ", ".join(f"{part} {count:,}" for part, count in counts.items()) if len(counts) > 1 else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,21 +14,19 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from rich.tree import Tree
 
+from dialoom.api.run import RunReader
 from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs import export as exporting
 from dialoom.runs.config import RunConfig
-from dialoom.runs.limits import BudgetStatus
-from dialoom.runs.scenario_pages import Where, every, in_order, scores_of
-from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunFile, Usage
-from dialoom.runs.store.connections import is_written
+from dialoom.runs.errors import TrustError
+from dialoom.runs.scenario_pages import scores_of
+from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import Status
-from dialoom.runs.trust import TrustError
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
@@ -43,10 +41,10 @@ _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green",
 
 def print_status(path: Path, as_json: bool) -> None:
     """Print a run's progress and the usage of each role."""
-    with RunFile(path) as run:
-        config, status = run.config, run.status()
-        later, bounds = [each for each in run.judgement_sets() if each.name != OWN_JUDGEMENTS], BudgetStatus.of(run)
-    is_played = is_written(path)
+    with RunReader(path) as run:
+        config, progress = run.config, run.progress()
+        later = [each for each in run.judgement_sets if each.name != OWN_JUDGEMENTS]
+    status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
         told = _status_for_programs(config, status, later)
         say_json({**told, "is_being_written": is_played, **bounds.as_json()})
@@ -139,7 +137,7 @@ def _models(config: RunConfig) -> dict[str, str | list[str]]:
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
     """Print the resolved configuration, in the form that `--config` takes (without the file's name)."""
-    with RunFile(path, trust=trust(is_trusted)) as run:
+    with RunReader(path, trust=trust(is_trusted)) as run:
         config, recipe = run.config, _recipe(run)
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
@@ -180,23 +178,15 @@ def list_scenarios(
 
     One line each: number, state, scores, id.
     """
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        chosen = run.judgement_set(judging)
-        metrics = [] if chosen is None else run.metrics_of(chosen.name, _recipe(run))
-        metrics += ["faults"] if run.is_gated else []
-        by = None if sort is None else Where.parse(sort, run, "sort")
-        texts = None if said is None else _said_in(run, said)
-        found: Iterable[tuple[int, RecordedEpisode]] = every(run, judging, where, by)
-        if texts is not None:
-            found = (each for each in found if each[0] in texts)
-        found = _labelled(run, found, *annotators)
-        if by is not None:
-            found = in_order(found, by, is_reversed)
-        elif is_reversed:
-            found = reversed(list(found))
-        if metrics and not as_json:
-            say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
-        for position, episode in found:
+    with RunReader(path, trust=trust(is_trusted)) as run:
+        metrics = run.metrics(judging) + (["faults"] if run.is_gated else [])
+        texts = None if said is None else run.search(said, _progress())
+        is_wanted = _labelled(run, *annotators)
+        found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
+        chosen = (each for each in found if (texts is None or each[0] in texts) and is_wanted(each[0]))
+        for place, (position, episode) in enumerate(chosen):
+            if place == 0 and metrics and not as_json:
+                say(f"{'number':>7}  {'state':<8} {'ended by':<16} {' '.join(metrics)} id")
             scores, faults = dict(scores_of(episode)), episode.outcome.faults
             words = None if texts is None else texts[position]
             ending = episode.outcome.ended_by
@@ -214,28 +204,13 @@ def list_scenarios(
                 say(f"{'':>9}{_snippet(words, said or '')}")
 
 
-def _said_in(run: RunFile, said: str) -> dict[int, str]:
-    """Return the positions of the scenarios in which something was said, each with the first message that matches."""
-    from dialoom.runs.search_index import SearchIndex
-
-    found = SearchIndex(run).search(said, _progress())
-    texts = dict(run.spoken().contents([*{*found.values()}]))
-    return {position: texts[id_] for position, id_ in found.items()}
-
-
-def _labelled(
-    run: RunFile, found: Iterable[tuple[int, RecordedEpisode]], by: str | None, not_by: str | None
-) -> Iterable[tuple[int, RecordedEpisode]]:
-    """Yield the scenarios that the first person has labelled completely and the second has not."""
-    from dialoom.runs.agreement import labelled, labels_beside
-
-    if by is not None:
-        theirs = labelled(run, labels_beside(run.path), by)
-        found = [each for each in found if each[0] in theirs and theirs[each[0]].is_complete]
-    if not_by is not None:
-        known = labelled(run, labels_beside(run.path), not_by)
-        found = [each for each in found if each[0] not in known or not known[each[0]].is_complete]
-    return found
+def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[int], bool]:
+    """Return a filter for the positions that the first person has labelled completely and the second has not."""
+    done, others = (
+        None if name is None else {position for position, each in run.labelled(name).items() if each.is_complete}
+        for name in (by, not_by)
+    )
+    return lambda position: (done is None or position in done) and (others is None or position not in others)
 
 
 def _snippet(words: str, said: str) -> str:
@@ -259,23 +234,16 @@ def _progress() -> Callable[[str, int, int], None]:
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
     """Print one dialogue with its judgements and its ending; without its recipe, only what the file itself holds."""
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        position = run.resolve(name)
-        chosen = run.judgement_set(judging)
-        bare = run.episode(position, chosen.name if chosen else None)
-        if bare is not None and not as_json and _recipe(run) is None:
-            models = {**run.config.model_names, **({} if chosen is None else chosen.model_names)}
-            _print_episode(bare, dict(bare.facets), models, run.common_calls(position), None)
+    with RunReader(path, trust=trust(is_trusted)) as run:
+        common, models = run.common_calls(name), run.models(judging)
+        if as_json:
+            say_json({**run.dialogue(name, judging), "common_calls": [asdict(call) for call in common]})
             return
-        recipe = run.recipe
-        scenario = run.scenario(recipe, position)
-        episode = bare or run.so_far(position)
-        models, prompts = exporting.provenance(run, chosen)
-        common = run.common_calls(position)
-    if as_json:
-        line = exporting.dialogue(episode, scenario, recipe, models, prompts)
-        say_json({**line, "state": episode.state, "common_calls": [asdict(call) for call in common]})
-        return
+        bare = run.episode(name, judging)
+        if bare is not None and _recipe(run) is None:
+            _print_episode(bare, dict(bare.facets), models, common, None)
+            return
+        recipe, scenario, episode = run.recipe, run.scenario(name), bare or run.so_far(name)
     _print_episode(
         episode,
         {**scenario.portrait(), **scenario.described()},
@@ -288,7 +256,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
         say(f"\n{scenario.id} is {begun}; go on with: dialoom resume {path}")
 
 
-def _recipe(run: RunFile) -> Recipe | None:
+def _recipe(run: RunReader) -> Recipe | None:
     """Return the run's recipe; `None`, with a message, if it may not be used."""
     try:
         return run.recipe

@@ -11,7 +11,9 @@ from typing import Any, TypedDict, TypeVar, cast
 
 import typer
 
-from dialoom.api import JudgeSettings, Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
+from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
+from dialoom.api.run import RunReader
+from dialoom.api.settings import JudgeSettings
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
@@ -19,7 +21,7 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.progress import Ended
 from dialoom.runs.recipes import parsed_options
-from dialoom.runs.store import OWN_JUDGEMENTS, RunFile
+from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike
 
 from .dry_run import print_estimate
@@ -120,10 +122,8 @@ def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, flags: Map
     watcher = _judging_watcher(again, settings, flags)
     judges = cast("list[ModelLike]", every) or None
     carried_out(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
-    if (code := watcher.exit_code()) == EXIT_DONE:
-        with RunFile(path) as run:
-            if len(run.judgement_sets()) > 1:
-                say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
+    if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
+        say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
     return code
 
 
@@ -194,10 +194,7 @@ def carried_out(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
 
 
 def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
-    with RunFile(path) as run:
-        chosen = run.judgement_set(name)
-        left = run.unparsed(chosen.name) if chosen is not None else 0
-    if left:
+    if left := RunReader(path).unparsed(name):
         say(
             f"{left:,} judgements are unparsed still: their replies could not be read again, or the recipe judges "
             f"these things only while it plays (dialoom retry {path} --scenario ID). Once more: {again}"

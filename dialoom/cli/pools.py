@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import CallSettings, aplay, aresume, resolve
+from dialoom import CallSettings, aplay, aresume
+from dialoom.api.resolving import resolve
+from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe
 from dialoom.personas import (
     EmbedderError,
@@ -21,9 +23,7 @@ from dialoom.personas import (
 )
 from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
 from dialoom.runs.config import RunConfig
-from dialoom.runs.config_diff import config_diff
 from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
 from dialoom.settings import part
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
@@ -65,9 +65,7 @@ def build_pool(name: str, recipe: Recipe, options: Mapping[str, Any], flags: Map
 
 def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
     """Check that an existing run was made with the same settings."""
-    with RunFile(path) as run:
-        differing = config_diff(run, config, recipe, prompts)
-    if differing:
+    if differing := RunReader(path).config_diff(config, recipe, prompts):
         raise RunError(
             f"{path} was made with another configuration ({'; '.join(differing)}); "
             "give the same one to go on with it, or another file with -o"
@@ -76,9 +74,8 @@ def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | N
 
 def _written(run: Path, out: Path) -> int:
     """Write the pool from the result of its run, and return the exit code."""
-    with RunFile(run) as file:
-        episode = file.episode(0)
-        failed = file.status().failed
+    reader = RunReader(run)
+    episode, failed = reader.episode(1), reader.status().failed
     if episode is None or failed:
         say(f"dialoom: no pool was written: {episode.error if episode else 'the run is not over'}", err=True)
         return EXIT_SOME_FAILED

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
+from dialoom.api.run import RunReader, report
 from dialoom.graphs import Table
 from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, Report, can_draw
-from dialoom.runs.store import RunFile, RunStore
+from dialoom.runs.store import RunStore
 
 from .tables import print_tables
 from .terminal import say
@@ -29,9 +29,8 @@ def report_run(
     """Print the report of one run or several, or write it with its charts; all tables, or those named."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
-    with ExitStack() as opened:
-        runs = [opened.enter_context(RunFile(path, trust=trust(is_trusted))) for path in paths]
-        found = Report.of(runs, judging, names, where)
+    runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
+    found = report(*runs, judging=judging, tables=names, where=where)
     if out is not None:
         write_report(found, out)
         return

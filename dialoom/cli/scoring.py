@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import ascorecard, open_scorecard
+from dialoom import ascorecard, open_scorecard
 from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError

@@ -29,7 +29,7 @@ from dialoom.settings import (
 from .flags import Flags, number
 
 if TYPE_CHECKING:
-    from dialoom.api import CallSettings, JudgeSettings, PlaySettings
+    from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
     from dialoom.graphs import Recipe
 
 Kind = TypeVar("Kind", bound=Mapping[str, object])
@@ -245,7 +245,7 @@ def play_settings(
     Raises:
         SettingError: Naming the flag or the file, its value and what it must be.
     """
-    from dialoom.api import PlaySettings
+    from dialoom.api.settings import PlaySettings
     from dialoom.graphs.capabilities import WithJudging
 
     in_file, own = _config_file(given.get("config"), recipe)
@@ -278,7 +278,7 @@ def naming_the_file(recipe: Recipe, options: Mapping[str, Any], given: Mapping[s
 
 def call_settings(given: Mapping[str, Any]) -> CallSettings:
     """Return how calls are made; keys are read into the environment."""
-    from dialoom.api import CallSettings
+    from dialoom.api.settings import CallSettings
 
     load_keys(settings_of(SessionSettings, given))
     return settings_of(CallSettings, given)
@@ -286,7 +286,7 @@ def call_settings(given: Mapping[str, Any]) -> CallSettings:
 
 def judge_settings(given: Mapping[str, Any]) -> JudgeSettings:
     """Return who judges and how calls are made; keys are read into the environment."""
-    from dialoom.api import JudgeSettings
+    from dialoom.api.settings import JudgeSettings
 
     load_keys(settings_of(SessionSettings, given))
     return settings_of(JudgeSettings, given)

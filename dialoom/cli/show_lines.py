@@ -8,11 +8,10 @@ from typing import Any
 
 from rich.text import Text
 
+from dialoom.api.run import RunReader
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.fault_calls import calls_at_fault
 from dialoom.runs.limits import BudgetStatus
-from dialoom.runs.store import RunFile
 from dialoom.settings import Price
 
 from .console import make_console
@@ -49,29 +48,23 @@ _COLOURS = {"user": "cyan", "assistant": "green"}
 
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
     """Print every call of a scenario, in the order in which they began; common calls belong to no scenario."""
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        position = run.resolve(name)
-        calls = run.calls_of(position)
-        outcome = (run.episode(position) or run.so_far(position)).outcome
-        found = calls_at_fault(run, position, calls, outcome)
     console = make_console()
-    for call in calls:
-        faults, is_rejected = found.faults.get(call["call"], []), call["call"] in found.rejected
+    for call in RunReader(path, trust=trust(is_trusted)).calls(name):
         if as_json:
-            say_json({**call, "rejected": is_rejected, "faults": [fault.model_dump() for fault in faults]})
+            say_json({**call, "faults": [fault.model_dump() for fault in call["faults"]]})
             continue
-        console.print(_head(call, is_rejected))
+        console.print(_head(call))
         for text, style in ((call["reply"], ""), (call["error"], "red")):
             if text is not None:
                 console.print(text, style=style)
         if call["finish_reason"] in BROKEN_OFF:
             console.print(f"({BROKEN_OFF[call['finish_reason']]})", style="dim")
-        for fault in faults:
+        for fault in call["faults"]:
             console.print(fault_line(fault))
         console.print()
 
 
-def _head(call: Mapping[str, Any], is_rejected: bool) -> Text:
+def _head(call: Mapping[str, Any]) -> Text:
     tokens = " + ".join("?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens"))
     told = [f"step {call['step']}", call["model"], f"{tokens} tokens"]
     told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
@@ -80,7 +73,7 @@ def _head(call: Mapping[str, Any], is_rejected: bool) -> Text:
     told += [f"branch {call['branch']!r}"] if call["branch"] is not None else []
     role = (call["role"], f"bold {_COLOURS.get(call['role'], 'magenta')}")
     where = "" if call["node"] == call["role"] else f" in {call['node']}"
-    rejected = (", rejected", "bold red") if is_rejected else ("", "")
+    rejected = (", rejected", "bold red") if call["rejected"] else ("", "")
     return Text.assemble(role, (f"{where}: {', '.join(told)}", "dim"), rejected)
 
 

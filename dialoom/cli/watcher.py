@@ -16,7 +16,8 @@ from typing import Any, Self
 
 import structlog
 
-from dialoom.api import CallSettings
+from dialoom.api.run import RunReader
+from dialoom.api.settings import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
 from dialoom.runs.config import DEFAULT_MODEL
 from dialoom.runs.control import Control
@@ -34,7 +35,6 @@ from dialoom.runs.progress import (
     Stopping,
     Worked,
 )
-from dialoom.runs.store import RunFile
 from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
@@ -85,7 +85,7 @@ class Watcher:
         self._throttled: dict[str, int] = {}
         self._away: set[str] = set()
         self._told: Counter[tuple[str, str]] = Counter()
-        self._run: RunFile | None = None
+        self._run: RunReader | None = None
         self._started = self._shown = time.monotonic()
         self._console = HarmlessConsole(stderr=True)
         self._bar: ProgressDisplay | None = None
@@ -163,8 +163,8 @@ class Watcher:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
-        self._run = RunFile(event.path)
-        sets = [each.name for each in self._run.judgement_sets()]
+        self._run = RunReader(event.path)
+        sets = [each.name for each in self._run.judgement_sets]
         self._judging = event.judging or next(iter(sets), None)
         if self._console.is_terminal and self._total and not self._json:
             self._bar = ProgressDisplay(self._what, self._total, self._console, self._notices)
@@ -202,13 +202,11 @@ class Watcher:
             say(f"{left} pending still; play what is pending with: dialoom resume {event.path}")
 
     def _rest(self) -> None:
-        """Remove the bar, and close the file."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-        if self._run is not None:
-            self._run.close()
-            self._run = None
+        self._run = None
 
     def _show(self) -> None:
         finished, now = self._done + self._failed, time.monotonic()
@@ -364,8 +362,7 @@ def _scenarios(count: int) -> str:
 
 
 def _has_failures(path: Path) -> bool:
-    with RunFile(path) as run:
-        return run.status().failed > 0
+    return RunReader(path).status().failed > 0
 
 
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -16,9 +16,9 @@ from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.graphs.check import conversation_to
 from dialoom.runs.agreement import GivenLabel, Item, Labelled, Scale, table_of
 from dialoom.runs.agreement.items import Scales
+from dialoom.runs.errors import StoreError
 from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
-from dialoom.runs.store.errors import StoreError
 from dialoom.runs.viewing import Conversation
 
 from .page import View
@@ -289,7 +289,7 @@ def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up
         except DialoomError as error:
             problem(error)
             return
-        table = table_of(found, None)
+        table = table_of(found)
         with element("div", "scroll"), element("table", "data"):
             for number, row in enumerate([table.columns, *texts_of(table)]):
                 with element("tr"):

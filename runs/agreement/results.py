@@ -16,6 +16,7 @@ from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
+from dialoom.runs.report.reported import offline_note, reported_runs
 from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
 
@@ -89,11 +90,13 @@ class Agreement:
         annotators: Their names.
         groups: The agreement of each group.
         earlier: Labels that are not counted.
+        offline: The note on roles that an offline model played, if there are any.
     """
 
     annotators: tuple[str, ...]
     groups: tuple[GroupAgreement, ...]
     earlier: EarlierLabels = EarlierLabels()
+    offline: str | None = None
 
 
 def agreement(
@@ -134,6 +137,7 @@ def agreement(
         labels.annotators,
         tuple(_group(group, known.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
         earlier,
+        offline_note(reported_runs([run], recipe, judging)),
     )
 
 
@@ -261,21 +265,14 @@ _NO_INTERVAL = (
 )
 
 
-def table_of(agreement: Agreement, offline: str | None) -> Table:
-    """Return the kappas as a table, with a few rows per metric and target.
-
-    Args:
-        agreement: The agreement.
-        offline: The note on offline models, if one played a role.
-    """
+def table_of(agreement: Agreement) -> Table:
+    """Return the kappas as a table, with a few rows per metric and target."""
     table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
     for each in agreement.groups:
         for between, compared in _comparison_rows(each):
             kappas = map(_text, (compared.kappa, compared.weighted))
             table.rows.append([str(each.group), between, compared.n, *kappas, compared.agreement])
     table.notes += notes(agreement)
-    if offline is not None:
-        table.notes.append(offline)
     return table
 
 
@@ -294,7 +291,7 @@ def notes(agreement: Agreement) -> list[str]:
         found.append(_earlier_line(agreement.earlier))
     for group in agreement.groups:
         found += _gaps(group, len(agreement.annotators))
-    return found
+    return found if agreement.offline is None else [*found, agreement.offline]
 
 
 def as_json(agreement: Agreement) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The run file: one SQLite database that records everything that happened (see `docs/store.md`)."""
 
-from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, PANEL, JudgementSet, judges_of, panel_of
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, ScenarioRow
 from .plan import JudgeWork, PlayWork, RejudgeWork, Work
@@ -23,7 +22,6 @@ __all__ = [
     "ScenarioQuery",
     "ScenarioRow",
     "Status",
-    "StoreError",
     "Usage",
     "Work",
     "judges_of",

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.outputs import partial_file
+from dialoom.runs.errors import StoreError
 from dialoom.settings import Synchronous
 
 from .corruption import SIGNS, check_judgements, damaged
-from .errors import StoreError
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0

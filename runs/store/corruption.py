@@ -12,8 +12,9 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from dialoom.errors import Advice, first_problem
+from dialoom.runs.errors import StoreError
 
-from .errors import StoreError, store_error
+from .errors import store_error
 
 SIGNS = (
     sqlite3.Error,

@@ -3,11 +3,8 @@
 import sqlite3
 from pathlib import Path
 
-from dialoom.errors import Advice, DialoomError
-
-
-class StoreError(DialoomError):
-    """A run file that cannot be read or written; the message names the file, the cause and a remedy."""
+from dialoom.errors import Advice
+from dialoom.runs.errors import StoreError
 
 
 def is_about_the_file(error: sqlite3.Error) -> bool:

@@ -7,8 +7,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from dialoom.runs.errors import StoreError
+
 from .branches import NEXT_SAMPLE
-from .errors import StoreError
 from .ledger import CallKinds
 from .passages import Passages
 from .plan import Work

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom.graphs.outcome import BY_JUDGES
-
-from .errors import StoreError
+from dialoom.runs.errors import StoreError
 
 ANY, NONE = "any", "none"
 """Values of the fault filter: scenarios with faults, and those known to have none."""

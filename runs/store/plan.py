@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
 from dialoom.graphs.scenario import ByHash, SharedValues
+from dialoom.runs.errors import StoreError
 from dialoom.runs.store import documents
 
 from .documents import canonical, kept, pack
 from .episodes import read_episode, read_outcome
-from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
 

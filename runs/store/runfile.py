@@ -22,6 +22,7 @@ from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.config import RunConfig
+from dialoom.runs.errors import StoreError
 from dialoom.runs.recipes import check_same, in_folder, load_recipe
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
@@ -30,7 +31,6 @@ from .branches import BranchReader
 from .connections import open_for_reading
 from .corruption import SIGNS, damaged, is_of_the_store, reading
 from .episodes import SpokenTexts, read_episode, read_episodes, read_figures, read_outcome, read_state
-from .errors import StoreError
 from .judgement_sets import OWN_JUDGEMENTS, JudgementSet, panel_of, read_judgement_sets
 from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_calls, read_request, read_unsound
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page

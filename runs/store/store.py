@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.runs.config import RunConfig
+from dialoom.runs.errors import StoreError
 from dialoom.runs.recipes import is_relative_file
 from dialoom.runs.trust import Trust
 from dialoom.settings import Synchronous
@@ -26,7 +27,7 @@ from . import schema
 from .branches import BranchTable
 from .connections import WriteLock, appear, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
-from .errors import StoreError, store_error
+from .errors import store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .leases import Retries
 from .ledger import Booking, CallKinds, SQLiteLedger

@@ -14,9 +14,8 @@ from typing import Any, cast
 
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.errors import RunError
+from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.store import StoreError
 from dialoom.runs.store.transfer import Transfer
 from dialoom.settings import Budget
 

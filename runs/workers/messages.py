@@ -18,9 +18,10 @@ from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
+from dialoom.runs.errors import StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event
-from dialoom.runs.store import RunStore, StoreError
+from dialoom.runs.store import RunStore
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer
 from dialoom.settings import Synchronous

@@ -18,11 +18,11 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
-from dialoom.runs.errors import Fault
+from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally
 from dialoom.runs.recipes import OBJECT
-from dialoom.runs.store import JudgeWork, PlayWork, RunStore, StoreError, Work
+from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
 from .cluster import Cluster, WorkerDiedError, WorkerHandle, WorkerLostError, cluster

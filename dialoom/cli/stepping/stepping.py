@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from dialoom.api import CallSettings, aplan, open_run, step
+from dialoom import CallSettings, aplan, open_run, step
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.cli.settings import call_settings, play_settings
 from dialoom.cli.terminal import say, say_json
@@ -21,9 +21,7 @@ from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
 from dialoom.runs.recipes import is_file_spec, is_study
-from dialoom.runs.scenario_pages import every
 from dialoom.runs.stepping import Stepper, read_case, replay
-from dialoom.runs.store import RunFile
 from dialoom.settings import part
 
 from .commands import CommandInterpreter
@@ -44,8 +42,8 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     Raises:
         RunError: If there is none, or the expression is wrong.
     """
-    with RunFile(path, trust=trust(is_trusted)) as run:
-        numbers = [position + 1 for position, _ in every(run, None, where)]
+    run = open_run(path, trust=trust(is_trusted))
+    numbers = [position + 1 for position, _ in run.figures(where=where)]
     if not numbers:
         raise RunError(f"where {where!r} holds of no scenario of {path}", setting="where")
     if rest := numbers[1:]:

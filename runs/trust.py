@@ -19,9 +19,9 @@ from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
 from dialoom.roles import ModelBinding
-from dialoom.runs.recipes import is_file_spec
 
 from .errors import TrustError
+from .recipes import is_file_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Trust:
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
-        self._everything = everything
+        self.everything = everything
         self._tell = tell
         self._used: dict[str, None] = {}
 
@@ -225,7 +225,7 @@ class Trust:
             return
         known = remembered(id_)
         strange = [each for each in new if each.mark not in known]
-        if strange and not self._everything:
+        if strange and not self.everything:
             raise TrustError(
                 f"{holder} names {_listed(strange)}. You have given none of it here yourself, so it is not used"
                 if len(strange) > 1
