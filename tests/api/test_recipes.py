@@ -175,7 +175,7 @@ def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
         (_with(roles=("speaker",)), "`roles` of Other is ('speaker',); a temperature by role is needed"),
         (_with(prompts="counting/speaker"), "`prompts` of Other is 'counting/speaker'; a tuple of ids is needed"),
         (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; a subclass of Scenario is needed"),
-        (_with(exporters=dict), "Other defines `exporters` and must inherit WithExports"),
+        (_with(formats={}), "Other defines `formats` and must inherit WithExports"),
         (_with(scenario_type=Called), "`label` of Called is no property; write @property above it"),
         (
             _with(graph=lambda _self, _options: None),

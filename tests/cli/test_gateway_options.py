@@ -216,7 +216,7 @@ def test_flags_win_over_a_file_and_printed_settings_give_the_same_run(
         (["--max-reply", "referee=3"], "--max-reply: unknown role 'referee'"),
         (["--timeout", "judge=soon"], "--timeout of judge must be a number, got 'soon'"),
         (["--timeout", "nan"], "--timeout must be a finite number, got nan"),
-        (["--turn-limit", "0"], "--turn-limit 0"),
+        (["--turn-limit", "0"], "--turn-limit must be at least 1, got 0"),
     ],
 )
 def test_wrong_reply_setting_is_one_line_and_writes_nothing(

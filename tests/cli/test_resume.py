@@ -252,7 +252,7 @@ def is_read(pipe: Path) -> bool:
 _HOLDING = """
 import time
 from pathlib import Path
-from dialoom.graphs.personalens import PersonaLens
+from dialoom.graphs.personalens.recipe import PersonaLens
 
 class Holding(PersonaLens):
     name = "holding"

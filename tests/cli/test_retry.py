@@ -177,7 +177,7 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
 
 
 _OWN = """
-from dialoom.graphs.aloe import Aloe
+from dialoom.graphs.aloe.recipe import Aloe
 from dialoom.graphs.capabilities import WithJudging
 
 class Own(Aloe, WithJudging):
