@@ -252,9 +252,9 @@ def is_read(pipe: Path) -> bool:
 _HOLDING = """
 import time
 from pathlib import Path
-from dialoom.graphs.personalens import PersonaLens
+from dialoom.runs import load_recipe
 
-class Holding(PersonaLens):
+class Holding(type(load_recipe("personalens"))):
     name = "holding"
 
     def scenarios(self, options, draw, note):
