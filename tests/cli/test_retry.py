@@ -177,10 +177,10 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
 
 
 _OWN = """
-from dialoom.graphs.aloe.recipe import Aloe
-from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs import WithJudging
+from dialoom.runs import load_recipe
 
-class Own(Aloe, WithJudging):
+class Own(type(load_recipe("aloe")), WithJudging):
     name = "own"
 
     def judging(self):
