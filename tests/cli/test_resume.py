@@ -252,11 +252,7 @@ def is_read(pipe: Path) -> bool:
 _HOLDING = """
 import time
 from pathlib import Path
-<<<<<<< HEAD
-from dialoom.graphs.personalens.recipe import PersonaLens
-=======
 from dialoom.runs import load_recipe
->>>>>>> main
 
 class Holding(type(load_recipe("personalens"))):
     name = "holding"
