@@ -90,8 +90,9 @@ def test_every_figure_leads_to_as_many_conversations(studio: Served, browse: Ope
     assert any("where=" in each for each in links) or name == "tree"
     target = max(links, key=len)
     asked = dict(parse_qsl(urlsplit(target).query))
-    facets = {key.removeprefix("facet."): value for key, value in asked.items() if key != "where"}
-    total = run.scenarios(ScenarioQuery(facets=facets), where=asked.get("where")).total
+    facets = {key.removeprefix("facet."): value for key, value in asked.items() if key.startswith("facet.")}
+    query = ScenarioQuery(state=asked.get("state", ""), ended_by=asked.get("ended_by", ""), facets=facets)
+    total = run.scenarios(query, where=asked.get("where")).total
     figure = page.locator(f'a.cell[href="{target}"]').first
     if "where" in asked and (said := figure.inner_text()).isdecimal():
         assert total == int(said)  # of an ending, say: only the conversations that ended so
