@@ -183,5 +183,5 @@ def test_expected_errors_have_a_short_traceback(tmp_path: Path) -> None:
     with pytest.raises(dialoom.DialoomError) as error:
         dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": "some"})
     shown = "".join(traceback.format_exception(error.value))
-    assert "limit 'some'" in shown and shown.count("Traceback") == 1
+    assert "limit must be a whole number, got 'some'" in shown and shown.count("Traceback") == 1
     assert "concurrent/futures" not in shown and "asyncio/" not in shown and "operations.py" not in shown

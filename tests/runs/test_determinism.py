@@ -137,7 +137,7 @@ def test_every_recipe_can_be_sampled(tmp_path: Path, recipe: str, whole: int) ->
 
 def test_empty_sample_is_refused(tmp_path: Path) -> None:
     for wrong in (0, -1, True):
-        with pytest.raises(RunError, match="sample"):
+        with pytest.raises(dialoom.DialoomError, match="sample"):
             dialoom.plan("aloe", path=tmp_path / "run.db", sample=wrong)
     assert not list(tmp_path.iterdir())
 

@@ -176,7 +176,7 @@ def test_faulty_user_line_is_requested_again_before_it_is_answered(tmp_path: Pat
     assert shown.count(", rejected") == 1 and "swapped_role: how can i help" in shown
     assert any("rejected and asked for again: 1." in note for note in run.report()["faults"].notes)
     assert run.config.on_user_fault == "retry 2"
-    with pytest.raises(dialoom.DialoomError, match="on_user_fault 'thrice'") as error:
+    with pytest.raises(dialoom.DialoomError, match=r"on_user_fault must be .*, got 'thrice'") as error:
         dialoom.play("personalens", path=tmp_path / "x.db", on_user_fault="thrice")
     assert error.value.setting == "on_user_fault"
 
