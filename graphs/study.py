@@ -18,6 +18,7 @@ from dialoom.errors import DialoomError
 from dialoom.inputs import MOST_YAML_BYTES, DataError, parse_toml, read_text
 from dialoom.roles import BindingError
 from dialoom.roles.players import load_file
+from dialoom.settings import wanted
 
 USER, ASSISTANT = "user", "assistant"
 Ending = Literal["user_satisfied", "user_gives_up"]
@@ -317,14 +318,18 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
         message = f"{where} has an unknown key {key!r}; {hint}there are {_known(owner)}"
     elif first["type"] == "missing":
         message = f"{where} needs {loc[-1]!r}" if len(loc) > 1 else f"a table [{table}] is missing"
+    elif first["type"] == "model_type":
+        message = f"{table} must be a table, {where} with its keys below, got {first['input']!r:.60}"
     elif loc[:2] == ("dialogue", "ends"):
         value = _value_at(parse_toml(text, path), loc[:3])
         message = (
             f'[dialogue] ends holds {value!r}; there are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }} and '
             '{ python = "file.py:function" }'
         )
-    else:
+    elif first["type"] == "value_error":
         message = f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
+    else:
+        message = f"{place} must be {wanted(first)}, got {first['input']!r:.60}"
     return DataError(path, message, line_of(text, loc))
 
 

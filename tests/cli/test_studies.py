@@ -107,8 +107,10 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         (
             "max_turns = 5",
             "max_turns = 0",
-            "support.toml:11: [dialogue] max_turns: Input should be greater than or equal",
+            "support.toml:11: [dialogue] max_turns must be at least 1, got 0",
         ),
+        ("max_turns = 5", "max_turns = 'x'", "support.toml:11: [dialogue] max_turns must be a whole number, got 'x'"),
+        ('[people]\nfile = "people.csv"', "people = ['Ada']", "people must be a table, [people] with its keys below"),
         ("max_turns = 5", "max_turns = [", "support.toml: not TOML: "),
         ('"user_gives_up"', '"user_quits"', "support.toml:12: [dialogue] ends holds 'user_quits'; there are 'user_sat"),
         ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends holds {'keyword': ''}; there are"),
