@@ -106,6 +106,9 @@ class CheckpointReader:
     def _tuple(self, row: tuple[Any, ...]) -> CheckpointTuple:
         thread, name, namespace, id_, parent, time, format_, channels, held, seen, updated, metadata = row
         versions: dict[str, Any] = json.loads(channels)
+        versions_seen: dict[str, dict[str, Any]] = json.loads(seen)
+        if not isinstance(versions_seen, dict) or not all(isinstance(each, dict) for each in versions_seen.values()):
+            raise ValueError(f"the versions that checkpoint {id_text(id_)} has seen must be an object of objects")
         place = {"thread_id": name, "checkpoint_ns": namespace}
         checkpoint = Checkpoint(
             v=format_,
@@ -113,7 +116,7 @@ class CheckpointReader:
             id=id_text(id_),
             channel_values=self._channel_values(dict(zip(versions, json.loads(held), strict=False))),
             channel_versions={channel: version for channel, version in versions.items() if version is not None},
-            versions_seen=json.loads(seen),
+            versions_seen=versions_seen,
             updated_channels=None if updated is None else json.loads(updated),
         )
         return CheckpointTuple(
