@@ -25,6 +25,7 @@ from dialoom.runs.limits import RunLimits
 from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store.corruption import reading
 from dialoom.runs.store.episodes import PromotedBranch
 from dialoom.runs.store.ledger import SAID
 from dialoom.runs.trust import loads_named, players_named
@@ -119,7 +120,8 @@ class ScenarioContext:
         """Return LangGraph's snapshot of a checkpoint. It never changes, except by writes of an interrupted step."""
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
-            self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
+            with reading(self.store.path):
+                self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
             self.states[point.id] = self._snapshots[point.id].values
         return self._snapshots[point.id]
 

@@ -167,6 +167,29 @@ def test_tables_are_those_of_the_schema() -> None:
     assert names == schema.TABLES
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        ("checkpoints", "held"),
+        ("checkpoint_frames", "seen"),
+        ("checkpoint_frames", "metadata"),
+        ("checkpoint_values", "content"),
+        ("checkpoint_lists", "elements"),
+    ],
+)
+@pytest.mark.parametrize("value", ["[[1]]", "null"])
+def test_stepping_refuses_malformed_state(
+    dialoom: Command, tmp_path: Path, damaged: Path, column: tuple[str, str], value: str
+) -> None:
+    check_crafted(
+        dialoom,
+        tmp_path,
+        damaged,
+        [(COLUMNS.index(column), WRONG.index(value))],
+        [each[0] for each in COMMANDS].index("step"),
+    )
+
+
 def check_crafted(dialoom: Command, folder: Path, source: Path, edits: list[tuple[int, int]], command: int) -> None:
     """One command on a file with some values put in the place of others."""
     target = folder / "crafted"
