@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate
 
-from .sample import Replies
+from .shortcuts import Replies
 
 FOLDS = 10
 MOST_WORDS = 500
