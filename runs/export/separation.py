@@ -63,7 +63,8 @@ def separation(
     """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (ties count half).
 
     Args:
-        people: For each person, the chosen (`True`) and the rejected reply by prompt. A person's replies are all in the same fold.
+        people: For each person, the chosen (`True`) and the rejected reply by prompt. A person's replies are
+            all in the same fold.
         features: A function from texts to a row of features per text.
     """
     replies = [
