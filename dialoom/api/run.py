@@ -316,7 +316,7 @@ class RunReader:
         Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
         its line was requested again because of one).
         """
-        from dialoom.runs.reading.fault_calls import calls_at_fault
+        from dialoom.runs.reading.conversations import calls_at_fault
 
         with self._opened() as file:
             position = file.resolve(str(scenario))

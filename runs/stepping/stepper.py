@@ -27,8 +27,8 @@ from .view import Condition, StepperView
 class Stepper(StepperView):
     """A stepper at a checkpoint of a branch of one scenario; it inspects, moves, edits and forks.
 
-    `main` only goes forward; other new steps are on branches. Opened by `Stepper.open`; `fork` and `switch` give further
-    ones over the same run. None may be used while another one is playing a step.
+    `main` only goes forward; other new steps are on branches. Opened by `Stepper.open`; `fork` and `switch` give
+    further ones over the same run. None may be used while another one is playing a step.
     """
 
     context: PlayableContext
