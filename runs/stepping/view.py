@@ -13,7 +13,7 @@ from jinja2 import TemplateError
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome
 from dialoom.graphs.capabilities import WithProgress
-from dialoom.runs.scenario_pages import NotYetError, Unknown, compiled
+from dialoom.runs.reading.scenarios import NotYetError, Unknown, compiled
 from dialoom.runs.store.branches import Branch, Point
 from dialoom.runs.store.corruption import reading
 
