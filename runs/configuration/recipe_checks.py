@@ -95,7 +95,7 @@ def facets_named(recipe: Recipe) -> Mapping[str, str]:
     """Return the facets that a recipe's pivots and `facets` name, with the place of each."""
     from dialoom.graphs.capabilities import WithFacets
 
-    named = {}
+    named: dict[str, str] = {}
     for pivot in recipe.pivots:
         compared = [name for column in pivot.columns for name in column.facets]
         named |= dict.fromkeys([*(facet.name for facet in pivot.facets), *compared], f"pivot {pivot.name!r}")
