@@ -501,7 +501,7 @@ class ProcessSettings(LimitSettings, total=False):
         bool,
         Field(
             default=False,
-            description="Use code and addresses that the file names, though you have not given them on this machine.",
+            description="Use the code and addresses that the file names, even if not given on this machine.",
         ),
         Flag("Advanced", is_in_files=False),
     ]

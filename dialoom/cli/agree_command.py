@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from .completion import judgings, metrics
-from .flags import WHERE
+from .flags import WHERE, TrustFlag, trust
 from .terminal import say, say_json
-from .trusting import TrustFlag, trust
 
 _ANNOTATORS = ("annotator_1", "annotator_2")
 
@@ -145,6 +144,6 @@ def _compare(
         sets = [each.name for each in run.judgement_sets]
         say_json({"judging": judging or next(iter(sets), None), **as_json(found)})
         return
-    from .tables import print_tables
+    from .reporting import print_tables
 
     print_tables([table_of(found)])

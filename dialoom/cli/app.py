@@ -15,21 +15,19 @@ from dialoom.version import __version__
 from .agree_command import agree
 from .command_list import CommandList, PanelCommand
 from .completion import judgings, tables, words_so_far
-from .describe_command import describe
+from .datasets_command import describe, push
 from .doctor_command import doctor
 from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
 from .export_command import register as register_export
-from .flags import WHERE, Flags, with_more
+from .flags import WHERE, Flags, TrustFlag, with_more
 from .new_command import register as register_new
 from .personas_command import register as register_personas
-from .push_command import push
 from .run_command import register as register_run
 from .scorecard_command import scorecard
 from .step_command import register as register_step
 from .step_command import register_replay
 from .studio_command import studio
 from .terminal import say
-from .trusting import TrustFlag
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

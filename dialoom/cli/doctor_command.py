@@ -26,7 +26,7 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     **given: Any,
 ) -> None:
-    """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
+    """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
     from dialoom.cli.doctor import State, examine
     from dialoom.settings import LimitSettings, PlayerSettings
 
@@ -42,5 +42,5 @@ def doctor(
         width = max(len(f"{check.about} {check.name}") for check in checks)
         for check in checks:
             say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
-        say("everything is in place" if is_well else "something is not as it should be: see 'failed' above")
+        say("everything is in place" if is_well else "some checks failed: see 'failed' above")
     raise typer.Exit(0 if is_well else 1)

@@ -12,9 +12,8 @@ import typer
 from .completion import formats as known_formats
 from .completion import judgings
 from .errors import OF_LOOKING
-from .flags import WHERE, Flags, flags_of, with_options
+from .flags import TRUSTING, WHERE, Flags, flags_of, trust, with_options
 from .terminal import say
-from .trusting import TRUSTING, trust
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe

@@ -1,4 +1,4 @@
-"""Generated flags: the fields of a recipe's options become the options of a command."""
+"""Flags: the options of commands generated from the fields of a recipe's options, and the flags of several commands."""
 
 from __future__ import annotations
 
@@ -10,19 +10,36 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
+from .terminal import say
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
+
+    from dialoom.runs.configuration.trust import Trust
 
 Flags = dict[str, tuple[Any, Any]]
 """Typer's description of each parameter: its annotation, and its value when the flag is not given."""
 
 WHERE = typer.Option(
     metavar="EXPR",
-    help="Only scenarios that this holds of, e.g. \"personalization >= 3 and ended_by == 'user_terminated'\"; "
-    "'not changed' leaves out what a person changed.",
+    help="Only scenarios that match this expression, e.g. \"personalization >= 3 and ended_by == 'user_terminated'\"; "
+    "'not changed' excludes those that a person changed.",
     show_default=False,
 )
+
+_TRUST: Any = typer.Option(
+    "--trust", help="Use the code and addresses that the file names, even if not given on this machine."
+)
+TrustFlag = Annotated[bool, _TRUST]
+TRUSTING: Flags = {"trust": (TrustFlag, False)}
+
+
+def trust(is_given: bool) -> Trust:
+    """Return the trust in what a file names; what is used on its word alone is reported before use."""
+    from dialoom.runs.configuration.trust import Trust
+
+    return Trust(is_given, lambda line: say(line, err=True))
 
 
 def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:

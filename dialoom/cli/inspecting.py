@@ -30,10 +30,10 @@ from dialoom.runs.store.status import Status
 
 from .console import HarmlessConsole, make_console
 from .errors import worded
+from .flags import trust
 from .settings import UNBOUNDED
 from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
 from .terminal import say, say_json
-from .trusting import trust
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}

@@ -17,8 +17,8 @@ from dialoom.runs.scorecard import MADE, Scorecard
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import carried_out
+from .reporting import print_tables
 from .settings import judge_settings, named_models
-from .tables import print_tables
 from .terminal import say
 from .watcher import Watcher
 

@@ -15,8 +15,8 @@ from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
 
 from .console import make_console
+from .flags import trust
 from .terminal import say_json
-from .trusting import trust
 
 
 def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:

@@ -11,10 +11,9 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .flags import WHERE, Flags, flags_of, with_options
+from .flags import WHERE, Flags, TrustFlag, flags_of, with_options
 from .run_command import run_flags
 from .terminal import say
-from .trusting import TrustFlag
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "

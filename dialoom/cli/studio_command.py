@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from .flags import TrustFlag
 from .terminal import say
-from .trusting import TrustFlag
 
 
 def studio(

@@ -298,10 +298,10 @@ def test_bug_in_a_recipe_is_shown_with_its_place(tmp_path: Path) -> None:
         _, shown = process.communicate("next\n")
         assert process.returncode == 1
     assert "in clerk" in shown
-    assert shown.endswith("standard input, line 1 (next): nobody foresaw this KeyError: 'nothing'\n")
+    assert shown.endswith("standard input, line 1 (next): unexpected KeyError: 'nothing'\n")
     with Started(tmp_path, *step, "-o", "two.db", "--json") as process:
         (told,) = answers(process.communicate("next\n")[0])
-    assert (told["ok"], told["error"]) == (False, "nobody foresaw this KeyError: 'nothing'")
+    assert (told["ok"], told["error"]) == (False, "unexpected KeyError: 'nothing'")
 
 
 def test_used_up_budget_stops_the_script_with_three(stepped: Stepped, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_interrupted_script_stops_with_three(run: Command, tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         _, told = process.communicate()
     assert process.returncode == 3
-    assert told == "lines.txt, line 3 (continue): interrupted; what was answered is kept\n"
+    assert told == "lines.txt, line 3 (continue): interrupted; recorded replies are kept\n"
     (tmp_path / "go").touch()
     assert "assistant: There you are." in run("step", "run.db", 1, "--branch", "b1", input="next\n").stdout
 

@@ -229,7 +229,7 @@ def test_ctrl_c_at_a_running_call_returns_to_the_prompt(sit: Sit, tmp_path: Path
     at.child.sendline("next")
     at.child.expect_exact("pondering")
     at.press("C")
-    assert "broken off at b1 2; what was answered is kept" in at.shown("b1")
+    assert "interrupted at b1 2; recorded replies are kept" in at.shown("b1")
     assert "b1 2 · turn 1" in at.tell("where", "b1")
     (tmp_path / "go").touch()
     stop = at.tell("next", "b1")
@@ -250,7 +250,7 @@ def test_ctrl_c_at_a_network_call_returns_to_the_prompt(sit: Sit) -> None:
         while not server.requests:
             assert at.process.is_alive()
         at.press("C")
-        assert "broken off at b1 2" in at.shown("b1")
+        assert "interrupted at b1 2" in at.shown("b1")
         assert "assistant: Back again." in at.tell("next", "b1")
         at.child.sendline("q")
         assert at.left() == 0
@@ -345,5 +345,5 @@ def test_bug_in_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Pa
     at.shown("main")
     told = at.tell("next", "main")
     assert "KeyError: 'nothing'" in told
-    assert told.endswith("nobody foresaw this KeyError: 'nothing'\n")
+    assert told.endswith("unexpected KeyError: 'nothing'\n")
     assert "next: clerk (the conversation begins with it)" in at.tell("where", "main")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dialoom.cli.tables import print_tables
+from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
 from dialoom.graphs.reporting.table import ChartKind
 from dialoom.runs.report import draw, markdown, text_of, write

@@ -21,8 +21,7 @@ from dialoom.runs.stepping.tree import SpokenLine, TreeNode, draw_tree
 from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import Branch
 
-from .layout import cut
-from .views import Answer, spoken_line
+from .views import Answer, cut, spoken_line
 
 _LEAST = 16
 """Least columns of a label in a history, however narrow the terminal is."""

@@ -15,8 +15,7 @@ from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
 from .editing import edited
-from .layout import Fitted, cut
-from .views import Answer, note, stop_answer
+from .views import Answer, Fitted, cut, note, stop_answer
 
 
 class Quit(Exception):

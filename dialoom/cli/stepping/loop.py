@@ -1,4 +1,4 @@
-"""The loop of lines and answers: for a person at a terminal, a script, or a program."""
+"""The loop of lines and answers, and their output: for a person at a terminal, a script, or a program."""
 
 from __future__ import annotations
 
@@ -8,17 +8,71 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
+from rich.console import Group
+from rich.text import Text
+
+from dialoom.cli.console import HarmlessConsole, make_console
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_USAGE, worded
-from dialoom.cli.terminal import say
+from dialoom.cli.terminal import say, say_json
 from dialoom.runs.errors import FATAL, Fault, fault_of
 from dialoom.runs.stepping import ConditionError, PathError
 
 from .commands import BY_NAME, CommandInterpreter, Quit
-from .printer import Printer
+from .views import Answer
 
 _OF_THE_LINE = (ConditionError, PathError)
 _FRAMES = 6
 """Stack frames shown for an unexpected error: those nearest to it."""
+_WIDTH = 120
+"""Columns used when standard output is no terminal."""
+
+
+class Printer:
+    """A printer of answers.
+
+    Args:
+        is_json: Whether as JSON.
+    """
+
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
+        self._console = make_console(_WIDTH)
+        self._is_terminal = self._console.is_terminal
+
+    def answer(self, answer: Answer, line: str = "") -> None:
+        """Print the answer to a line."""
+        if self._is_json:
+            say_json({"line": line, "ok": True, **answer.data} if line else answer.data)
+        else:
+            self._show(answer)
+
+    def passed(self, answer: Answer) -> None:
+        """Print a stop on the way; a program finds it in the next answer."""
+        if not self._is_json:
+            self._show(answer)
+
+    def echo(self, branch: str, line: str) -> None:
+        """Print a line that was not typed on the terminal, before its answer."""
+        if not self._is_json and line:
+            self._console.print(Text(f"{branch}> {line}", style="bold blue"))
+
+    def error(self, text: str, line: str, place: str = "") -> None:
+        """Print an error in one line."""
+        text = " ".join(text.split())
+        if self._is_json:
+            say_json({"line": line, "ok": False, "error": text})
+        else:
+            sys.stdout.flush()
+            HarmlessConsole(stderr=True, soft_wrap=True).print(f"{place}{text}", style="red")
+
+    def _show(self, answer: Answer) -> None:
+        shown = Group(*answer.shown)
+        if self._is_terminal:
+            self._console.print(shown)
+            return
+        with self._console.capture() as captured:  # a table fills its last column with blanks
+            self._console.print(shown)
+        say("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def play_script(
@@ -34,7 +88,7 @@ def play_script(
         except Quit:
             return EXIT_DONE
         except KeyboardInterrupt:
-            printer.error("interrupted; what was answered is kept", words, place)
+            printer.error("interrupted; recorded replies are kept", words, place)
             return EXIT_STOPPED
         except Exception as error:
             printer.error(_told(error), words, place)
@@ -64,7 +118,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
         except KeyboardInterrupt:
             here = runner.run(interpreter.stepper.here())
             say()
-            printer.error(f"broken off at {here.branch} {here.number}; what was answered is kept", line)
+            printer.error(f"interrupted at {here.branch} {here.number}; recorded replies are kept", line)
         except Exception as error:
             printer.error(_told(error), line)
 
@@ -85,7 +139,7 @@ def _told(error: Exception) -> str:
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)
     say("".join(traceback.format_exception(error, limit=-_FRAMES)), err=True, nl=False)
-    return f"nobody foresaw this {type(error).__name__}: {error}"
+    return f"unexpected {type(error).__name__}: {error}"
 
 
 def _complete() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from dialoom import CallSettings, aplan, open_run, step
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
+from dialoom.cli.flags import trust
 from dialoom.cli.settings import call_settings, play_settings
 from dialoom.cli.terminal import say, say_json
-from dialoom.cli.trusting import trust
 from dialoom.graphs import Recipe
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
@@ -25,8 +25,7 @@ from dialoom.runs.stepping import Stepper, read_case, replay
 from dialoom.settings import part
 
 from .commands import CommandInterpreter
-from .loop import converse, is_terminal, play_script
-from .printer import Printer
+from .loop import Printer, converse, is_terminal, play_script
 
 
 def step_run(

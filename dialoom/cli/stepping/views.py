@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -22,8 +24,6 @@ from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
-from .layout import Clipped, Fitted, Inset, cut
-
 COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
 """Lines of the conversation that are shown at a stop; `transcript` shows all."""
@@ -34,6 +34,77 @@ _ANSWER = 12
 _CHANGES = 8
 """Changes of the state that are shown."""
 _FURTHER_IN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One line that is written for the available width.
+
+    Attributes:
+        write: The line, of at most so many columns.
+        style: Its colour.
+    """
+
+    write: Callable[[int], str]
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the line, truncated if it is still too long."""
+        yield Text(self.write(options.max_width), style=self.style, no_wrap=True, overflow="ellipsis")
+
+
+@dataclass(frozen=True, slots=True)
+class Inset:
+    """Indented content, with all of its lines.
+
+    Attributes:
+        shown: The content.
+        columns: The indentation.
+    """
+
+    shown: RenderableType
+    columns: int = 2
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the indented lines."""
+        room = options.update(width=max(1, options.max_width - self.columns))
+        for line in console.render_lines(self.shown, room, pad=False):
+            if line:
+                yield Segment(" " * self.columns)
+            yield from line
+            yield Segment.line()
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """The beginning of long content.
+
+    Attributes:
+        shown: The content.
+        lines: The number of lines shown.
+        whole: How to see the rest.
+    """
+
+    shown: RenderableType
+    lines: int
+    whole: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the first lines, and the number of further lines."""
+        rendered = console.render_lines(self.shown, options, pad=False)
+        left = len(rendered) - self.lines
+        if left < 2:  # a line that says so would take as much room
+            yield self.shown
+            return
+        for line in rendered[: self.lines]:
+            yield from line
+            yield Segment.line()
+        yield Text(f"... {left} more lines: {self.whole}", style="dim")
+
+
+def cut(text: str, width: int) -> str:
+    """Truncate a line to a number of columns."""
+    return text if cell_len(text) <= width else f"{set_cell_size(text, max(0, width - 3))}..."
 
 
 @dataclass(frozen=True, slots=True)

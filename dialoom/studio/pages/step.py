@@ -89,7 +89,7 @@ class StepPage:
             self._told(error)
         except Exception as error:  # a node of a recipe in the making may do anything
             if fault_of(error) is Fault.BUG:
-                self._told(DialoomError(f"nobody foresaw this {type(error).__name__}: {error}"))
+                self._told(DialoomError(f"unexpected {type(error).__name__}: {error}"))
             else:
                 self._told(DialoomError(str(error)))
         else:

@@ -1,0 +1,94 @@
+"""`describe` and `push`: statistics of a dataset, and the upload of an exported one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .flags import WHERE, TrustFlag
+from .terminal import say
+
+
+def describe(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="WHAT",
+            help="A run, a file or folder of rows (JSON Lines, JSON, Parquet), or a release's folder.",
+            show_default=False,
+        ),
+    ],
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Also look for copies of its dialogues in this file. Repeatable."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Write tables, charts and an HTML page there instead.",
+        ),
+    ] = None,
+    card: Annotated[bool, typer.Option("--card", help="Add the figures to the exported folder's card.")] = False,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Also look for texts of similar meaning, by this embedder: lexical or st:MODEL (a name or a folder).",
+        ),
+    ] = None,
+    alike: Annotated[
+        float | None,
+        typer.Option(metavar="COSINE", help="Least similarity of such texts, 0 to 1. [default: 0.9]"),
+    ] = None,
+    where: Annotated[str | None, WHERE] = None,
+    trust: TrustFlag = False,
+) -> None:
+    """Describe a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
+    from dialoom.runs.describe import Alike, add_to_card, describe_path
+
+    from .flags import trust as trusting
+    from .reporting import print_tables, write_report
+
+    wanted = Alike.wanted(embedder, alike)
+    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted)
+    if card:
+        say(str(add_to_card(path, found)))
+    if out is not None:
+        write_report(found, out)
+    if card or out is not None:
+        return
+    say(found.title)
+    print_tables(found.tables)
+
+
+def push(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="An exported folder with its card.", show_default=False)
+    ],
+    repository: Annotated[
+        str, typer.Argument(metavar="OWNER/NAME", help="The dataset's name on the hub.", show_default=False)
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Upload the files; without it, they are only listed.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="Make a new repository public, not private.")] = False,
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="The hub. [default: HF_ENDPOINT, or Hugging Face's]")
+    ] = None,
+) -> None:
+    """Upload an exported folder to a dataset hub: its card and the files that the card names, nothing else."""
+    from dialoom.runs.export.pushing import pushed
+    from dialoom.shown import counted
+
+    done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
+    for file in done.files:
+        say(f"{file}  {(folder / file).stat().st_size:,} bytes")
+    said = f"{counted(len(done.files), 'files')}, {done.bytes:,} bytes, licence {done.licence}"
+    if done.url is None:
+        seen = "public" if public else "private"
+        say(f"{said}: nothing was sent; --yes sends it to {repository} ({seen}, if it is made)")
+    else:
+        say(f"{said}: sent to {done.url}")
