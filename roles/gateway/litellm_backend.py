@@ -16,6 +16,7 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any
 
+from dialoom.importing import collection_paused
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
@@ -250,7 +251,8 @@ def load_litellm() -> ModuleType:
 @functools.cache
 def _imported() -> ModuleType:
     # Read at import time. In its mode DEV it would also load a file `.env` that it finds.
-    with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
+    quiet = _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION")
+    with quiet, collection_paused():
         import litellm
 
     from . import exchange

@@ -19,6 +19,7 @@ import pytest
 import dialoom
 from dialoom import Began, Control, Ended, Planned, ScenarioDone, ScenarioFailed
 from tests.processes import PATIENCE, Started
+from tests.server import completion, serving
 
 from .counting import counting, speaker
 from .players import Messages, assistant, talk, told, user
@@ -378,6 +379,23 @@ def test_only_tune_process_changes_the_process(is_first: bool, tmp_path: Path) -
     with Started(tmp_path, script=code, environment=environment) as process:
         assert process.communicate() == ("", "")
         assert process.returncode == 0
+
+
+def test_playing_imports_neither_pandas_nor_openais_client(tmp_path: Path) -> None:
+    """Each would take a tenth of the time until the first call; both stay importable."""
+    code = (
+        "import dialoom, gc, sys\n"
+        "dialoom.play('personalens', path='run.db', model='openai/m', options={'limit': 1})\n"
+        "assert gc.isenabled() and not gc.get_freeze_count()\n"
+        "assert not {'pandas', 'openai.resources'} & set(sys.modules)\n"
+        "import pandas, openai.resources\n"
+    )
+    with serving(lambda _body, _number: completion("heron")) as server:
+        environment = {**os.environ, "OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "none-is-needed"}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.requests
 
 
 @pytest.mark.parametrize("action", [dialoom.play, dialoom.plan])
