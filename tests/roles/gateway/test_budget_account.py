@@ -73,6 +73,20 @@ def test_failed_call_returns_its_reservation() -> None:
     account.reserve(Spend(1))
 
 
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize("refusal", [error(401, "no such key"), broken_off()])
+async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer | Response) -> None:
+    """Through the gateway: a reservation that stayed would let the next call wait for ever."""
+    with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
+        gateway = Gateway(MemoryLedger(), Limits(budget=Budget(max_calls=1), longest_wait=0.001))
+        with pytest.raises(ProviderError):
+            await gateway.complete(request(server.url, content="This fails."), a_place(1))
+        async with asyncio.timeout(10):
+            assert (await gateway.complete(request(server.url), a_place(2))).text == "heron"
+        with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 set aside"):
+            await gateway.complete(request(server.url, content="Say otter."), a_place(3))
+
+
 def test_earlier_sittings_count() -> None:
     account = Account(Budget(max_tokens=1_234_567), spent=Spend(10, 1_234_000, 0.0))
     with pytest.raises(BudgetError, match=r"max_tokens 1,?234,?567 is used up: 1,?234,?000 spent"):
