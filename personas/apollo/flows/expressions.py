@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dialoom.personas.apollo.calls import Value
+from dialoom.personas.apollo.calls import Value, shown
 
 from ..draws import Row
 
@@ -188,6 +188,23 @@ class Flow:
         """Return the default preference of an agent that does not know this one: the first value of every facet."""
         values = {name: self.facet(name).values[0] for name in preference.values}
         return Preference(self.name, values, preference.order)
+
+    def problems(self, values: Mapping[str, Value], order: Sequence[str]) -> Iterator[str]:
+        """Yield the problems of a preference: its values, and the order of its lookups."""
+        facets = {facet.name: facet.values for facet in self.facets}
+        for name, value in values.items():
+            if name not in facets:
+                yield f"{self.name} has no facet {name!r}; it has {', '.join(facets)}"
+            elif value not in facets[name]:
+                yield f"{name} {shown(value)}: it is one of {', '.join(map(str, facets[name]))}"
+        for name in facets:
+            if name not in values and name not in self.either:
+                yield f"values: {name} is missing; it is one of {', '.join(map(str, facets[name]))}"
+        if self.either and len(set(self.either) & set(values)) != 1:
+            yield f"values: give one of {', '.join(self.either)}"
+        lookups = [step.tool for step in self.lookups]
+        if sorted(order) != sorted(lookups):
+            yield f"order {shown(order)}: give {', '.join(lookups)}, each once, in any order"
 
     def consistent(self, values: Mapping[str, Value]) -> bool:
         """Return whether values are consistent with each other."""
