@@ -170,7 +170,7 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
         ("pairs.jsonl:4", lambda row: row.update(flow="bus"), "there is no flow 'bus'; there are commute-rule, "),
         ("pairs.jsonl:4", lambda row: row.update(user="u9"), "there is no user 'u9' in users.jsonl"),
         ("pairs.jsonl:4", lambda row: row.update(session="x"), "user u01 has no session 'x' in sessions.jsonl"),
-        ("pairs.jsonl:4", lambda row: row.update(form="shouted"), "'form' is 'shouted': Input should be 'explicit', 'choice'"),
+        ("pairs.jsonl:4", lambda row: row.update(form="shouted"), "'form' is 'shouted': Input should be 'explicit'"),
         ("meta.jsonl:1", lambda row: row.update(world="0" * 64), "made in the world 000000000000..., and this one is"),
         ("meta.jsonl:1", lambda row: row.update(version=7), "'version' is 7: Input should be less than or equal to 1"),
     ],

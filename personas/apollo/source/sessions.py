@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from dialoom.personas.apollo.calls import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from dialoom.personas.apollo.executor import Output, execute
-from dialoom.personas.apollo.flows import FlowRequest, Gold, Preference, Resident, Slots, follow
-from dialoom.personas.apollo.flows.expressions import Flow, FlowStep, If, Query, User
+from dialoom.personas.apollo.flows import Flow, FlowRequest, FlowStep, Gold, If, Preference, Resident, Slots, follow
+from dialoom.personas.apollo.flows.catalogue import Query, User
 from dialoom.personas.apollo.world import World
 
 from .phrases import as_said, capital, content, filled, phrases
