@@ -126,7 +126,7 @@ def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatc
         asked.append(where)
         return all_scenarios(file, judging, where, **more)
 
-    monkeypatch.setattr("dialoom.runs.reading.scenarios.every", counted)
+    monkeypatch.setattr("dialoom.runs.reading.scenarios.all_scenarios", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
     assert asked == [where]
