@@ -10,10 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dialoom.outputs import private_file
-
-from .errors import RunError
-from .store import RunFile
-from .store.connections import signature
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.connections import signature
 
 _LAYOUT = 2
 _STEP = 500
@@ -102,6 +101,21 @@ class SearchIndex:
             if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
                 _make(connection)
             yield connection
+
+
+def snippet(text: str, words: str, length: int = 160) -> str:
+    """Return the part of a text around the first match of some words.
+
+    Args:
+        text: The text.
+        words: The searched words, as for `dialoom.Run.scenarios`.
+        length: The maximum length in characters.
+    """
+    lowered = text.casefold()
+    found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
+    start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
+    part = " ".join(text[start : start + length].split())
+    return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
 
 
 def _make(connection: sqlite3.Connection) -> None:
