@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.inputs import DataError, read_bytes, read_json, validated
-from dialoom.text import well_formed_value
+from dialoom.text import is_well_formed, well_formed_value
 
 from .profile import (
     DOMAINS,
@@ -209,6 +209,8 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
+    if is_well_formed(values):
+        return values
     whole = well_formed_value(values)
     repairs[HALVES] += whole != values
     return dict(whole)

@@ -12,16 +12,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
-from dialoom.runs.config import RunConfig
-from dialoom.runs.config_diff import config_diff
+from dialoom.graphs.capabilities import WithPrompts
+from dialoom.runs.configuration.config import RunConfig, config_diff
+from dialoom.runs.configuration.recipes import find_recipe
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError, TrustError
-from dialoom.runs.recipes import find_recipe
+from dialoom.runs.reading.scenarios import (
+    all_scenarios,
+    ignore_progress,
+    neighbours,
+    scenario_page,
+    search_messages,
+    selected,
+)
 from dialoom.runs.report import Report
-from dialoom.runs.scenario_pages import every, found_words, listed, neighbours, selected, unheard
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.trust import Trust
 from dialoom.settings import PathLike
 
 from .settings import RecipeLike
@@ -33,8 +40,8 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
-    from dialoom.runs.stepping import Looking
-    from dialoom.runs.viewing import Conversation, RequestShown
+    from dialoom.runs.reading.conversations import Conversation, RequestDiff
+    from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import Kind
 
@@ -93,9 +100,19 @@ class RunReader:
             return file.config
 
     def config_diff(self, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
-        """Return the differences from another configuration, as `key: then, now`; see `dialoom.runs.config_diff`."""
+        """Return the differences from another configuration, as `key: then, now`.
+
+        Args:
+            config: The requested configuration.
+            recipe: The recipe.
+            prompts: A folder of overrides; without one, the run's prompts are not compared.
+        """
         with self._opened() as file:
-            return config_diff(file, config, recipe, prompts)
+            found = config_diff(file.config, config)
+            if prompts is not None:
+                stored, requested = file.prompts, WithPrompts.of(recipe).library(prompts)
+                found += [f"prompt {id_}: another text" for id_ in requested if stored[id_].hash != requested[id_].hash]
+            return found
 
     @property
     def recipe(self) -> Recipe:
@@ -163,7 +180,7 @@ class RunReader:
             where: Of these, those that an expression holds of; see `episodes`.
             said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
                 each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
-                which is made when it is first needed; see `dialoom.runs.search_index`.
+                which is made when it is first needed; see `dialoom.runs.reading.search_index`.
             offset: Number of scenarios to skip.
             limit: Number of scenarios on a page.
             on_progress: Called with the task, the count done and the total while an expression is evaluated for
@@ -175,7 +192,7 @@ class RunReader:
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
-            return listed(file, query, where, said, offset, limit, on_progress or unheard)
+            return scenario_page(file, query, where, said, offset, limit, on_progress or ignore_progress)
 
     def figures(
         self,
@@ -198,7 +215,7 @@ class RunReader:
             StoreError: If there is no such set.
         """
         with self._opened() as file:
-            yield from every(file, judging, where, sort, is_descending)
+            yield from all_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
         """Return the first message that contains the words, by the scenario's position; see `said` of `scenarios`.
@@ -208,7 +225,7 @@ class RunReader:
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
-            return found_words(file, words, on_progress or unheard)
+            return search_messages(file, words, on_progress or ignore_progress)
 
     def neighbours(
         self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
@@ -284,7 +301,7 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario or set.
         """
-        from dialoom.runs.viewing import conversation
+        from dialoom.runs.reading.conversations import conversation
 
         with self._opened() as file:
             return conversation(file, scenario, judging)
@@ -306,12 +323,12 @@ class RunReader:
         Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
         its line was requested again because of one).
         """
-        from dialoom.runs.fault_calls import calls_at_fault
+        from dialoom.runs.reading.conversations import faulty_calls
 
         with self._opened() as file:
             position = file.resolve(str(scenario))
             calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
-            found = calls_at_fault(file, position, calls, episode.outcome)
+            found = faulty_calls(file, position, calls, episode.outcome)
         return [
             {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
             for call in calls
@@ -322,7 +339,7 @@ class RunReader:
         with self._opened() as file:
             return file.common_calls(file.resolve(str(scenario)))
 
-    def request(self, call: int, before: int | None = None) -> RequestShown:
+    def request(self, call: int, before: int | None = None) -> RequestDiff:
         """Return the request of a call, message by message, with what is new in it.
 
         Args:
@@ -332,10 +349,10 @@ class RunReader:
         Raises:
             RunError: If there is no such call.
         """
-        from dialoom.runs.viewing import request_shown
+        from dialoom.runs.reading.conversations import request_diff
 
         with self._opened() as file:
-            return request_shown(file, call, before)
+            return request_diff(file, call, before)
 
     def label(
         self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
@@ -545,9 +562,9 @@ class RunReader:
                 embedder, or nothing is finished.
             DataError: Naming the line that cannot be read.
         """
-        from dialoom.runs.describe import Alike, describe_run
+        from dialoom.runs.describe import SimilarTexts, describe_run
 
-        told = Alike.wanted(embedder, alike)
+        told = SimilarTexts.wanted(embedder, alike)
         with self._opened() as file:
             others = [Path(each) for each in against]
             return describe_run(file, others, where=where, trust=self._trust, alike=told)
@@ -663,7 +680,7 @@ class RunReader:
     @asynccontextmanager
     async def look(
         self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
-    ) -> AsyncIterator[Looking]:
+    ) -> AsyncIterator[ReadOnlyStepper]:
         """Open one conversation's steps for reading, also while another process plays it; nothing is written.
 
         Args:
@@ -675,11 +692,11 @@ class RunReader:
             StoreError: If there is no such scenario.
             SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
         """
-        from dialoom.runs.stepping import Looking
+        from dialoom.runs.stepping import ReadOnlyStepper
 
         own: Exception | None = None
         with self._opened() as file:
-            async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+            async with ReadOnlyStepper.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
                 try:
                     yield looking
                 except Exception as error:
@@ -732,10 +749,12 @@ def describe(
         RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
         DataError: Naming the file and line that cannot be read.
     """
-    from dialoom.runs.describe import Alike, describe_path
+    from dialoom.runs.describe import SimilarTexts, describe_path
 
     others = [Path(each) for each in against]
-    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=Alike.wanted(embedder, alike))
+    return describe_path(
+        Path(path), others, where=where, trust=Trust(trust), alike=SimilarTexts.wanted(embedder, alike)
+    )
 
 
 def report(

@@ -12,7 +12,7 @@ import pytest
 import dialoom as door
 from dialoom.cli.settings import play_settings
 from dialoom.graphs.reporting.statistics import rank_correlation
-from dialoom.runs.report.judges import alpha
+from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import ALARM, write_release
 
@@ -178,7 +178,7 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
 
 _OWN = """
 from dialoom.graphs import WithJudging
-from dialoom.runs import load_recipe
+from dialoom.runs.configuration.recipes import load_recipe
 
 class Own(type(load_recipe("aloe")), WithJudging):
     name = "own"

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.runs import StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.store import schema
 from dialoom.runs.store.corruption import DamagedRunError
 from tests.conftest import Command
