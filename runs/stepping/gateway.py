@@ -1,4 +1,4 @@
-"""Gateways of the step debugger: one applies a person's changes to calls, one records requests without sending them."""
+"""Stand-ins within a step: gateways that apply changes or only record requests, and a checkpointer that discards."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
+
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger
 from dialoom.roles.gateway import Caller, CallRecord, Request
@@ -17,8 +26,8 @@ from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.ledger import SAID
 
-_LIKE_A_CALL = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
-_TURNS_OF_THE_LOOP = 50
+_CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
+_LOOP_TURNS = 50
 """Number of event loop turns before a recorded request is abandoned, so that parallel ones are recorded, too."""
 
 
@@ -72,7 +81,7 @@ class CallOverrides:
     messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
 
-def said_reply(request: Request, text: str) -> Completion:
+def reply_from_text(request: Request, text: str) -> Completion:
     """Convert a person's text to a reply: text, or where tools are offered also tool calls as JSON.
 
     Args:
@@ -83,7 +92,7 @@ def said_reply(request: Request, text: str) -> Completion:
     Raises:
         SteppingError: If it is empty or does not parse as the reply type.
     """
-    words, calls = _words_and_calls(text) if request.tools else (text, ())
+    words, calls = _text_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
         raise SteppingError(f"{request.role} cannot say nothing; give its words")
     if request.reply_type is not None:
@@ -94,8 +103,8 @@ def said_reply(request: Request, text: str) -> Completion:
     return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
 
 
-def as_said(answer: Completion) -> str:
-    """Return the text that a person would write to give this reply; see `said_reply`."""
+def text_from_reply(answer: Completion) -> str:
+    """Return the text that a person would write to give this reply; see `reply_from_text`."""
     if not answer.tool_calls:
         return answer.text
     calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
@@ -111,12 +120,12 @@ def _arguments(text: str) -> Any:
         return text
 
 
-def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
+def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     """Split a person's text for an agent into text and tool calls."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if _LIKE_A_CALL.match(text):
+        if _CALL_START.match(text):
             raise SteppingError(f"{text!r:.60} is a call, and no JSON: {error}") from error
         return text, ()
     message = given if isinstance(given, dict) and "tool_calls" in given else {"tool_calls": given}
@@ -180,7 +189,7 @@ class SteppingGateway:
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Record a person's reply as a call without cost."""
         key = request.key(place)
-        completion = said_reply(request, text).with_ids(key)
+        completion = reply_from_text(request, text).with_ids(key)
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, int):
             await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
@@ -213,6 +222,38 @@ class RecordingGateway:
         if (model := self._models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
         self._asked[request.key(place)] = place, request
-        for _ in range(_TURNS_OF_THE_LOOP):
+        for _ in range(_LOOP_TURNS):
             await asyncio.sleep(0)
         raise NotSentError
+
+
+class ScratchSaver(BaseCheckpointSaver[int]):
+    """A checkpointer that reads through another one and discards all writes, for steps that only record requests."""
+
+    def __init__(self, saver: BaseCheckpointSaver[int]) -> None:
+        super().__init__()
+        self._saver = saver
+
+    def get_next_version(self, current: int | None, channel: None) -> int:
+        """Return the other checkpointer's version."""
+        return self._saver.get_next_version(current, channel)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the other checkpointer's tuple."""
+        return await self._saver.aget_tuple(config)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,  # noqa: ARG002
+        new_versions: ChannelVersions,  # noqa: ARG002
+    ) -> RunnableConfig:
+        """Store nothing; return the configuration that storing it would have given."""
+        place = {"checkpoint_ns": "", **config["configurable"], "checkpoint_id": checkpoint["id"]}
+        return {"configurable": {key: place[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}}
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store nothing."""
