@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from dialoom.runs.errors import RunError
-from dialoom.runs.export import export
+from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
@@ -65,6 +65,11 @@ class Numbers(Recipe, WithExports):
 
 RECIPE = Numbers()
 """
+
+
+def export(run: RunFile, format_: str, target: Path, **settings: Any) -> int:
+    """Write an export; return how many rows or files it has."""
+    return sum(write(run, ExportRequest(format_, **settings), target).values())
 
 
 @pytest.fixture(scope="module")
