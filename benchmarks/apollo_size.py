@@ -21,7 +21,7 @@ from typing import Any
 
 from dialoom.graphs.apollo import RECIPE
 from dialoom.roles import ModelBinding
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from dialoom.graphs.personalens import RECIPE
 from dialoom.personas import DOMAINS
 from dialoom.roles import ModelBinding
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, RunStore
 
 SINGLE_PER_DOMAIN, MULTI = 3, 21

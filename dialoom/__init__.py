@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.provider_keys import load_env_file
-    from dialoom.runs.control import Control
     from dialoom.runs.progress import (
         Began,
+        Control,
         Ended,
         Event,
         NodeSaid,
@@ -104,7 +104,6 @@ _HOMES = {
     "dialoom.roles.gateway.litellm_backend": ("tune_process",),
     "dialoom.roles.gateway.availability": ("ProviderUnreachable", "ProviderReachable"),
     "dialoom.roles.gateway.prices": ("Price",),
-    "dialoom.runs.control": ("Control",),
     "dialoom.api.operations": (
         "Run",
         "aestimate",
@@ -144,6 +143,7 @@ _HOMES = {
     ),
     "dialoom.runs.progress": (
         "Began",
+        "Control",
         "Ended",
         "Event",
         "NodeSaid",

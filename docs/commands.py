@@ -21,7 +21,7 @@ import typer
 
 from dialoom.cli.app import build_app
 from dialoom.graphs import WithExports
-from dialoom.runs.recipes import GROUP, load_recipe
+from dialoom.runs.configuration.recipes import GROUP, load_recipe
 
 PROGRAM = "dialoom"
 MANY = 4

@@ -24,12 +24,12 @@ from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed
 
+from .configuration.trust import loads_named
 from .errors import FATAL, Fault, fault_of, lasting_cause
-from .limits import FailOnError
+from .gateway_setup import FailOnError
 from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, WorkTally
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
-from .trust import loads_named
 
 
 class WorkSource(Protocol):

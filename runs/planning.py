@@ -22,15 +22,15 @@ from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.settings import Synchronous
 
-from .config import RunConfig
+from .configuration.config import RunConfig
+from .configuration.recipe_checks import check_facets, facets_named, graph_of
+from .configuration.trust import files_named, loads_named, players_named, recipe_named
 from .engine import in_thread
 from .errors import RunError, StoppedError, StoreError
 from .gateway_setup import prompts_of
-from .recipe_check import check_facets, facets_named, graph_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
 from .store.errors import store_error
 from .store.store import remove
-from .trust import files_named, loads_named, players_named, recipe_named
 
 Values = tuple[str, ...]
 """A scenario's values of the facets that the sample is balanced by."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from dialoom.runs import RunFile
+from dialoom.runs.store import RunFile
 from dialoom.runs.store.documents import text_of
 
 Dump = dict[str, list[str]]

@@ -21,7 +21,7 @@ import yaml
 
 from dialoom import open_run
 from dialoom.graphs import WithJudging, WithRoles
-from dialoom.runs import load_recipe
+from dialoom.runs.configuration.recipes import load_recipe
 
 from .conftest import ROOT, Command, MadeOnce
 from .processes import Started

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
 
 from dialoom.errors import DialoomError
-from dialoom.runs.control import Control
+from dialoom.runs.progress import Control
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

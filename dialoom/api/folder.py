@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from dialoom.graphs.capabilities import WithExports
 from dialoom.outputs import OutputError
+from dialoom.runs.configuration.recipes import find_recipe, parsed_options
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipes import find_recipe, parsed_options
 
 from .settings import RecipeLike
 

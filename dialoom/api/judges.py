@@ -12,7 +12,7 @@ from dialoom.graphs.recipe import is_to_judge
 from dialoom.roles.binding import Bindings, ModelBinding, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 from dialoom.settings import ModelLike, Players, PlayerSettings
 

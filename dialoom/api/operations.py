@@ -12,13 +12,12 @@ from typing import Any, Unpack
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.review import Review
 from dialoom.roles.binding import bind
-from dialoom.runs.control import Control
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.estimate import CostEstimate, estimated
-from dialoom.runs.progress import Ended, Event, NodeSaid, Noted
+from dialoom.runs.preflight import CostEstimate, estimated
+from dialoom.runs.progress import Control, Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
-from dialoom.runs.trust import Trust
 from dialoom.settings import ModelLike, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking

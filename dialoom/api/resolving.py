@@ -11,12 +11,11 @@ from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
 from dialoom.roles.cast import stand_ins
-from dialoom.runs.config import DEFAULT_MODEL, RunConfig
+from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
+from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
+from dialoom.runs.configuration.trust import code_hashes, players_named, recipe_named
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.limits import RunLimits
-from dialoom.runs.recipes import find_recipe, option_names, parsed_options
-from dialoom.runs.trust import code_hashes, players_named, recipe_named
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits
 from dialoom.settings import PlayerSettings, checked, part
 
 from .judges import check_several, further_judges, seated

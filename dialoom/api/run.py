@@ -12,16 +12,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from dialoom.graphs import DialogueFault, Recipe, Scenario
-from dialoom.runs.config import RunConfig
-from dialoom.runs.config_diff import config_diff
+from dialoom.graphs.capabilities import WithPrompts
+from dialoom.runs.configuration.config import RunConfig, config_diff
+from dialoom.runs.configuration.recipes import find_recipe
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError, TrustError
-from dialoom.runs.recipes import find_recipe
+from dialoom.runs.reading.scenarios import every, found_words, listed, neighbours, selected, unheard
 from dialoom.runs.report import Report
-from dialoom.runs.scenario_pages import every, found_words, listed, neighbours, selected, unheard
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
-from dialoom.runs.trust import Trust
 from dialoom.settings import PathLike
 
 from .settings import RecipeLike
@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
+    from dialoom.runs.reading.conversations import Conversation, RequestShown
     from dialoom.runs.stepping import Looking
-    from dialoom.runs.viewing import Conversation, RequestShown
 
     from .frames import Kind
 
@@ -93,9 +93,19 @@ class RunReader:
             return file.config
 
     def config_diff(self, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
-        """Return the differences from another configuration, as `key: then, now`; see `dialoom.runs.config_diff`."""
+        """Return the differences from another configuration, as `key: then, now`.
+
+        Args:
+            config: The requested configuration.
+            recipe: The recipe.
+            prompts: A folder of overrides; without one, the run's prompts are not compared.
+        """
         with self._opened() as file:
-            return config_diff(file, config, recipe, prompts)
+            found = config_diff(file.config, config)
+            if prompts is not None:
+                stored, requested = file.prompts, WithPrompts.of(recipe).library(prompts)
+                found += [f"prompt {id_}: another text" for id_ in requested if stored[id_].hash != requested[id_].hash]
+            return found
 
     @property
     def recipe(self) -> Recipe:
@@ -163,7 +173,7 @@ class RunReader:
             where: Of these, those that an expression holds of; see `episodes`.
             said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
                 each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
-                which is made when it is first needed; see `dialoom.runs.search_index`.
+                which is made when it is first needed; see `dialoom.runs.reading.search_index`.
             offset: Number of scenarios to skip.
             limit: Number of scenarios on a page.
             on_progress: Called with the task, the count done and the total while an expression is evaluated for
@@ -284,7 +294,7 @@ class RunReader:
         Raises:
             StoreError: If there is no such scenario or set.
         """
-        from dialoom.runs.viewing import conversation
+        from dialoom.runs.reading.conversations import conversation
 
         with self._opened() as file:
             return conversation(file, scenario, judging)
@@ -306,7 +316,7 @@ class RunReader:
         Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
         its line was requested again because of one).
         """
-        from dialoom.runs.fault_calls import calls_at_fault
+        from dialoom.runs.reading.fault_calls import calls_at_fault
 
         with self._opened() as file:
             position = file.resolve(str(scenario))
@@ -332,7 +342,7 @@ class RunReader:
         Raises:
             RunError: If there is no such call.
         """
-        from dialoom.runs.viewing import request_shown
+        from dialoom.runs.reading.conversations import request_shown
 
         with self._opened() as file:
             return request_shown(file, call, before)

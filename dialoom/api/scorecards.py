@@ -16,14 +16,13 @@ from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT
-from dialoom.runs.config import DEFAULT_MODEL
-from dialoom.runs.config_diff import config_diff
+from dialoom.runs.configuration.config import DEFAULT_MODEL, config_diff
+from dialoom.runs.configuration.recipes import load_recipe, parsed_options
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import ensure_keys
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.gateway_setup import RunLimits, ensure_keys
 from dialoom.runs.progress import Event, Noted
-from dialoom.runs.recipes import load_recipe, parsed_options
-from dialoom.runs.scenario_pages import Where
+from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.scorecard import (
     AssistantRuns,
     CardRecord,
@@ -37,7 +36,6 @@ from dialoom.runs.scorecard import (
 )
 from dialoom.runs.scorecard.card import check_contrasts
 from dialoom.runs.store import RunFile
-from dialoom.runs.trust import Trust
 from dialoom.settings import Budget, ModelLike, PathLike, PlayerSettings, checked
 from dialoom.settings import part as part_of
 
@@ -297,7 +295,7 @@ def _check_same(part: _Part) -> None:
     if not part.path.exists():
         return
     with RunFile(part.path, recipe=part.new.recipe) as run:
-        if differing := config_diff(run, part.new.config, part.new.recipe):
+        if differing := config_diff(run.config, part.new.config):
             told = "; ".join(differing)
             raise RunError(f"path {part.path} was made otherwise ({told}); give another folder", setting="path")
 

@@ -8,10 +8,8 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from dialoom.graphs import Recipe
-from dialoom.runs.control import Control
-from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.limits import RunLimits
-from dialoom.runs.progress import Event
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits
+from dialoom.runs.progress import Control, Event
 from dialoom.settings import OwnPlayer, PlayerSettings, ProcessSettings, RunSettings, checked, described, part
 
 RecipeLike: TypeAlias = "str | Recipe | type[Recipe]"

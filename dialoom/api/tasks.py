@@ -20,18 +20,16 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.control import Control
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipes import find_recipe
+from dialoom.runs.configuration.trust import Trust, player_named, players_named, recipe_named
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
-from dialoom.runs.fitting import ensure_fits
-from dialoom.runs.gateway_setup import CallPolicy, cast_of, ensure_keys, open_gateway
-from dialoom.runs.limits import RunLimits
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, ensure_keys, open_gateway
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
-from dialoom.runs.progress import Began, Ended, Event, Noted, Planned, Retrying, WorkTally
-from dialoom.runs.recipe_check import graph_of
-from dialoom.runs.recipes import find_recipe
+from dialoom.runs.preflight import ensure_fits
+from dialoom.runs.progress import Began, Control, Ended, Event, Noted, Planned, Retrying, WorkTally
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
-from dialoom.runs.trust import Trust, player_named, players_named, recipe_named
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
 

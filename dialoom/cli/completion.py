@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dialoom.runs.recipes import is_file_spec, is_study, load_recipe, recipe_names
+from dialoom.runs.configuration.recipes import is_file_spec, is_study, load_recipe, recipe_names
 
 if TYPE_CHECKING:
     from dialoom.api.run import RunReader

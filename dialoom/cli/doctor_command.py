@@ -27,7 +27,7 @@ def doctor(
     **given: Any,
 ) -> None:
     """Look whether Python, packages, keys and models are as a run needs them; exits with 1 if something is not."""
-    from dialoom.runs.doctor import State, examine
+    from dialoom.cli.doctor import State, examine
     from dialoom.settings import LimitSettings, PlayerSettings
 
     from .settings import SessionSettings, load_keys, settings_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from dialoom.runs.config import DEFAULT_MODEL
-from dialoom.runs.estimate import CostEstimate, Expected
+from dialoom.runs.configuration.config import DEFAULT_MODEL
+from dialoom.runs.preflight import CostEstimate, Expected
 from dialoom.settings import Budget
 
 from .console import make_console

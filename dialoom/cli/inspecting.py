@@ -20,9 +20,9 @@ from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
-from dialoom.runs.scenario_pages import scores_of
+from dialoom.runs.reading.scenarios import scores_of
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
@@ -214,7 +214,7 @@ def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[i
 
 
 def _snippet(words: str, said: str) -> str:
-    from dialoom.runs.viewing import snippet
+    from dialoom.runs.reading.conversations import snippet
 
     return snippet(words, said)
 

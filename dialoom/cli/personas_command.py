@@ -50,7 +50,7 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
 
 
 def _pool_options() -> Flags:
-    from dialoom.runs.recipes import load_recipe
+    from dialoom.runs.configuration.recipes import load_recipe
     from dialoom.settings import ProcessSettings, RunSettings
 
     from .settings import SessionSettings, flags_for
@@ -61,7 +61,7 @@ def _pool_options() -> Flags:
 
 def _build(**values: Any) -> None:
     """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
-    from dialoom.runs.recipes import load_recipe
+    from dialoom.runs.configuration.recipes import load_recipe
     from dialoom.settings import ProcessSettings
 
     from .pools import build_pool

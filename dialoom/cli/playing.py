@@ -18,9 +18,9 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.progress import Ended
-from dialoom.runs.recipes import parsed_options
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.settings import Budget, ModelLike
 

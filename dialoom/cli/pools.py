@@ -22,7 +22,7 @@ from dialoom.personas import (
     write_pool,
 )
 from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import RunError
 from dialoom.settings import part
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from dialoom.api.run import RunReader, report
 from dialoom.graphs import Table
-from dialoom.runs.cost import cost_table
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, Report, can_draw
+from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 
 from .tables import print_tables

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dialoom.runs.recipes import is_recipe, load_recipe, recipe_names
+from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_names
 
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far

@@ -11,7 +11,7 @@ from rich.text import Text
 from dialoom.api.run import RunReader
 from dialoom.graphs import DialogueFault
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.limits import BudgetStatus
+from dialoom.runs.gateway_setup import BudgetStatus
 from dialoom.settings import Price
 
 from .console import make_console

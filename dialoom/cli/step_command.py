@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dialoom.runs.recipes import is_recipe, is_study, load_recipe
+from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING

@@ -19,11 +19,11 @@ import structlog
 from dialoom.api.run import RunReader
 from dialoom.api.settings import CallSettings
 from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
-from dialoom.runs.config import DEFAULT_MODEL
-from dialoom.runs.control import Control
+from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.errors import Fault
 from dialoom.runs.progress import (
     Began,
+    Control,
     Ended,
     Event,
     NodeSaid,

@@ -11,12 +11,12 @@ from typing import Any
 
 from dialoom import Run
 from dialoom.prompts import ChatMessage
+from dialoom.runs.configuration.trust import player_named
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper, Stop
 from dialoom.runs.stepping.values import parsed
 from dialoom.runs.store.connections import is_written_by_another
-from dialoom.runs.trust import player_named
 
 Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
 """A function that carries out an action, reports each stop on the way, and returns the stepper afterwards."""

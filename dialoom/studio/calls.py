@@ -11,7 +11,7 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.viewing import MarkedMessage, RequestShown
+from dialoom.runs.reading.conversations import MarkedMessage, RequestShown
 
 from .parts import element, folded, on_opening, said, text
 from .wording import many

@@ -14,12 +14,12 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Judgement
 from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.graphs.check import conversation_to
-from dialoom.runs.agreement import GivenLabel, Item, Labelled, Scale, table_of
+from dialoom.runs.agreement import GivenLabel, Labelled, Scale, table_of
 from dialoom.runs.agreement.items import Scales
 from dialoom.runs.errors import StoreError
+from dialoom.runs.reading.conversations import Conversation, Item
 from dialoom.runs.report import texts_of
 from dialoom.runs.store import JudgementSet
-from dialoom.runs.viewing import Conversation
 
 from .page import View
 from .parts import begun_with, button, element, folded, link, on_opening, said, text

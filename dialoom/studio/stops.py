@@ -10,12 +10,12 @@ from typing import Any
 
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.prompts.messages import call_text
+from dialoom.runs.reading.conversations import Piece, beside
 from dialoom.runs.stepping import Difference, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
 from dialoom.runs.stepping.tree import SpokenLine, spoken
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
-from dialoom.runs.viewing import Piece, beside
 
 from .calls import message_block
 from .labelling import judged_word

@@ -1,6 +1,6 @@
 """Agreement between people and judges: a sample for people to label, and the kappas of their labels."""
 
-from .items import Group, Item, Sample, Scale, Scales, items_of, write_sample
+from .items import Sample, Scale, Scales, write_sample
 from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside
 from .labels import Labels, read_labels
 from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
@@ -9,9 +9,7 @@ __all__ = [
     "Agreement",
     "EarlierLabels",
     "GivenLabel",
-    "Group",
     "GroupAgreement",
-    "Item",
     "LabelFile",
     "Labelled",
     "Labels",
@@ -20,7 +18,6 @@ __all__ = [
     "Scales",
     "agreement",
     "as_json",
-    "items_of",
     "labelled",
     "labels_beside",
     "read_labels",

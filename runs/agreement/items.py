@@ -20,53 +20,12 @@ from dialoom.graphs import Episode, Judgement, Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithLabels
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.reading.conversations import Group, Item, items_of
+from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 from dialoom.shown import csv_cell
 
 from .labels import DIGEST, ITEM, LABEL
-
-
-class Group(NamedTuple):
-    """A group of judgements that are compared together: one metric of one target, of conversations or of turns."""
-
-    metric: str
-    target: str
-    by_turn: bool
-
-    def __str__(self) -> str:
-        return f"{self.metric} ({self.target})" + (" by turn" if self.by_turn else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One judgement, as an item to label.
-
-    Attributes:
-        id: The scenario's id, metric, target and turn; the same in every set of judgements of the run.
-        judgement: The judgement.
-    """
-
-    id: str
-    judgement: Judgement
-
-    @property
-    def group(self) -> Group:
-        """The group in which the item is compared."""
-        return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
-
-
-def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
-    """Yield an episode's items in the order of its judgements; its recipe's conclusions from them come last."""
-    seen: Counter[str] = Counter()
-    concluded = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
-    for judgement in (*episode.outcome.judgements, *concluded):
-        turn = "" if judgement.turn is None else f"/{judgement.turn}"
-        id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
-        seen[id_] += 1
-        # Rounds of a tree at the same depth share an id; their judgements keep their order, so a number tells them
-        # apart.
-        yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
 def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:

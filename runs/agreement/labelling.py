@@ -15,11 +15,12 @@ from dialoom.graphs import Episode
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import Item, items_of
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
 from dialoom.shown import cell_text, csv_cell
 
-from .items import COLUMNS, Item, Scales, digest_of, item_row, items_of, scenario_of
+from .items import COLUMNS, Scales, digest_of, item_row, scenario_of
 from .labels import DIGEST, ITEM, LABEL, cells_of
 
 _writing = threading.Lock()

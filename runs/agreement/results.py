@@ -16,12 +16,22 @@ from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import Group
+from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.report.rater_agreement import (
+    MISSING,
+    Codes,
+    Kappa,
+    cohen,
+    fleiss,
+    mean_cohen,
+    observed,
+    require_statistics,
+)
 from dialoom.runs.report.reported import offline_note, reported_runs
-from dialoom.runs.scenario_pages import selected
 from dialoom.runs.store import RunFile
 
-from .items import Group, Scale, Scales, digest_of, items, scenario_of
-from .kappa import MISSING, Codes, Kappa, cohen, fleiss, mean_cohen, observed, require_statistics
+from .items import Scale, Scales, digest_of, items, scenario_of
 from .labels import LabelRow, Labels
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dialoom.graphs import DialogueFault, Line
 from dialoom.inputs import DataError, check_regular, open_input, parse_json, read_json, read_lines
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 
 _CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")

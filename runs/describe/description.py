@@ -8,13 +8,13 @@ from pathlib import Path
 
 from dialoom.inputs import is_sqlite
 from dialoom.outputs import is_stream
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
 from dialoom.runs.report.writing import markdown
 from dialoom.runs.store import RunFile
-from dialoom.runs.trust import Trust
 from dialoom.shown import counted
 
 from .dataset import Dataset, RowsDataset, RunDataset, SeveralDataset

@@ -20,7 +20,7 @@ from dialoom.graphs.reporting.diversity import (
 )
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.similarity import DrawnTexts
-from dialoom.runs.shortcuts import PairSample, shortcut_table
+from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .dataset import Dataset, DescribedDialogue

@@ -15,12 +15,12 @@ from dialoom.graphs.capabilities import WithFacets, WithGate
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.writing import markdown_table
-from dialoom.runs.shortcuts import shortcut_table
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
 
 from .rows import TEST, RowCount, Rows, formats
+from .shortcuts import shortcut_table
 
 _OFFLINE = (
     "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "

@@ -14,10 +14,11 @@ from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scena
 from dialoom.graphs.capabilities import WithExports, WithFacets
 from dialoom.graphs.outcome import is_sound
 from dialoom.runs.errors import RunError
-from dialoom.runs.scenario_pages import known_kinds, means_of, selected
-from dialoom.runs.shortcuts import PairSample
+from dialoom.runs.reading.scenarios import known_kinds, means_of, selected
 from dialoom.runs.store import JudgementSet, RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
+
+from .shortcuts import PairSample
 
 TRAIN, TEST = "train", "test"
 

@@ -14,7 +14,7 @@ from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.review import REVIEWED
 from dialoom.runs.errors import RunError
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table

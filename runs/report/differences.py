@@ -18,7 +18,7 @@ from dialoom.graphs.reporting.statistics import (
     paired_difference,
     rank_correlation,
 )
-from dialoom.runs.scenario_pages import selected
+from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store.documents import canonical
 
 from .reported import ReportedRun

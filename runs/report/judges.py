@@ -13,7 +13,7 @@ from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
 from dialoom.graphs.capabilities import WithFacets, WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, percentiles, share_of
 from dialoom.graphs.reporting.table import Cell
-from dialoom.runs.scenario_pages import Where
+from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 
 from .differences import what_of
@@ -186,7 +186,7 @@ def _kappa(counts: Counter[tuple[float, float]], scale: tuple[int, int] | None) 
         return None
     import numpy as np  # deferred: slow to import, and most reports compare no judges
 
-    from dialoom.runs.agreement.kappa import cohen
+    from .rater_agreement import cohen
 
     first, second = (np.array([int(pair[side]) - low for pair in counts.elements()]) for side in (0, 1))
     found = cohen(first, second, high - low + 1, weighted=scale is not None)

@@ -13,7 +13,7 @@ from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting.table import CONSTANT
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.scenario_pages import every
+from dialoom.runs.reading.scenarios import every
 from dialoom.runs.store import PANEL, RunFile
 
 from .building import build, charts, compare, labels_of

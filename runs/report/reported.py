@@ -11,7 +11,7 @@ from typing import Any
 from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging, WithRoles
 from dialoom.roles import ModelBinding
-from dialoom.runs.scenario_pages import Where
+from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
 _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."

@@ -13,13 +13,13 @@ from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.capabilities import WithFacets, WithReport, WithRoles
 from dialoom.graphs.reporting.statistics import FEWEST, holm
 from dialoom.outputs import make_folder, text_output
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
 from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences
 from dialoom.runs.report.report import page
 from dialoom.runs.report.reported import difference_note, notes_on
 from dialoom.runs.report.writing import markdown
-from dialoom.runs.trust import Trust
 from dialoom.version import __version__
 
 from .figures import (

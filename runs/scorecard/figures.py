@@ -16,14 +16,14 @@ from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
 from dialoom.graphs.reporting.statistics import share_of
 from dialoom.graphs.reporting.table import Cell
-from dialoom.runs.cost import seconds_of_calls
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
 from dialoom.runs.report.building import FaultsOf
+from dialoom.runs.report.cost import seconds_of_calls
 from dialoom.runs.report.judges import judges_tables
 from dialoom.runs.report.reported import ReportedRun, notes_on, plan_hash
 from dialoom.runs.store import RunFile, panel_of
-from dialoom.runs.trust import Trust
 from dialoom.version import __version__
 
 from .suite import RECORD, CardRecord, Headline, Size, Suite, SuiteSystem, read_record

@@ -19,9 +19,9 @@ from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import identity
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.completions import kept_text
+from dialoom.runs.configuration.trust import loads_named, remember
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, text_of
-from dialoom.runs.trust import loads_named, remember
 
 from .context import START
 from .stop import changes

@@ -20,14 +20,14 @@ from dialoom.graphs.recipe import finished
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type
-from dialoom.runs.gateway_setup import CallPolicy, cast_of, open_gateway
-from dialoom.runs.limits import RunLimits
-from dialoom.runs.recipe_check import graph_of
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.trust import loads_named, players_named
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
+from dialoom.runs.store.corruption import reading
 from dialoom.runs.store.episodes import PromotedBranch
 from dialoom.runs.store.ledger import SAID
-from dialoom.runs.trust import loads_named, players_named
 
 from .gateway import SteppingError
 from .scratch import ScratchSaver
@@ -119,7 +119,8 @@ class ScenarioContext:
         """Return LangGraph's snapshot of a checkpoint. It never changes, except by writes of an interrupted step."""
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
-            self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
+            with reading(self.store.path):
+                self._snapshots[point.id] = await self.graph.aget_state({"configurable": place})
             self.states[point.id] = self._snapshots[point.id].values
         return self._snapshots[point.id]
 

@@ -17,11 +17,11 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import CallPlace, Cast, Completion
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.completions import read_reply
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipes import load_recipe
+from dialoom.runs.configuration.trust import Trust, loads_named, recipe_named
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipe_check import graph_of
-from dialoom.runs.recipes import load_recipe
 from dialoom.runs.store.checkpoints.values import revived
-from dialoom.runs.trust import Trust, loads_named, recipe_named
 
 from .cases import Case, RecordedCall, RecordedStep, digest
 from .context import Compiled, at, updates

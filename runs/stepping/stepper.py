@@ -10,10 +10,10 @@ from typing import Any
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.runs.configuration.trust import player_named
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN
-from dialoom.runs.trust import player_named
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, open_context, updates

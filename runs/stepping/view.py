@@ -13,8 +13,9 @@ from jinja2 import TemplateError
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome
 from dialoom.graphs.capabilities import WithProgress
-from dialoom.runs.scenario_pages import NotYetError, Unknown, compiled
+from dialoom.runs.reading.scenarios import NotYetError, Unknown, compiled
 from dialoom.runs.store.branches import Branch, Point
+from dialoom.runs.store.corruption import reading
 
 from .context import START, ScenarioContext, at, one_step, steps
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
@@ -283,15 +284,16 @@ class StepperView:
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
         context, reached = self.context, await self._reached(line)
-        outcome = context.outcome(reached.state, reached.is_end)
-        return replace(
-            reached,
-            why=context.why(await context.nodes_before(line), reached.next),
-            calls=await context.calls(line),
-            counts=context.counted(reached.state),
-            faults=outcome.faults or (),
-            transcript=context.transcript(outcome),
-        )
+        with reading(context.store.path, context.recipe.name):
+            outcome = context.outcome(reached.state, reached.is_end)
+            return replace(
+                reached,
+                why=context.why(await context.nodes_before(line), reached.next),
+                calls=await context.calls(line),
+                counts=context.counted(reached.state),
+                faults=outcome.faults or (),
+                transcript=context.transcript(outcome),
+            )
 
     async def _reached(self, line: Sequence[Point]) -> Stop:
         """Return a stop without what is slow to compute: the calls, and the outcome."""

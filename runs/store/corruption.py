@@ -108,12 +108,17 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Report errors that are raised while a file's rows are read, where several files are open."""
+def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
+    """Report errors that are raised while a file's rows are read as its corruption.
+
+    Args:
+        path: The file.
+        recipe: The name of the recipe that reads them, if one does.
+    """
     try:
         yield
     except SIGNS as error:
-        raise damaged(path, error) from error
+        raise damaged(path, error, recipe) from error
 
 
 def is_of_the_store(trace: TracebackType | None) -> bool:

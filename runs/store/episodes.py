@@ -164,7 +164,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
                 faults=_faults(row["faults"]),
                 languages=_languages(row),
             )
-            branch = row["branch"] and PromotedBranch.model_validate_json(row["branch"])
+            branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
             error = {"error": row["error"], "at_fault": row["fault"]}
             yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **error, branch=branch)
@@ -218,7 +218,7 @@ def _page(
                 output_tokens=tokens.get(position, {}),
                 error=row["error"],
                 at_fault=row["fault"],
-                branch=row["branch"] and PromotedBranch.model_validate_json(row["branch"]),
+                branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
             ),
         )
         for (position, row), outcome in zip(by_position, outcomes, strict=True)

@@ -21,11 +21,11 @@ from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
+from dialoom.runs.configuration.recipes import check_same, in_folder, load_recipe
+from dialoom.runs.configuration.trust import Named, Trust, recipe_named, remember, remembered
 from dialoom.runs.errors import StoreError
-from dialoom.runs.recipes import check_same, in_folder, load_recipe
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
-from dialoom.runs.trust import Named, Trust, recipe_named, remember, remembered
 
 from .branches import BranchReader
 from .connections import open_for_reading

@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from dialoom.graphs import Recipe, Scenario
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.runs.config import RunConfig
+from dialoom.runs.configuration.config import RunConfig
+from dialoom.runs.configuration.recipes import is_relative_file
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import StoreError
-from dialoom.runs.recipes import is_relative_file
-from dialoom.runs.trust import Trust
 from dialoom.settings import Synchronous
 
 from . import schema

@@ -18,10 +18,10 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
+from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally
-from dialoom.runs.recipes import OBJECT
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 

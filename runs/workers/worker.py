@@ -18,16 +18,16 @@ from dialoom.graphs.judge import Graph
 from dialoom.graphs.review import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.roles.gateway.structure import Shapes
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.engine import Engine
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import cast_of, open_gateway
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
-from dialoom.runs.recipe_check import graph_of
 from dialoom.runs.store import RunStore, Work
 from dialoom.runs.store.connections import appear
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer
-from dialoom.runs.trust import Trust
 
 from .messages import Delivery, Order
 from .shared_state import SharedGateway, SharedReplies, SharedState

@@ -16,8 +16,7 @@ from dialoom.cli.errors import worded
 from dialoom.graphs.personalens import RECIPE
 from dialoom.graphs.personalens.recipe import PersonaLensOptions
 from dialoom.roles.players import load_file
-from dialoom.runs import recipe_names
-from dialoom.runs.recipes import find_recipe
+from dialoom.runs.configuration.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
 
 from .counting import counting, speaker

@@ -14,8 +14,9 @@ import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
 from dialoom.personas import DataError
-from dialoom.runs import RunError, RunFile
 from dialoom.runs.agreement import agreement, read_labels
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 
@@ -58,7 +59,7 @@ def _run(dialoom: Command, folder: Path) -> None:
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an interval says is not what is looked at here."""
-    monkeypatch.setattr("dialoom.runs.agreement.kappa.RESAMPLES", 100)
+    monkeypatch.setattr("dialoom.runs.report.rater_agreement.RESAMPLES", 100)
 
 
 def _judged(run: Path) -> dict[str, Any]:

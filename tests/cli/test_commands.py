@@ -13,7 +13,7 @@ import pytest
 
 import dialoom
 from dialoom import __version__, open_run
-from dialoom.runs import RunError
+from dialoom.runs.errors import RunError
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.processes import Started

@@ -14,8 +14,9 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from dialoom.runs import RunError, RunFile
+from dialoom.runs.errors import RunError
 from dialoom.runs.export import export
+from dialoom.runs.store import RunFile
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import ALARM, write_release

@@ -252,7 +252,7 @@ def is_read(pipe: Path) -> bool:
 _HOLDING = """
 import time
 from pathlib import Path
-from dialoom.runs import load_recipe
+from dialoom.runs.configuration.recipes import load_recipe
 
 class Holding(type(load_recipe("personalens"))):
     name = "holding"

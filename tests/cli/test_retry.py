@@ -178,7 +178,7 @@ def test_scenario_is_replayed_with_new_replies(dialoom: Command, players: list[s
 
 _OWN = """
 from dialoom.graphs import WithJudging
-from dialoom.runs import load_recipe
+from dialoom.runs.configuration.recipes import load_recipe
 
 class Own(type(load_recipe("aloe")), WithJudging):
     name = "own"

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from dialoom.runs import RunStore
-from dialoom.runs.cost import cost_table
+from dialoom.runs.report.cost import cost_table
+from dialoom.runs.store import RunStore
 from tests.conftest import ROOT, Command, MadeOnce, lines_of, quick_players
 from tests.processes import Started
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.runs import StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.store import schema
 from dialoom.runs.store.corruption import DamagedRunError
 from tests.conftest import Command
@@ -165,6 +165,29 @@ def test_tables_are_those_of_the_schema() -> None:
         schema.create(connection)
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert names == schema.TABLES
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        ("checkpoints", "held"),
+        ("checkpoint_frames", "seen"),
+        ("checkpoint_frames", "metadata"),
+        ("checkpoint_values", "content"),
+        ("checkpoint_lists", "elements"),
+    ],
+)
+@pytest.mark.parametrize("value", ["[[1]]", "null"])
+def test_stepping_refuses_malformed_state(
+    dialoom: Command, tmp_path: Path, damaged: Path, column: tuple[str, str], value: str
+) -> None:
+    check_crafted(
+        dialoom,
+        tmp_path,
+        damaged,
+        [(COLUMNS.index(column), WRONG.index(value))],
+        [each[0] for each in COMMANDS].index("step"),
+    )
 
 
 def check_crafted(dialoom: Command, folder: Path, source: Path, edits: list[tuple[int, int]], command: int) -> None:

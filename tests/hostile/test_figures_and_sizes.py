@@ -24,7 +24,7 @@ from dialoom.roles.gateway.completions import MOST_LETTERS
 from dialoom.roles.gateway.failures import classified
 from dialoom.roles.gateway.retries import LONGEST
 from dialoom.roles.replies import parse_reply
-from dialoom.runs import RunError
+from dialoom.runs.errors import RunError
 from dialoom.text import well_formed
 from tests.hostile.replies import play, saying
 from tests.invented import write_release
@@ -163,7 +163,7 @@ class _Unkept(Exception):
 
 @pytest.mark.parametrize("where", ["finish", "fail"])
 def test_outcome_that_cannot_be_kept_fails_one_scenario(tmp_path: Path, where: str) -> None:
-    from dialoom.runs.recipes import load_recipe
+    from dialoom.runs.configuration.recipes import load_recipe
 
     own = type(load_recipe("aloe-eval"))
 

@@ -19,7 +19,7 @@ import pytest
 
 import dialoom
 from dialoom.inputs import DataError, parse_json, parse_yaml, read_json, read_lines, read_text, read_toml, read_yaml
-from dialoom.runs import RunError, StoreError
+from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.store import connections
 from tests.conftest import Command
 from tests.hostile.replies import play, saying

@@ -16,8 +16,8 @@ import pytest
 
 import dialoom
 from dialoom.roles.gateway.secrets import redacted
+from dialoom.runs.configuration.trust import Trust, player_named
 from dialoom.runs.errors import TrustError
-from dialoom.runs.trust import Trust, player_named
 from tests.conftest import ROOT, Command
 
 EXAMPLE = ROOT / "docs" / "examples" / "twenty_questions"

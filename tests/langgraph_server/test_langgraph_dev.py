@@ -117,7 +117,7 @@ async def keeper(messages):
     recipe = Path(__file__).parent.parent.parent / "docs/examples/twenty_questions/recipe.py"
     (tmp_path / "mine.py").write_text(
         f"""
-from dialoom.runs.langgraph_server import serve
+from dialoom.langgraph_server import serve
 
 game = serve(
     "{recipe}:RECIPE",

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import dialoom
-from dialoom.runs.doctor import State, examine
+from dialoom.cli.doctor import State, examine
 from tests.llm.conftest import CONTEXT, NAME, PEOPLE, Server
 
 _PATIENCE = 120.0

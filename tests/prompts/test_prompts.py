@@ -14,7 +14,7 @@ import dialoom
 from dialoom.graphs import WithPrompts
 from dialoom.prompts import FunctionCall, Prompt, PromptError, PromptLibrary, Utterance
 from dialoom.roles.gateway.tool_wire import wire_messages
-from dialoom.runs import load_recipe, recipe_names
+from dialoom.runs.configuration.recipes import load_recipe, recipe_names
 from tests.invented import write_release
 from tests.server import Answer, completion, ended, serving
 

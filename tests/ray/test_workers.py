@@ -20,7 +20,7 @@ import dialoom as door
 from benchmarks.long_requests import assistant
 from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs import StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.workers import cluster as cluster_module
 from dialoom.runs.workers.messages import folder_of
 from tests.conftest import ROOT

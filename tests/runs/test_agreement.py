@@ -15,10 +15,11 @@ from dialoom import Judgement, Line, Outcome, Run, Stepper
 from dialoom import open_run as opened
 from dialoom.graphs.check import conversation_to
 from dialoom.personas import DataError
-from dialoom.runs import RunError, RunFile
 from dialoom.runs.agreement import GivenLabel, LabelFile, Scales, agreement, labels_beside, read_labels
-from dialoom.runs.agreement.kappa import MISSING, Codes, cohen, fleiss, mean_cohen, observed
 from dialoom.runs.agreement.labels import LabelRow
+from dialoom.runs.errors import RunError
+from dialoom.runs.report.rater_agreement import MISSING, Codes, cohen, fleiss, mean_cohen, observed
+from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import dialogue, play, stepping
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dialoom.runs.cost import cost_table
+from dialoom.runs.report.cost import cost_table
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 from tests.processes import PATIENCE, Started

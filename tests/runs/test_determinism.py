@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dialoom
 from dialoom import Event, ScenarioDone, ScenarioFailed, plan
-from dialoom.runs import RunError
+from dialoom.runs.errors import RunError
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs import RunFile
+from dialoom.runs.store import RunFile
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, completion, error, serving

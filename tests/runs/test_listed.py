@@ -11,9 +11,8 @@ import pytest
 
 import dialoom
 from dialoom import DialoomError
-from dialoom.runs import RunFile
-from dialoom.runs.scenario_pages import every
-from dialoom.runs.store import Neighbours, ScenarioQuery
+from dialoom.runs.reading.scenarios import every
+from dialoom.runs.store import Neighbours, RunFile, ScenarioQuery
 from tests.conftest import Command, MadeOnce, quick_players
 
 pytestmark = pytest.mark.usefixtures("_cache")
@@ -127,7 +126,7 @@ def test_expression_is_evaluated_once_for_all_pages(run: dialoom.Run, monkeypatc
         asked.append(where)
         return every(file, judging, where, **more)
 
-    monkeypatch.setattr("dialoom.runs.scenario_pages.every", counted)
+    monkeypatch.setattr("dialoom.runs.reading.scenarios.every", counted)
     where = "coherence >= 1 and number > 0"
     assert [run.scenarios(where=where, offset=offset, limit=2).total for offset in (0, 2)] == [4, 4]
     assert asked == [where]

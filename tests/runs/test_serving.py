@@ -11,8 +11,10 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from dialoom.runs import RunError, recipe_names, served
-from dialoom.runs.langgraph_server import RequestError, serve
+from dialoom import langgraph_graphs
+from dialoom.langgraph_server import RequestError, serve
+from dialoom.runs.configuration.recipes import recipe_names
+from dialoom.runs.errors import RunError
 
 ROOT = Path(__file__).parent.parent.parent
 THREAD = {"configurable": {"thread_id": "a-thread"}}
@@ -120,5 +122,5 @@ def test_every_installed_recipe_is_served() -> None:
     assert sorted(graphs) == recipe_names()
     for name, entry in graphs.items():
         module, _, variable = entry["path"].partition(":")
-        assert module == "dialoom.runs.served"
-        assert vars(served)[variable].name == name
+        assert module == "dialoom.langgraph_graphs"
+        assert vars(langgraph_graphs)[variable].name == name

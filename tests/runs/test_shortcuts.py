@@ -11,7 +11,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs import Estimate, Table
-from dialoom.runs.shortcuts import PairSample, shortcut_table
+from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 
 COMMON = [f"word{number}" for number in range(60)]
 

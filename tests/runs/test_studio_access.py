@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialoom import Report, Run, open_run
-from dialoom.runs import RunError
+from dialoom.runs.errors import RunError
 from dialoom.studio.access import AccessControl, Keys
 from dialoom.studio.server import address_of, serve
 from dialoom.studio.watching import AbandonedError, Computation, Reports

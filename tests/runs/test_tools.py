@@ -19,9 +19,10 @@ import dialoom
 from dialoom import Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
-from dialoom.runs import RunFile, StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.stepping import SteppingError, case_of, replay
 from dialoom.runs.stepping.values import plain
+from dialoom.runs.store import RunFile
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import stepping
 from tests.server import Answer, ended, serving

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.runs import RunError
-from dialoom.runs.viewing import Piece, beside, marked
+from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import Piece, beside, marked
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.processes import Started
 from tests.runs.stepping.played import dialogue, play

@@ -18,9 +18,9 @@ from dialoom.cli.trusting import trust
 from dialoom.graphs import Recipe
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
-from dialoom.runs.recipes import is_file_spec, is_study
 from dialoom.runs.stepping import Stepper, read_case, replay
 from dialoom.settings import part
 

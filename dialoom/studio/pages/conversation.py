@@ -11,9 +11,8 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.agreement import Item
+from dialoom.runs.reading.conversations import Conversation, Item, SpokenMessage
 from dialoom.runs.store import Neighbours
-from dialoom.runs.viewing import Conversation, SpokenMessage
 from dialoom.studio.calls import call_fold, figures
 from dialoom.studio.labelling import JudgementBox, after_this, judged_word, lacks_its_judgements
 from dialoom.studio.page import Page, View

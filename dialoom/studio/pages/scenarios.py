@@ -11,9 +11,9 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.agreement import Labelled
+from dialoom.runs.reading.conversations import snippet
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
-from dialoom.runs.viewing import snippet
 from dialoom.studio import wording
 from dialoom.studio.forms import Entry, choice, form, submit
 from dialoom.studio.labelling import labels_by, lacks_its_judgements, metrics_of, start, told

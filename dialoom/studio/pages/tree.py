@@ -8,7 +8,7 @@ from itertools import groupby
 
 from dialoom.graphs import Outline, Span
 from dialoom.graphs.capabilities import WithOutline
-from dialoom.runs.viewing import Conversation
+from dialoom.runs.reading.conversations import Conversation
 from dialoom.studio.labelling import lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import element, said, text, written

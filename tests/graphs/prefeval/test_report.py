@@ -16,8 +16,8 @@ from dialoom.graphs.prefeval import RECIPE
 from dialoom.graphs.prefeval.checkers import CHECKERS, error_of, error_type
 from dialoom.graphs.prefeval.report import charts, compared
 from dialoom.graphs.reporting import Cell
-from dialoom.runs import RunFile
 from dialoom.runs.agreement import agreement, read_labels, write_sample
+from dialoom.runs.store import RunFile
 from tests.graphs.prefeval.finished import RIGHT, UNAWARE, choice, item, right_of
 from tests.graphs.prefeval.test_playing import Assistant, Judge, played
 

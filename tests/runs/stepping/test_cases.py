@@ -12,7 +12,7 @@ import pytest
 
 from dialoom import DialoomError, Stepper
 from dialoom.outputs import OutputError
-from dialoom.runs import RunError
+from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import ReplayResult, SteppingError, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, stepping, stood

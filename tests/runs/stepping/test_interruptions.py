@@ -12,8 +12,9 @@ import pytest
 
 from dialoom import Stepper, step
 from dialoom.roles import ProviderError
-from dialoom.runs import RunStore, StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.stepping import SteppingError
+from dialoom.runs.store import RunStore
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 from tests.processes import Started

@@ -12,8 +12,8 @@ import pytest
 
 from dialoom import Stepper
 from dialoom.roles import UnparsedReplyError
-from dialoom.runs import RunFile
 from dialoom.runs.stepping import SteppingError
+from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping

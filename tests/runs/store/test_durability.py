@@ -16,7 +16,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from sqlite_utils import Database
 
-from dialoom.runs import StoreError
+from dialoom.runs.errors import StoreError
 from dialoom.runs.store.checkpoints import RunSaver, UnstorableError
 from dialoom.runs.store.passages import LONG, Passages, Said, read_messages, reading
 from dialoom.runs.store.schema import create_passages

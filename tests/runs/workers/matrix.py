@@ -21,9 +21,10 @@ import dialoom
 from dialoom.graphs import WithJudging
 from dialoom.personas.similarity import packed, unit
 from dialoom.prompts import ChatMessage
-from dialoom.runs import RunFile, load_recipe
 from dialoom.runs.agreement import as_json, write_sample
-from dialoom.runs.trust import Trust
+from dialoom.runs.configuration.recipes import load_recipe
+from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.store import RunFile
 from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump
 

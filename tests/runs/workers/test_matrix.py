@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.runs import recipe_names
+from dialoom.runs.configuration.recipes import recipe_names
 from dialoom.runs.store.schema import TABLES
 from tests.conftest import ROOT
 from tests.logical_dump import Dump, differences, logical_dump

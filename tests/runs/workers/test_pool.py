@@ -17,7 +17,8 @@ import dialoom as door
 from benchmarks.long_requests import assistant
 from dialoom import Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs import RunStore, StoreError
+from dialoom.runs.errors import StoreError
+from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
 from dialoom.runs.workers.cluster import WorkerDiedError, WorkerLostError

@@ -25,10 +25,10 @@ from dialoom.roles.binding import does_take_tools
 from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.gateway import check_model
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.runs.config import DEFAULT_MODEL
+from dialoom.runs.configuration.config import DEFAULT_MODEL
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
-from dialoom.runs.recipe_check import graph_of
-from dialoom.runs.recipes import load_recipe
 
 
 class MemoryLedger:

@@ -1,4 +1,4 @@
-"""A run's frozen configuration: stored in its file, displayed, and reused on resume."""
+"""A run's frozen configuration: stored in its file, displayed, reused on resume, and compared with another one."""
 
 from __future__ import annotations
 
@@ -56,3 +56,17 @@ class RunConfig(BaseModel):
     def model_names(self) -> dict[str, str]:
         """The models by role, without their sampling parameters."""
         return {role: binding.model for role, binding in self.models.items()}
+
+
+def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
+    """Return the differences between two configurations, as `key: then, now`. The code behind names is not compared."""
+    then, now = _flat(stored), _flat(requested)
+    keys = [key for key in now | then if then.get(key) != now.get(key)]
+    return [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
+
+
+def _flat(config: RunConfig) -> dict[str, Any]:
+    plain = config.model_dump(mode="json")
+    roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
+    rest = {key: plain[key] for key in ("panel", "seed", "on_user_fault", "sample")}
+    return {"recipe": config.recipe, **plain["options"], **roles, **rest}

@@ -75,8 +75,9 @@ def load_recipe(
     """
     if study is not None or is_study(spec):
         return _of_study(spec, folders, study)
-    from .errors import RunError
-    from .recipe_check import checked_recipe
+    from dialoom.runs.errors import RunError
+
+    from .recipe_checks import checked_recipe
 
     if spec.startswith(OBJECT):
         raise RunError(
@@ -104,7 +105,7 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
     Raises:
         RunError: If there is none, or it is no recipe.
     """
-    from .recipe_check import checked_recipe
+    from .recipe_checks import checked_recipe
 
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
@@ -124,7 +125,7 @@ def check_same(kept: str, given: Recipe) -> None:
     Raises:
         RunError: If it is another one.
     """
-    from .errors import RunError
+    from dialoom.runs.errors import RunError
 
     if given.name != kept:
         raise RunError(f"recipe: this run was made by {kept!r}, {given.name!r} was given", setting="recipe")
@@ -145,9 +146,8 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
     from pydantic import BaseModel, ValidationError
 
     from dialoom.errors import first_problem
+    from dialoom.runs.errors import RunError
     from dialoom.settings import setting_error
-
-    from .errors import RunError
 
     if isinstance(given, BaseModel):
         if not isinstance(given, recipe.options_type):
@@ -226,7 +226,7 @@ def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
 
 
 def _registered(name: str) -> Any:
-    from .errors import RunError
+    from dialoom.runs.errors import RunError
 
     points = _entry_points()
     if name not in points:
@@ -241,8 +241,7 @@ def _registered(name: str) -> Any:
 def _from_file(spec: str) -> Any:
     from dialoom.roles import BindingError
     from dialoom.roles.players import load_file
-
-    from .errors import RunError
+    from dialoom.runs.errors import RunError
 
     path, _, name = spec.rpartition(":")
     try:

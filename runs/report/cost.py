@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Table
-
-from .store.connections import open_for_reading
-from .store.ledger import SAID
+from dialoom.runs.store.connections import open_for_reading
+from dialoom.runs.store.ledger import SAID
 
 _OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
 _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "cost", "known_cost")

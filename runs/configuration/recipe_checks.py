@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .errors import RunError
+from dialoom.runs.errors import RunError
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe

@@ -10,10 +10,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dialoom.outputs import private_file
-
-from .errors import RunError
-from .store import RunFile
-from .store.connections import signature
+from dialoom.runs.errors import RunError
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.connections import signature
 
 _LAYOUT = 2
 _STEP = 500

@@ -5,8 +5,9 @@ A graph has its recipe's name, with `_` for each `-`, which Python names cannot 
 
 from __future__ import annotations
 
-from .langgraph_server import serve
-from .recipes import recipe_names
+from dialoom.runs.configuration.recipes import recipe_names
 
-# Via `globals`, because 'runs' knows no recipe by name, and the server reads the module's dictionary.
+from .langgraph_server import serve
+
+# Via `globals`, because only 'graphs' knows recipes by name, and the server reads the module's dictionary.
 globals().update({name.replace("-", "_"): serve(name) for name in recipe_names()})

@@ -30,13 +30,12 @@ from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.roles.gateway.structure import Form, Shapes
 from dialoom.roles.gateway.windows import ServedWindow, served_window
 from dialoom.roles.replies import parse_reply
+from dialoom.runs.configuration.config import DEFAULT_MODEL
+from dialoom.runs.configuration.recipes import find_recipe, parsed_options
+from dialoom.runs.gateway_setup import RunLimits
+from dialoom.runs.preflight import Unkept, largest_requests, misfit
 from dialoom.settings import LimitSettings, PlayerSettings, checked
 from dialoom.version import __version__
-
-from .config import DEFAULT_MODEL
-from .fitting import Unkept, largest_requests, misfit
-from .limits import RunLimits
-from .recipes import find_recipe, parsed_options
 
 _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")

@@ -13,8 +13,7 @@ from dialoom.graphs.capabilities import WithGate
 from dialoom.graphs.gate import Said, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.roles import ASKS
-
-from .store import RunFile
+from dialoom.runs.store import RunFile
 
 Call = Mapping[str, Any]
 

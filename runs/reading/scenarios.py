@@ -16,12 +16,12 @@ from dialoom.graphs import DialogueFault, Episode, Judgement, Outcome, Recipe
 from dialoom.graphs.capabilities import WithGate, WithJudging
 from dialoom.graphs.outcome import BY_JUDGES, KINDS, USER, dialogue_faults
 from dialoom.runs.errors import RunError
+from dialoom.runs.store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
+from dialoom.runs.store.connections import Signature, signature
+from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.sandbox import Sandbox
 
 from .search_index import SearchIndex
-from .store import Neighbours, RunFile, ScenarioPage, ScenarioQuery
-from .store.connections import Signature, signature
-from .store.episodes import RecordedEpisode
 
 
 class NotYetError(UndefinedError):

@@ -19,8 +19,8 @@ from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
 from dialoom.roles import ModelBinding
+from dialoom.runs.errors import TrustError
 
-from .errors import TrustError
 from .recipes import is_file_spec
 
 

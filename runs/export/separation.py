@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dialoom.graphs import Estimate
-
-from .sample import Replies
 
 FOLDS = 10
 MOST_WORDS = 500
@@ -60,12 +58,13 @@ def words(texts: Sequence[str]) -> Matrix:
 
 
 def separation(
-    people: Sequence[Sequence[Replies]], features: Callable[[Sequence[str]], Matrix]
+    people: Sequence[Sequence[Mapping[bool, str]]], features: Callable[[Sequence[str]], Matrix]
 ) -> tuple[Estimate | None, Estimate | None]:
     """Return the cross-validated AUC, and the share of prompts whose chosen reply scores higher (ties count half).
 
     Args:
-        people: The replies for each person, by prompt. A person's replies are all in the same fold.
+        people: For each person, the chosen (`True`) and the rejected reply by prompt. A person's replies are
+            all in the same fold.
         features: A function from texts to a row of features per text.
     """
     replies = [

@@ -1,0 +1,1 @@
+"""Reading runs: scenarios by expression, column or text; conversations with their faults, judgements and calls."""
