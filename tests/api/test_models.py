@@ -15,8 +15,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 import dialoom
-from dialoom.cli.errors import worded
-from tests.conftest import Command
+from tests.conftest import Command, command_in
 from tests.runs.workers.near import near_cluster
 from tests.server import Answer, completion, error, serving
 
@@ -72,7 +71,8 @@ def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Pa
         dialoom.resume(path, budget=more)
     assert wrong.value.setting == "models"
     assert str(wrong.value).endswith("""; give it again, as models={"assistant": ...}""")
-    assert worded(wrong.value).endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})")
+    refused = command_in(tmp_path)("resume", path, code=2).stderr
+    assert refused.endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})\n")
     with pytest.raises(dialoom.DialoomError, match="which a run keeps to its end"):
         dialoom.resume(path, models={"assistant": mine, "judge": clerk}, budget=more)
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
