@@ -20,6 +20,7 @@ from .gate.talk import Facts
 from .judge import Graph, add_judges
 from .outcome import USER, Judgement, Outcome
 from .recipe import Recipe, RecipeError
+from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
@@ -243,15 +244,13 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             prompt = library[self.prompt_of(None, role)]
             for name in prompt.front.inputs:
                 if name != "history" and name not in kind.model_fields:
-                    fields = ", ".join(kind.model_fields) or "no fields"
-                    raise RecipeError(
-                        f"prompt {prompt.id!r} asks for {name!r}, which {kind.__name__} does not have; it has {fields}"
-                    )
+                    raise RecipeError(f"prompt {prompt.id!r} asks for {_unknown(name, kind)}")
 
     def graph(self, options: Any) -> Graph:
         """Return the graph: the roles in turn, then the judges."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
+        self._check_turns()
         builder = StateGraph(DialogueState, context_schema=Stage)
         order = self.turns.order
         for role in self.turns.roles:
@@ -266,6 +265,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             )
         builder.add_edge(START, order[0])
         return builder
+
+    def _check_turns(self) -> None:
+        """Check that each role of `turns` has a prompt, and that scenarios have the field that limits them."""
+        known = [name.rpartition("/")[2] for name in self.prompts]
+        if unknown := [role for role in self.turns.roles if role not in known]:
+            raise RecipeError(f"turns name the role {unknown[0]!r}, which has no prompt; there are {', '.join(known)}")
+        limit, kind = self.turns.max_turns, self.scenario_type
+        if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
+            raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""
@@ -340,6 +348,10 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
 
         speak.__name__ = role
         return speak
+
+
+def _unknown(name: str, kind: type[Scenario]) -> str:
+    return f"{name!r}, which {kind.__name__} does not have; it has {', '.join(kind.model_fields) or 'no fields'}"
 
 
 def has_word(text: str, word: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,11 +68,13 @@ def domain_name(key: str, known: Iterable[str]) -> str:
     return next((name for name in known if name.casefold() == bare), key)
 
 
+@lru_cache(maxsize=4096)
 def is_withheld(value: str) -> bool:
     """Return whether a value stands for an answer that was withheld."""
     return bool(_WITHHELD.match(value))
 
 
+@lru_cache(maxsize=4096)
 def is_untold(value: str) -> bool:
     """Return whether a value of demographics or a situation is withheld, or contains a redacted part."""
     return is_withheld(value) or bool(_BLOT.search(value))
@@ -79,9 +82,10 @@ def is_untold(value: str) -> bool:
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the known affinity that a task's name refers to, and the kind of repair it took (both may be `None`)."""
-    by_spelling = {_spelling(each): each for each in known}
-    if name in by_spelling.values():
+    known = tuple(known)
+    if name in known:
         return name, None
+    by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
         return found, RESPELT_AFFINITY
     bare = _SUFFIX.sub("", name)
@@ -165,6 +169,11 @@ class Domain(BaseModel):
     summary: str
     of_interest: bool
 
+    @cached_property
+    def preferences(self) -> dict[str, str]:
+        """The affinities by name, each as one line; several values are joined by semicolons."""
+        return {name: value if isinstance(value, str) else "; ".join(value) for name, value in self.affinities.items()}
+
 
 class Profile(BaseModel):
     """A person U = (D, P, I), section 2.1 of the paper."""
@@ -177,11 +186,6 @@ class Profile(BaseModel):
     def user_id(self) -> str:
         """The person's id, e.g. `user42`."""
         return self.demographics.user_id
-
-
-def as_text(value: Affinity) -> str:
-    """Return an affinity's value as one line; several values are joined by semicolons."""
-    return value if isinstance(value, str) else "; ".join(value)
 
 
 class Situation(BaseModel):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.inputs import DataError, read_bytes, read_json
-from dialoom.text import well_formed_value
+from dialoom.text import is_well_formed, well_formed_value
 
 from .profile import (
     DOMAINS,
@@ -214,6 +214,8 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
+    if is_well_formed(values):
+        return values
     whole = well_formed_value(values)
     repairs[HALVES] += whole != values
     return dict(whole)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
-from dialoom.runs.reading.fault_calls import calls_at_fault
+from dialoom.runs.reading.conversations import calls_at_fault
 from dialoom.runs.reading.scenarios import means_of, selected
 from dialoom.runs.report.reported import OFFLINE, offline_roles
 from dialoom.runs.store import RunFile

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
     from dialoom.runs.reading.conversations import Conversation, RequestShown
-    from dialoom.runs.stepping import Looking
+    from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import Kind
 
@@ -316,7 +316,7 @@ class RunReader:
         Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
         its line was requested again because of one).
         """
-        from dialoom.runs.reading.fault_calls import calls_at_fault
+        from dialoom.runs.reading.conversations import calls_at_fault
 
         with self._opened() as file:
             position = file.resolve(str(scenario))
@@ -673,7 +673,7 @@ class RunReader:
     @asynccontextmanager
     async def look(
         self, scenario: str | int, *, branch: str = "main", checkpoint: str | int | None = None
-    ) -> AsyncIterator[Looking]:
+    ) -> AsyncIterator[ReadOnlyStepper]:
         """Open one conversation's steps for reading, also while another process plays it; nothing is written.
 
         Args:
@@ -685,11 +685,11 @@ class RunReader:
             StoreError: If there is no such scenario.
             SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
         """
-        from dialoom.runs.stepping import Looking
+        from dialoom.runs.stepping import ReadOnlyStepper
 
         own: Exception | None = None
         with self._opened() as file:
-            async with Looking.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+            async with ReadOnlyStepper.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
                 try:
                     yield looking
                 except Exception as error:

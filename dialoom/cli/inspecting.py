@@ -214,7 +214,7 @@ def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[i
 
 
 def _snippet(words: str, said: str) -> str:
-    from dialoom.runs.reading.conversations import snippet
+    from dialoom.runs.reading.search_index import snippet
 
     return snippet(words, said)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialoom import DialoomError, Outcome, Run
-from dialoom.runs.stepping import Difference, Looking, NextRequest, NotBegunError, Stop, case_of, diff
+from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOnlyStepper, Stop, case_of, diff
 from dialoom.runs.stepping.gateway import as_said
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
@@ -159,7 +159,7 @@ async def _looked(run: Run, scenario: str, place: Spot) -> Looked:
         return Looked(closed)
 
 
-async def _around(looking: Looking, closed: str) -> Looked:
+async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
     stop = await looking.here()
     asked: Sequence[NextRequest] | str
     try:
@@ -181,7 +181,7 @@ async def _around(looking: Looking, closed: str) -> Looked:
     )
 
 
-async def _recorded(looking: Looking, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
+async def _recorded(looking: ReadOnlyStepper, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
     """Return the recorded replies to the next requests, in the form in which a person enters one in their place.
 
     They are those of this branch; if it has not gone on yet, of the first branch that has.
@@ -198,7 +198,7 @@ async def _recorded(looking: Looking, number: int, asked: Sequence[NextRequest] 
     return {}
 
 
-async def _branch(looking: Looking, name: str) -> BranchShown:
+async def _branch(looking: ReadOnlyStepper, name: str) -> BranchShown:
     branch = next(each for each in looking.branches() if each.name == name)
     stop = await (await looking.at(name)).here()
     return BranchShown(name, branch.origin, stop.number, stop.is_end, branch.models, branch.sample)

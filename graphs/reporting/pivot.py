@@ -36,6 +36,7 @@ class Column:
             undefined.
         pair: For a difference: returns the key of the pair, the side (0 or 1), and the value.
         judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
+        facets: For a difference: the facets that it compares and pairs by.
     """
 
     title: str
@@ -49,6 +50,7 @@ class Column:
     parts: Callable[[Episode], tuple[float | None, float] | None] | None = None
     pair: Callable[[Episode], tuple[Hashable, int, float] | None] | None = None
     judged: bool = False
+    facets: tuple[str, ...] = ()
 
     def judgements(self, episode: Episode) -> Iterator[Judgement]:
         """Yield a scenario's judgements that contribute: of the whole, one per branch of a tree; or of its turns."""
@@ -153,7 +155,7 @@ def difference(
             return None
         return tuple(str(episode.facets.get(name)) for name in by), of.index(value), sum(found) / len(found)
 
-    return Column(title, pair=pair)
+    return Column(title, pair=pair, facets=(facet, *by))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Agreement between people and judges: a sample for people to label, and the kappas of their labels."""
 
 from .items import Sample, Scale, Scales, write_sample
-from .labelling import GivenLabel, LabelFile, Labelled, labelled, labels_beside
-from .labels import Labels, read_labels
+from .labels import GivenLabel, LabelFile, Labelled, Labels, labelled, labels_beside, read_labels
 from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
 
 __all__ = [

@@ -25,8 +25,6 @@ from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 from dialoom.shown import csv_cell
 
-from .labels import DIGEST, ITEM, LABEL
-
 
 def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:
     """Return the position and the id of the scenario of an item's id; `None` if the run has no such scenario."""
@@ -190,6 +188,8 @@ def _given(text: str) -> tuple[str, Scale]:
     return found[1], Scale(int(found[2]), int(found[3]))
 
 
+ITEM, LABEL, DIGEST = "item", "label:", "digest"
+"""The column of ids, the prefix of annotators' columns, and the column of digests."""
 COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
 
 

@@ -1,22 +1,32 @@
-"""Labels files: CSV files with a column `item` and a column `label:NAME` for each annotator.
+"""Labels files: a column `item` and a column `label:NAME` for each annotator; reading them, and labelling into them.
 
 A column `digest` identifies the conversation of a row; where it is empty or missing, the run's current one is meant.
+Interactive labelling writes each label at once.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterator, Sequence
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from dialoom.graphs import Episode
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.inputs import DataError, read_text
-from dialoom.shown import cell_text
+from dialoom.outputs import text_output
+from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import Item, items_of
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.connections import Signature, signature
+from dialoom.shown import cell_text, csv_cell
 
-ITEM = "item"
-LABEL = "label:"
-DIGEST = "digest"
+from .items import COLUMNS, DIGEST, ITEM, LABEL, Scales, digest_of, item_row, scenario_of
+
 _LARGEST_CELL = 2**31 - 1
 _ADVICE = "save it as 'CSV UTF-8'"
 
@@ -165,3 +175,236 @@ def _text(path: Path) -> str:
 def _cell(cells: Sequence[str], place: int) -> str:
     """Return a cell, stripped; spreadsheets omit blank cells at the end of a row."""
     return cells[place].strip() if place < len(cells) else ""
+
+
+_writing = threading.Lock()
+_MOST_KEPT = 8
+
+
+def labels_beside(run: Path) -> Path:
+    """Return the default path of a run's labels file, next to the run."""
+    return run.with_name(f"{run.stem}.labels.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLabel:
+    """A label in a labels file.
+
+    Attributes:
+        position: The scenario's position.
+        item: The item's id.
+        label: The label.
+        is_earlier: Whether it was given to an earlier conversation of the scenario, so that it does not count.
+    """
+
+    position: int
+    item: str
+    label: str
+    is_earlier: bool
+
+
+class LabelFile:
+    """A labels file that is filled in item by item; its other content stays unchanged.
+
+    It may be a sample that was drawn, or start empty: missing items are added to it.
+
+    Args:
+        path: The file; it need not exist yet.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+    """
+
+    def __init__(self, path: Path, scales: Iterable[str] = ()) -> None:
+        self.path = path
+        self._given = tuple(scales)
+
+    def annotators(self) -> list[str]:
+        """Return the names of the annotators with a column in the file."""
+        header, _ = self._read()
+        return [title.strip()[len(LABEL) :].strip() for title in header if _is_label(title)]
+
+    def items(self) -> list[str]:
+        """Return the ids of the items in the file, in its order."""
+        header, rows = self._read()
+        place = _place(header, ITEM)
+        return [cell_text(_cell(row, place)) for row in rows] if place is not None else []
+
+    def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
+        """Yield an annotator's labels.
+
+        Args:
+            run: The run.
+            annotator: The annotator's name.
+            position: Only labels of this scenario; by default those of all scenarios of the run.
+
+        Raises:
+            DataError: If the file cannot be read.
+        """
+        header, rows = self._read()
+        item, of, label = _place(header, ITEM), _place(header, DIGEST), _place(header, LABEL + annotator)
+        if item is None or label is None:
+            return
+        known: dict[int, dict[str, str]] = {}
+        for row in rows:
+            id_, written = cell_text(_cell(row, item)), _cell(row, label)
+            found = scenario_of(run, id_) if written else None
+            if found is None or position not in (None, found[0]):
+                continue
+            if found[0] not in known:
+                known[found[0]] = {
+                    each.id: digest_of(episode, run.recipe, each) for episode, each in _items(run, found[0])
+                }
+            digest = "" if of is None else _cell(row, of)
+            yield GivenLabel(found[0], id_, written, bool(digest) and known[found[0]].get(id_) != digest)
+
+    def put(self, run: RunFile, position: int, item: str, annotator: str, label: str) -> None:
+        """Write a label, replacing the annotator's earlier one.
+
+        Args:
+            run: The run.
+            position: The position of the item's scenario.
+            item: The item's id; it is the same in every set of judgements.
+            annotator: The annotator's name.
+            label: One of the scale's values; empty to remove a label.
+
+        Raises:
+            RunError: If the item does not exist, the label is not on the scale, or the name is empty.
+            DataError: If the file cannot be read.
+            OutputError: If it cannot be written.
+        """
+        name, scales = " ".join(annotator.split()), Scales(WithJudging.of(run.recipe).scales, self._given)
+        if not name:
+            raise RunError("annotator: give the name of whoever labels", setting="annotator")
+        episode, found = _item(run, position, item)
+        if label:
+            try:
+                scales.of(found.judgement.metric).parse(label)
+            except ValueError as error:
+                raise RunError(f"label: {error}", setting="label") from error
+        with _writing:
+            header, rows = self._read()
+            place, column = _column(header, ITEM), _column(header, LABEL + name)
+            known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
+            of = _column(header, DIGEST)
+            row = _row_of([row for row in rows if cell_text(_cell(row, place)) == item], of, known[DIGEST])
+            if row is None:
+                rows.append(row := [known.get(title.strip().lower(), "") for title in header])
+            row += [""] * (len(header) - len(row))
+            others = [each for number, each in enumerate(row) if number != column and _is_label(header[number])]
+            if not any(others):
+                row[of] = known[DIGEST]
+            row[column] = label
+            self._write(run, header, rows)
+
+    def _read(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows; for a file that does not exist, the columns of a sample."""
+        if not self.path.exists():
+            return list(COLUMNS), []
+        header, *rows = cells_of(self.path)
+        return header, rows
+
+    def _write(self, run: RunFile, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([header, *rows])
+        with text_output(self.path, (run.path,), encoding="utf-8-sig", newline="") as file:
+            file.write(text.getvalue())
+
+
+class Labelled(NamedTuple):
+    """The labelling progress of a scenario.
+
+    Attributes:
+        given: Number of its judgements that have a label.
+        wanted: Number of its judgements that need one.
+    """
+
+    given: int
+    wanted: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether no label is missing."""
+        return self.given >= self.wanted
+
+
+_Key = tuple[Signature, Signature, str]
+_kept: dict[_Key, dict[int, Labelled]] = {}
+"""Cache of labelling progress, keyed by the signatures of the run and the labels file: lists request it page by page.
+"""
+
+
+def labelled(
+    run: RunFile, path: Path, annotator: str, metrics: Sequence[str] = (), judging: str | None = None
+) -> dict[int, Labelled]:
+    """Return an annotator's labelling progress by the scenario's position, for scenarios with any label.
+
+    Args:
+        run: The run.
+        path: The labels file.
+        annotator: The annotator's name.
+        metrics: The metrics to be labelled; by default all.
+        judging: The set of judgements whose metrics these are; by default the oldest.
+
+    Raises:
+        DataError: If the labels file cannot be read.
+    """
+    asked = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
+    key = (signature(run.path), signature(path), asked)
+    known = _kept.pop(key, None)
+    if known is None:
+        known = dict(_counted(run, path, annotator, metrics, judging))
+    _kept[key] = known  # move to the end: the least recently used entries are evicted first
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return dict(known)
+
+
+def _counted(
+    run: RunFile, path: Path, annotator: str, metrics: Sequence[str], judging: str | None
+) -> Iterator[tuple[int, Labelled]]:
+    given: dict[int, set[str]] = defaultdict(set)
+    for each in LabelFile(path).given(run, annotator):
+        if not each.is_earlier:
+            given[each.position].add(each.item)
+    for position, ids in given.items():
+        episode = run.episode(position, judging)
+        items = items_of(episode, run.recipe) if episode is not None else ()
+        wanted = {item.id for item in items if not metrics or item.judgement.metric in metrics}
+        if ids & wanted:
+            yield position, Labelled(len(ids & wanted), len(wanted))
+
+
+def _items(run: RunFile, position: int) -> Iterator[tuple[Episode, Item]]:
+    """Yield a finished scenario's items from all its sets of judgements, the oldest set last."""
+    for judging in reversed(run.judgement_sets()):
+        if (episode := run.episode(position, judging.name)) is not None and episode.state == "done":
+            yield from ((episode, item) for item in items_of(episode, run.recipe))
+
+
+def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
+    """Return an item of a finished scenario, from the oldest set of judgements that has it."""
+    if found := [(episode, item) for episode, item in _items(run, position) if item.id == id_]:
+        return found[-1]
+    raise RunError(f"item {id_!r:.120}: scenario {position + 1} has no such judgement to label", setting="item")
+
+
+def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
+    """Return the row of this conversation among an item's rows, else one without a digest."""
+    return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
+
+
+def _is_label(title: str) -> bool:
+    return title.strip().lower().startswith(LABEL)
+
+
+def _place(header: Sequence[str], title: str) -> int | None:
+    """Return a column's index; `None` if there is no such column."""
+    wanted = title.lower()
+    return next((place for place, each in enumerate(header) if each.strip().lower() == wanted), None)
+
+
+def _column(header: list[str], title: str) -> int:
+    """Return a column's index; a missing column is added."""
+    if (place := _place(header, title)) is None:
+        header.append(csv_cell(title))
+        return len(header) - 1
+    return place

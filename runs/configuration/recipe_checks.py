@@ -36,6 +36,7 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
         )
     _check_pieces(recipe, type(recipe).__name__)
     _check_capabilities(recipe, type(recipe).__name__)
+    _check_pivots(recipe, type(recipe).__name__)
     return recipe
 
 
@@ -94,7 +95,10 @@ def facets_named(recipe: Recipe) -> Mapping[str, str]:
     """Return the facets that a recipe's pivots and `facets` name, with the place of each."""
     from dialoom.graphs.capabilities import WithFacets
 
-    named = {facet.name: f"pivot {pivot.name!r}" for pivot in recipe.pivots for facet in pivot.facets}
+    named: dict[str, str] = {}
+    for pivot in recipe.pivots:
+        compared = [name for column in pivot.columns for name in column.facets]
+        named |= dict.fromkeys([*(facet.name for facet in pivot.facets), *compared], f"pivot {pivot.name!r}")
     return {**named, **{facet.name: "`facets`" for facet in WithFacets.of(recipe).facets}}
 
 
@@ -150,6 +154,24 @@ def _check_capabilities(recipe: Recipe, kind: str) -> None:
                 f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as "
                 f"`class {kind}(Recipe, {capability.__name__})` does"
             )
+
+
+def _check_pivots(recipe: Recipe, kind: str) -> None:
+    """Refuse a pivot with a column of a metric that nothing scores, or with a chart of a column that it lacks."""
+    from dialoom.graphs.capabilities import WithJudging
+
+    for pivot in recipe.pivots:
+        metrics = {column.metric for column in pivot.columns} - {""}
+        titles = [column.title for column in pivot.columns]
+        for what, named, known in (
+            ("has a column of the metric", metrics, WithJudging.of(recipe).metrics),
+            ("charts the column", pivot.charted, titles),
+        ):
+            if unknown := sorted(set(named) - set(known)):
+                raise _wrong(
+                    f"recipe: pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; there are "
+                    f"{', '.join(known) or 'none'}"
+                )
 
 
 def _check_scenarios(kind: Any, owner: str) -> None:

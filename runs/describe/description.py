@@ -13,7 +13,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
-from dialoom.runs.report.writing import markdown
+from dialoom.runs.report.report import markdown
 from dialoom.runs.store import RunFile
 from dialoom.shown import counted
 

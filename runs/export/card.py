@@ -14,7 +14,7 @@ import yaml
 from dialoom.graphs.capabilities import WithFacets, WithGate
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
-from dialoom.runs.report.writing import markdown_table
+from dialoom.runs.report.report import markdown_table
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__

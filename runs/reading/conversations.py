@@ -1,4 +1,4 @@
-"""Finished conversations with the faults, judgements and calls of each message, and word differences of requests."""
+"""Conversations with the faults, judgements and calls of each message, the calls at fault, and compared requests."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
-from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outline, Recipe, Scenario
+from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome, Outline, Recipe, Scenario
 from dialoom.graphs.capabilities import WithGate, WithLabels, WithOutline
 from dialoom.graphs.check import conversation_to
+from dialoom.graphs.gate import Said, Talk
 from dialoom.graphs.outcome import USER
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.prompts.messages import identity, tool_name
+from dialoom.roles import ASKS
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
@@ -195,7 +198,7 @@ def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recip
 
 
 def _says(call: Call, line: Line, recipe: Recipe) -> bool:
-    """Return whether a line stems from a call's reply, which may have had an end marker or a label as well."""
+    """Return whether a line, or its tool calls, stem from a call's reply."""
     if call["role"] != line.role:
         return False
     if line.tool_calls:
@@ -203,9 +206,12 @@ def _says(call: Call, line: Line, recipe: Recipe) -> bool:
         return [each["name"] for each in call["tool_calls"]] == names or all(name in call["reply"] for name in names)
     if not line.content:
         return not call["reply"].strip()
-    return line.content in call["reply"] or (
-        line.role == USER and line.content == WithGate.of(recipe).spoken(call["reply"])
-    )
+    return _is_in_reply(line.content, line.role, call["reply"], WithGate.of(recipe))
+
+
+def _is_in_reply(text: str, role: str, reply: str, recipe: WithGate) -> bool:
+    """Return whether a line stems from a reply, which may have had an end marker or a label as well."""
+    return text in reply or (role == USER and text == recipe.spoken(reply))
 
 
 def _is_all_of(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001
@@ -218,6 +224,104 @@ def _end(episode: RecordedEpisode, item: Item) -> int | None:
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
     return len(conversation_to(episode.outcome, item.judgement)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallsAtFault:
+    """The faulty calls of a scenario according to the gate, by their rows in the ledger.
+
+    Attributes:
+        faults: The faults of each call's reply; calls without a fault are left out.
+        rejected: The calls whose lines were requested again, and not seen by the other side.
+    """
+
+    faults: dict[int, list[DialogueFault]] = field(default_factory=dict)
+    rejected: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A line, and all lines before it."""
+
+    line: Said
+    before: Sequence[Said]
+
+
+def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> CallsAtFault:
+    """Match the faults of a scenario to the run's own calls that it made.
+
+    A fault names its line, and a line is the reply of a call of its speaker; of two equal lines, the first call said
+    the first. Rejected lines are in the ledger only: they are checked again, by the current rules.
+
+    Args:
+        run: The run.
+        position: The scenario's position.
+        calls: Its rows of the ledger, as from `RunFile.calls`.
+        outcome: Its outcome; nothing is matched if its faults are unknown.
+    """
+    found = CallsAtFault()
+    if outcome.faults is None:
+        return found
+    recipe = WithGate.of(run.recipe)
+    scenario = run.scenario(run.recipe, position)
+    answered = own_calls(calls)
+    tries = [list(group) for _, group in groupby(answered, lambda call: (call["step"], call["node"], call["ordinal"]))]
+    said = _said_by([each[-1] for each in tries], list(_heard(recipe, scenario, outcome)), recipe)
+    for fault in outcome.faults:
+        for row, heard in said.items():
+            if (fault.who, fault.message, fault.where) == (heard.line.role, heard.line.message, heard.line.where):
+                found.faults.setdefault(row, []).append(fault)
+    for row, place in _written([each[-1] for each in tries], recipe.talks(scenario, outcome)):
+        found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
+    for each in tries:
+        taken = said.get(each[-1]["call"])
+        before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
+        for call in _rejected(each):
+            line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
+            found.rejected.add(call["call"])
+            found.faults[call["call"]] = run.gate.faults_of_line(scenario, before, line)
+    return found
+
+
+def _rejected(tries: Sequence[Call]) -> Iterator[Call]:
+    """Yield the last ask of every try except the final one, which was accepted."""
+    blocks = {(call["ask"] - 1) // ASKS: call for call in tries}
+    yield from [blocks[number] for number in sorted(blocks)][:-1]
+
+
+def _heard(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_Heard]:
+    for talk in recipe.talks(scenario, outcome):
+        for place in range(talk.since, len(talk.lines)) if not talk.author else ():
+            yield _Heard(talk.lines[place], talk.lines[:place])
+
+
+def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
+    """Yield the call that wrote each text that nobody says, with its place; one reply may hold many texts, as JSON."""
+    for talk in talks:
+        for line in talk.checked_lines() if talk.author else ():
+            ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
+            rows = (
+                call["call"]
+                for call in calls
+                if call["role"] == talk.author and any(way in call["reply"] for way in ways)
+            )
+            if (row := next(rows, None)) is not None:
+                yield row, line.where
+
+
+def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: WithGate) -> dict[int, _Heard]:
+    """Return the line that each call said, by the call's row."""
+    said: dict[int, _Heard] = {}
+    for each in heard:
+        for call in calls:
+            if (
+                call["call"] not in said
+                and call["role"] == each.line.role
+                and _is_in_reply(each.line.text, each.line.role, call["reply"], recipe)
+            ):
+                said[call["call"]] = each
+                break
+    return said
 
 
 Mark = Literal["same", "new", "gone"]
@@ -295,21 +399,6 @@ class Piece(NamedTuple):
 
     text: str
     is_shared: bool
-
-
-def snippet(text: str, words: str, length: int = 160) -> str:
-    """Return the part of a text around the first match of some words.
-
-    Args:
-        text: The text.
-        words: The searched words, as for `dialoom.Run.scenarios`.
-        length: The maximum length in characters.
-    """
-    lowered = text.casefold()
-    found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
-    start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
-    part = " ".join(text[start : start + length].split())
-    return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
 
 
 def beside(left: str, right: str) -> tuple[list[Piece], list[Piece]]:

@@ -103,6 +103,21 @@ class SearchIndex:
             yield connection
 
 
+def snippet(text: str, words: str, length: int = 160) -> str:
+    """Return the part of a text around the first match of some words.
+
+    Args:
+        text: The text.
+        words: The searched words, as for `dialoom.Run.scenarios`.
+        length: The maximum length in characters.
+    """
+    lowered = text.casefold()
+    found = [lowered.find(word.casefold()) for word in words.replace('"', " ").replace("*", " ").split()]
+    start = max(min([at for at in found if at >= 0], default=0) - length // 4, 0)
+    part = " ".join(text[start : start + length].split())
+    return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
+
+
 def _make(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for table in ("seen", "said", "indexed", "words", "taken_in"):

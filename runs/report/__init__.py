@@ -2,8 +2,7 @@
 
 from .building import FAULTS, build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw
-from .report import Report
-from .writing import NO_ROWS, markdown, text_of, texts_of, write
+from .report import NO_ROWS, Report, markdown, text_of, texts_of, write
 
 __all__ = [
     "FAULTS",

@@ -18,7 +18,7 @@ from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table
-from .judges import comparison, file_name, judges_tables
+from .judges import comparison, judges_tables, name_in_file
 from .reported import ReportedRun, difference_note, named_offline, notes_on, notes_on_content, reported_runs
 
 FAULTS = "faults"
@@ -152,7 +152,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
                 continue  # they describe the dialogues, which are the same in all sets
             if len(sets) > 1 and table.name not in _OF_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
-                table.name += f"-{file_name(reported.set_name or '')}"
+                table.name += f"-{name_in_file(reported.set_name or '')}"
             tables += _noted(named_offline([table], [reported]), *notes_on_content([reported], where))
     members = [each.judging for each in sets if each.judging and not each.judging.members]
     for left, right in itertools.combinations(members, 2):

@@ -1,25 +1,27 @@
-"""Kappa: agreement between raters beyond chance, with 95 % intervals.
+"""Agreement between raters beyond chance, with 95 % intervals: kappas and alpha.
 
 Cohen's kappa (Cohen 1960) for two raters, also with quadratic weights (Cohen 1968), and Fleiss' kappa (Fleiss 1971) for
-several, all from statsmodels. Its slow import is deferred to the first kappa.
+several, all from statsmodels; Krippendorff's alpha (1980) from NLTK. Their slow imports are deferred to the first use.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
-from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES
+from dialoom.graphs import Estimate
+from dialoom.graphs.reporting.statistics import FEWEST, LEVEL, RESAMPLES, percentiles
 from dialoom.runs.errors import RunError
 
-Codes = npt.NDArray[np.int64]
+Codes = NDArray[np.int64]
 """Labels: a row per item, a column per rater; values from 0, and -1 for a missing label."""
 MISSING = -1
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
@@ -90,7 +92,7 @@ def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kap
         return None
     with np.errstate(all="ignore"):  # the library's test of zero agreement may divide by zero
         result = require_statistics().cohens_kappa(table, wt="quadratic" if weighted else None)
-    value, margin = float(result.kappa), _Z * sqrt(max(float(result.var_kappa), 0.0))
+    value, margin = float(result.kappa), _Z * math.sqrt(max(float(result.var_kappa), 0.0))
     return Interval.between(value, max(value - margin, -1.0), min(value + margin, 1.0), int(table.sum()))
 
 
@@ -133,18 +135,18 @@ def observed(first: Codes, second: Codes) -> float | None:
     return float((first == second)[both].mean()) if both.any() else None
 
 
-def _tells(table: npt.NDArray[np.int64]) -> bool:
+def _tells(table: NDArray[np.int64]) -> bool:
     """Return whether kappa is informative for two raters: not if one of them used only one value."""
     return all(np.count_nonzero(table.sum(axis=axis)) > 1 for axis in (0, 1))
 
 
-def _is_defined(table: npt.NDArray[np.int64]) -> bool:
+def _is_defined(table: NDArray[np.int64]) -> bool:
     """Return whether kappa is defined for two raters: not if both used only one and the same value."""
     values = (table.sum(axis=0) + table.sum(axis=1)).nonzero()[0]
     return len(values) > 1
 
 
-def _table(first: Codes, second: Codes, size: int) -> npt.NDArray[np.int64]:
+def _table(first: Codes, second: Codes, size: int) -> NDArray[np.int64]:
     """Return the contingency table of two raters over the items that both labelled."""
     both = (first != MISSING) & (second != MISSING)
     return np.bincount(first[both] * size + second[both], minlength=size * size).reshape(size, size)
@@ -160,3 +162,39 @@ def _bootstrap(statistic: Callable[[Codes], float | None], n: int) -> Kappa:
     value = statistic(np.arange(n))
     assert value is not None, "asked for only where it is defined"
     return Interval.between(value, float(low), float(high), n, RESAMPLES - len(values))
+
+
+def alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
+    """Return Krippendorff's alpha (1980) with the interval metric, by NLTK; `None` where it is undefined.
+
+    Its interval is the percentile bootstrap's: items are resampled with all of their scores, and resamples whose alpha
+    is undefined are left out. There is none for fewer than 5 items. The generator's seed is fixed.
+
+    Args:
+        things: The scores of each item, by at least two judges.
+    """
+    if len({score for scores in things for score in scores}) < 2:
+        return None
+    metrics = import_module("nltk.metrics")
+    labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
+    found = float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
+    if len(things) < FEWEST:
+        return Estimate(len(things), found, None, None)
+    return Estimate(len(things), found, *percentiles(_resampled(things)))
+
+
+def _resampled(things: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Return alpha of resamples: 1 minus the ratio of distances within items to those between all scores.
+
+    An item's contribution depends on the number of its scores, their sum and the sum of their squares.
+    """
+    sorts = Counter((len(each), math.fsum(each), math.fsum(score**2 for score in each)) for each in things)
+    sizes, sums, squares = (np.array(values, dtype=float) for values in zip(*sorts, strict=True))
+    within = 2 * (sizes * squares - sums**2) / (sizes - 1)  # the squared distances of all ordered pairs
+    shares = np.array([*sorts.values()]) / len(things)
+    drawn = np.random.default_rng(0).multinomial(len(things), shares, size=RESAMPLES)
+    n, total, of_squares = drawn @ sizes, drawn @ sums, drawn @ squares
+    observed, expected = drawn @ within / n, 2 * (n * of_squares - total**2) / (n * (n - 1))
+    defined = expected > 0
+    found: NDArray[np.float64] = 1 - observed[defined] / expected[defined]
+    return found

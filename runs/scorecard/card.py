@@ -17,9 +17,8 @@ from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report
 from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences
-from dialoom.runs.report.report import page
+from dialoom.runs.report.report import markdown, page
 from dialoom.runs.report.reported import difference_note, notes_on
-from dialoom.runs.report.writing import markdown
 from dialoom.version import __version__
 
 from .figures import (

@@ -1,14 +1,12 @@
 """The step debugger: one conversation, one superstep at a time; inspect, edit, rewind, fork, compare, promote."""
 
-from .cases import Case, case_of, read_case, write_case
+from .cases import Case, ReplayResult, case_of, read_case, replay, write_case
 from .gateway import NextRequest, SteppingError
-from .navigation import Looking, NotBegunError
-from .replaying import ReplayResult, replay
 from .stepper import Stepper
 from .stop import Cost, Stop
 from .tree import Difference, diff
 from .values import PathError
-from .view import Condition, ConditionError
+from .view import Condition, ConditionError, NotBegunError, ReadOnlyStepper
 
 __all__ = [
     "Case",
@@ -16,10 +14,10 @@ __all__ = [
     "ConditionError",
     "Cost",
     "Difference",
-    "Looking",
     "NextRequest",
     "NotBegunError",
     "PathError",
+    "ReadOnlyStepper",
     "ReplayResult",
     "Stepper",
     "SteppingError",

@@ -29,8 +29,7 @@ from dialoom.runs.store.corruption import reading
 from dialoom.runs.store.episodes import PromotedBranch
 from dialoom.runs.store.ledger import SAID
 
-from .gateway import SteppingError
-from .scratch import ScratchSaver
+from .gateway import ScratchSaver, SteppingError
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 START = "__start__"

@@ -1,4 +1,4 @@
-"""Gateways of the step debugger: one applies a person's changes to calls, one records requests without sending them."""
+"""Stand-ins within a step: gateways that apply changes or only record requests, and a checkpointer that discards."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger
@@ -216,3 +225,35 @@ class RecordingGateway:
         for _ in range(_TURNS_OF_THE_LOOP):
             await asyncio.sleep(0)
         raise NotSentError
+
+
+class ScratchSaver(BaseCheckpointSaver[int]):
+    """A checkpointer that reads through another one and discards all writes, for steps that only record requests."""
+
+    def __init__(self, saver: BaseCheckpointSaver[int]) -> None:
+        super().__init__()
+        self._saver = saver
+
+    def get_next_version(self, current: int | None, channel: None) -> int:
+        """Return the other checkpointer's version."""
+        return self._saver.get_next_version(current, channel)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the other checkpointer's tuple."""
+        return await self._saver.aget_tuple(config)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,  # noqa: ARG002
+        new_versions: ChannelVersions,  # noqa: ARG002
+    ) -> RunnableConfig:
+        """Store nothing; return the configuration that storing it would have given."""
+        place = {"checkpoint_ns": "", **config["configurable"], "checkpoint_id": checkpoint["id"]}
+        return {"configurable": {key: place[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}}
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store nothing."""

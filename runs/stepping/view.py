@@ -1,10 +1,10 @@
-"""The read-only view of a stepper, and the conditions of `until` and `break`."""
+"""Read-only views of a scenario at a checkpoint, and the conditions of `until` and `break`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,10 +14,11 @@ from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome
 from dialoom.graphs.capabilities import WithProgress
 from dialoom.runs.reading.scenarios import NotYetError, Unknown, compiled
-from dialoom.runs.store.branches import Branch, Point
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.branches import MAIN, Branch, Point
 from dialoom.runs.store.corruption import reading
 
-from .context import START, ScenarioContext, at, one_step, steps
+from .context import START, ScenarioContext, at, one_step, open_to_look, steps
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
 from .stop import Stop, changes
 from .values import plain
@@ -323,3 +324,74 @@ class StepperView:
             if point.parent in ends and self._branch.thread in point.threads:
                 ends.add(point.id)
         return max(ends, key=lambda id_: points[id_].number)
+
+
+class NotBegunError(SteppingError):
+    """The scenario has no checkpoint yet, not even its initial state."""
+
+
+class ReadOnlyStepper(StepperView):
+    """A read-only view at a checkpoint, like a `Stepper`; it moves no branch, as others may use it.
+
+    Opened by `ReadOnlyStepper.open`; `at` gives further ones over the same file.
+    """
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, run: RunFile, scenario: str | int, *, branch: str = MAIN, checkpoint: str | int | None = None
+    ) -> AsyncIterator[ReadOnlyStepper]:
+        """Open a view of a scenario.
+
+        Args:
+            run: The run, open for reading; it stays open.
+            scenario: Its id, a prefix of its id, or its position in the plan (from 1).
+            branch: The branch to inspect.
+            checkpoint: A checkpoint's number or id; by default the branch's head.
+
+        Raises:
+            StoreError: If there is no such scenario.
+            NotBegunError: If none of it was played yet.
+            SteppingError: If there is no such branch or checkpoint.
+            TrustError: If it is played by code, or at an address, that only the run's author has named.
+        """
+        async with open_to_look(run, run.resolve(str(scenario))) as context:
+            stepper = cls._of(context, branch, checkpoint)
+            await stepper.here()
+            yield stepper
+
+    async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
+        """Return a view of another place of the same scenario; see `open`."""
+        stepper = ReadOnlyStepper._of(self.context, branch, checkpoint)
+        await stepper.here()
+        return stepper
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of this branch's checkpoints from its beginning to its end."""
+        return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
+
+    def number_before(self, step: int) -> int:
+        """Return the number of this branch's checkpoint from which a step was played.
+
+        Args:
+            step: The step as in calls; the first is 0.
+
+        Raises:
+            SteppingError: If this branch has no such step.
+        """
+        line = self.context.line(self._end())
+        found = [point.number for end, point in enumerate(line, start=1) if steps(line[:end]) == step]
+        if not found:
+            raise SteppingError(f"{self.branch} has no step {step}; it has {steps(line)}")
+        return found[-1]
+
+    @classmethod
+    def _of(cls, context: ScenarioContext, name: str, checkpoint: str | int | None) -> ReadOnlyStepper:
+        branch = context.branch(name)
+        head = branch.head or context.latest(branch.thread)
+        if head is None:
+            raise NotBegunError(f"{context.work.scenario.id} has not begun yet")
+        if checkpoint is not None:
+            branch, point = context.found(branch, checkpoint)
+            head = point.id
+        return cls(context, branch, head)

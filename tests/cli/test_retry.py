@@ -12,7 +12,7 @@ import pytest
 import dialoom as door
 from dialoom.cli.settings import play_settings
 from dialoom.graphs.reporting.statistics import rank_correlation
-from dialoom.runs.report.judges import alpha
+from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import ALARM, write_release
 

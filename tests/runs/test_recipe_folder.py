@@ -114,6 +114,18 @@ MISTAKES = {
     '    pivots = [Pivot("scores", "Scores", ["gaol"], [score("resolved")])]': (
         "recipe: pivot 'scores' of Mistaken names the facet 'gaol', which no scenario has; they have goal"
     ),
+    '    pivots = [Pivot("scores", "Scores", ["goal"], [score("tone")])]': (
+        "recipe: pivot 'scores' of Mistaken has a column of the metric 'tone'; there are resolved"
+    ),
+    '    pivots = [Pivot("scores", "Scores", ["goal"], [score("resolved")], charted=["tone"])]': (
+        "recipe: pivot 'scores' of Mistaken charts the column 'tone'; there are resolved"
+    ),
+    '    turns = Turns(("user", "agent"))': (
+        "turns name the role 'agent', which has no prompt; there are user, assistant"
+    ),
+    '    turns = Turns(max_turns="rounds")': (
+        "max_turns names the field 'rounds', which Errand does not have; it has goal"
+    ),
     '    facets = [Facet("person", splits=True)]': (
         "recipe: `facets` of Mistaken names the facet 'person', which no scenario has; they have goal"
     ),

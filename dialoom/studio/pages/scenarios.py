@@ -11,7 +11,7 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.agreement import Labelled
-from dialoom.runs.reading.conversations import snippet
+from dialoom.runs.reading.search_index import snippet
 from dialoom.runs.store import Choices, ScenarioPage, ScenarioRow
 from dialoom.runs.store.listing import ANY, NONE, STATES
 from dialoom.studio import wording

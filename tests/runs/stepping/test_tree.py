@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Stepper
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import Looking, NotBegunError, diff
+from dialoom.runs.stepping import NotBegunError, ReadOnlyStepper, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
 from dialoom.runs.stepping.values import look
 from tests.conftest import MadeOnce
@@ -226,7 +226,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
 def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
-    async def look() -> Looking:
+    async def look() -> ReadOnlyStepper:
         async with run.look(1) as looking:
             return looking
 
