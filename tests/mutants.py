@@ -30,7 +30,7 @@ MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
 
-SETTINGS = "[run]\ndynamic_context = test_function\nrelative_files = true\nsource_pkgs = dialoom\n"
+SETTINGS = "[run]\ndynamic_context = test_function\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
 OPPOSITES: dict[type[ast.AST], type[Any]] = {
     getattr(ast, one): getattr(ast, other)
@@ -101,11 +101,12 @@ def passes(folder: Path, *arguments: str, seconds: float | None = None) -> bool:
             return False
 
 
-def tests_of(mutant: Mutant, data: CoverageData) -> list[str]:
+def tests_of(mutant: Mutant, data: CoverageData, folder: Path) -> list[str]:
     """Return the tests that execute a mutant's line, or else its module."""
     lines = data.contexts_by_lineno(mutant.path)
     tests = {*lines.get(mutant.line, ())} - {""} or {each for contexts in lines.values() for each in contexts if each}
-    return sorted("{}.py::{}".format(*each.replace(".", "/").rsplit("/", 1)) for each in tests)
+    places = [each.replace(".", "/").rpartition("/") for each in sorted(tests)]
+    return [f"{found}::{name}" for module, _, name in places for found in folder.glob(f"**/{module}.py")]
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
@@ -139,7 +140,7 @@ def main() -> None:
         paths = sorted({str(path.relative_to(folder)) for pattern in MODULES for path in folder.glob(pattern)})
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
-        surviving = sum([survives(mutant, tests_of(mutant, data), folder) for mutant in chosen])
+        surviving = sum([survives(mutant, tests_of(mutant, data, folder), folder) for mutant in chosen])
     print(f"{surviving} of {len(chosen)} mutants survived; there are {len(mutants)} of {len(paths)} modules")
     sys.exit(surviving > 0)
 
