@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom import __version__, open_run
+from dialoom import DialoomError, __version__, open_run
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.processes import Started
@@ -338,7 +338,7 @@ def test_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
         "scores-panel",
     ]
     assert [table.name for table in run.report(tables=["scores-second"]).tables] == ["scores-second"]
-    with pytest.raises(dialoom.DialoomError, match="tables 'score': there are"):
+    with pytest.raises(DialoomError, match="tables 'score': there are"):
         run.report(tables=["score"])
 
 
