@@ -9,10 +9,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, read_json
+from dialoom.inputs import DataError, Record, read_json, validated
 from dialoom.text import well_formed_value
 
 STRAY_KEY = "domain names with stray characters repaired"
@@ -133,10 +132,9 @@ Affinity = str | tuple[str, ...]
 """A preference's value: one text, or several where the schema allows a list."""
 
 
-class Demographics(BaseModel):
+class Demographics(Record):
     """The eleven demographic facts about a person (D in the paper), all free text, as in the source."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
     age: str
     gender: str
@@ -188,10 +186,10 @@ class Profile(BaseModel):
         return self.demographics.user_id
 
 
-class Situation(BaseModel):
+class Situation(Record):
     """The situational context S of one person's task, all free text, as in the source."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     location: str = Field(alias="Location")
     device: str = Field(alias="Device")
     time_of_day: str = Field(alias="Time of Day")
@@ -337,16 +335,7 @@ def read_domains(path: Path) -> list[DomainSchema]:
     values = well_formed_value(read_json(path))
     if not isinstance(values, list):
         raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
-    return [_domain(path, number, value) for number, value in enumerate(values)]
-
-
-def _domain(path: Path, number: int, value: Any) -> DomainSchema:
-    try:
-        return DomainSchema.model_validate(value)
-    except ValidationError as error:
-        place, message, wrong = first_problem(error)
-        inside = f", {place!r}" if place else ""
-        raise DataError(path, f"domain {number}{inside}: {message}; it is {wrong!r:.60}") from error
+    return [validated(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
 
 
 def shipped_schema() -> list[DomainSchema]:
