@@ -16,7 +16,7 @@ from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.reporting.table import CONSTANT, Cell
 from dialoom.outputs import binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import every
+from dialoom.runs.reading.scenarios import all_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.shown import csv_cell, latex_text, markdown_text
 
@@ -34,8 +34,7 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead
     """Return tables and charts as an HTML page; charts are omitted if matplotlib is not installed.
 
     A chart with a table's name is placed below that table, any other above all of them. All content of tables is
-    escaped:
-    no mark-up in a message or a name takes effect.
+    escaped: no mark-up in a message or a name takes effect.
 
     Args:
         tables: The tables, in order.
@@ -217,7 +216,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     title = f"{run.path.name}: {status.done:,} of {status.total:,} scenarios done"
     if where is None:
         return title
-    fitting = sum(episode.state != "pending" for _, episode in every(run, judging, where))
+    fitting = sum(episode.state != "pending" for _, episode in all_scenarios(run, judging, where))
     return f"{title}, {fitting:,} fit"
 
 
@@ -350,8 +349,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     """Yield a header and the rows; columns whose name ends in `%` as percentages.
 
     A column that holds estimates becomes four: mean, ends of the interval and n. A column of judges' scores has a
-    fifth:
-    whether all scores are equal.
+    fifth: whether all scores are equal.
     """
     parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
     yield [

@@ -16,7 +16,7 @@ from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import documents
 
-from .documents import canonical, kept, pack
+from .documents import Packing, canonical, kept
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
@@ -37,16 +37,18 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
 
     def keep_shared(hash_: str, content: str) -> None:
         if hash_ not in shared:
-            keep(bytes.fromhex(hash_), pack(json.loads(content), keep))
+            keep(bytes.fromhex(hash_), packing.pack(json.loads(content)))
             shared.add(hash_)
 
+    packing = Packing(keep)
     by_hash = ByHash(keep_shared)
     insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
     count = 0
     for count, scenario in enumerate(scenarios, start=1):
-        content = pack(scenario.model_dump(mode="json", context=by_hash), keep)
+        values = scenario.model_dump(mode="json", context=by_hash)
+        row = (count - 1, scenario.id_of(values), canonical(scenario.facets()), packing.pack(values))
         try:
-            connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
+            connection.execute(insert, row)
         except sqlite3.IntegrityError as error:
             raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
     connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Stepper
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import ConditionError, NotBegunError, PathError, ReadOnlyStepper, SteppingError, diff
+from dialoom.runs.stepping import NotBegunError, ReadOnlyStepper, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
-from dialoom.runs.stepping.values import look
+from dialoom.runs.stepping.values import value_at
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
 
@@ -184,17 +184,17 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = sha256(path.read_bytes()).digest()
 
-    async def look() -> None:
+    async def value_at() -> None:
         async with dialoom.open_run(path).look(1, checkpoint=3) as looking:
             stop = await looking.here()
             assert stop.number == 3
             assert [asked.role for asked in await looking.next_requests()] == list(stop.next)
-            with pytest.raises(SteppingError, match="no checkpoint '99'"):
+            with pytest.raises(dialoom.DialoomError, match="no checkpoint '99'"):
                 await looking.at("main", "99")
-            with pytest.raises(SteppingError, match="no branch 'other'"):
+            with pytest.raises(dialoom.DialoomError, match="no branch 'other'"):
                 await looking.at("other")
 
-    asyncio.run(look())
+    asyncio.run(value_at())
     assert sha256(path.read_bytes()).digest() == before
 
 
@@ -202,7 +202,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     messages = run.conversation(1).messages
 
-    async def look() -> None:
+    async def value_at() -> None:
         async with run.look(1) as looking:
             for message in messages:
                 assert message.call is not None
@@ -211,27 +211,27 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
                 assert not isinstance(transcript, Outline)
                 assert len(transcript) == message.place
                 assert [asked.role for asked in await there.next_requests()] == [message.line.role]
-            with pytest.raises(SteppingError, match="main has no step 99"):
+            with pytest.raises(dialoom.DialoomError, match="main has no step 99"):
                 looking.number_before(99)
             first = await looking.first_where(looking.condition("turn 2"))
             assert first.counts["turn"] == 2
             before = looking.numbers()[looking.numbers().index(first.number) - 1]
             assert (await (await looking.at("main", before)).here()).counts["turn"] < 2
-            with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
+            with pytest.raises(dialoom.DialoomError, match="nowhere on main is turn 99 met"):
                 await looking.first_where(looking.condition("turn 99"))
 
-    asyncio.run(look())
+    asyncio.run(value_at())
 
 
 def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
-    async def look() -> ReadOnlyStepper:
+    async def value_at() -> ReadOnlyStepper:
         async with run.look(1) as looking:
             return looking
 
     with pytest.raises(NotBegunError, match="has not begun"):
-        asyncio.run(look())
+        asyncio.run(value_at())
 
 
 def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
@@ -239,17 +239,17 @@ def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             await looking.first_where(looking.condition("turn three please"))
 
-    with pytest.raises(ConditionError, match="'turn three please' is no condition"):
+    with pytest.raises(dialoom.DialoomError, match="'turn three please' is no condition"):
         asyncio.run(act(dialogue(made_once)))
 
 
 def test_error_of_the_caller_is_no_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path, place: str) -> None:
         async with dialoom.open_run(path).look(1) as looking:
-            look(looking.state, place)
+            value_at(looking.state, place)
             int("four")
 
     with pytest.raises(ValueError, match="invalid literal for int"):
         asyncio.run(act(dialogue(made_once), "messages"))
-    with pytest.raises(PathError, match="the state has no 'nowhere'"):
+    with pytest.raises(dialoom.DialoomError, match="the state has no 'nowhere'"):
         asyncio.run(act(dialogue(made_once), "nowhere"))
