@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithExports, WithFacets
-from dialoom.graphs.outcome import is_sound
+from dialoom.graphs.outcome import Episode, is_sound
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import known_kinds, means_of, selected
 from dialoom.runs.store import JudgementSet, RunFile
@@ -284,7 +284,7 @@ class Rows:
             group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
-                self.pairs.add(item, group or episode.id)
+                self.pairs.add(item, group or episode.scenario)
                 yield self._row(episode, item)
             if count.rows > before:
                 count.scenarios += 1
@@ -296,7 +296,7 @@ class Rows:
         if not isinstance(item, dict):
             return item  # the content of a file
         about: dict[str, Any] = {"facets": dict(episode.facets), "scores": means_of(episode)}
-        return {"id": episode.id, **item} | {key: about[key] for key in self.request.include if key not in item}
+        return {**named(episode), **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:
         """Return the function that makes the items of one scenario."""
@@ -314,7 +314,7 @@ def dialogue(
 ) -> dict[str, Any]:
     """Return one row of the `dialogues` format."""
     line: dict[str, Any] = {
-        "id": episode.id,
+        **named(episode),
         "recipe": recipe.name,
         "scenario": scenario.described(),
         "messages": [line.model_dump() for line in episode.outcome.messages],
@@ -329,6 +329,11 @@ def dialogue(
         line["branch"] = episode.branch.model_dump()
         line["models"] |= episode.branch.models
     return line if episode.error is None else {**line, "error": episode.error}
+
+
+def named(episode: Episode) -> dict[str, Any]:
+    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several."""
+    return {"id": episode.scenario} | ({} if episode.trial is None else {"trial": episode.trial})
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:

@@ -20,6 +20,7 @@ from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 from .differences import differences, length_table
 from .judges import comparison, judges_tables, name_in_file
 from .reported import ReportedRun, difference_note, named_offline, notes_on, notes_on_content, reported_runs
+from .trials import own_tables_warning, trials_tables
 
 FAULTS = "faults"
 """The name of the table of faults; its columns `role` and `fault` give the role and the kind."""
@@ -211,7 +212,11 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
 def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
-    tables = [*WithReport.of(recipe).compared(_episodes(reported, where)), *faults_table(found, where)]
+    tables = WithReport.of(recipe).compared(_episodes(reported, where))
+    if (warning := own_tables_warning(reported, recipe)) is not None:
+        for table in tables:
+            table.warnings.append(warning)
+    tables = [*tables, *trials_tables(reported, where), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
         tables += marked_sound(WithReport.of(recipe).compared(_episodes(reported, sound)))
     return tables
