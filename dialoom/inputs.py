@@ -16,11 +16,12 @@ import tomllib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dialoom.errors import Advice, DialoomError
+from dialoom.errors import Advice, DialoomError, first_problem
 
 MOST_BYTES = 256 * 2**20
 """Limit of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
@@ -52,6 +53,42 @@ class DataError(DialoomError):
     ) -> None:
         place = str(path) if line is None else f"{path}:{line}"
         super().__init__(f"{place}: {message}", advice=advice)
+
+
+class Record(BaseModel):
+    """A record of a file: immutable, with no other keys than its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], value: Any, path: str | Path, line: int | None = None, part: str = "") -> Model:
+    """Return a file's value as a model.
+
+    Args:
+        model: The type of the model.
+        value: The value, as read from the file.
+        path: The file.
+        line: The value's line, for error messages.
+        part: The part of the file that holds the value, such as `row 3`, for error messages.
+
+    Raises:
+        DataError: If the value is invalid; it names the part, the key, the bad value and what would be right.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        place, message, wrong = first_problem(error)
+        match error.errors()[0]["type"]:
+            case "missing":
+                told = f"{place!r} is missing"
+            case "extra_forbidden" if "." not in place:
+                told = f"there is no key {place!r}; there are {', '.join(model.model_fields)}"
+            case _:
+                told = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
+        raise DataError(path, f"{part}: {told}" if part else told, line) from error
 
 
 def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:

@@ -167,6 +167,9 @@ class Scenario(BaseModel):
     @cached_property
     def id(self) -> str:
         """The label, reduced to characters safe on a command line, and 10 hex digits of the content's SHA-256."""
-        content = json.dumps(self.model_dump(mode="json", context=ByHash()), ensure_ascii=False)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:10]
+        return self.id_of(self.model_dump(mode="json", context=ByHash()))
+
+    def id_of(self, values: Mapping[str, Any]) -> str:
+        """Return the id, from the scenario's fields as JSON values with shared ones by their hashes."""
+        digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:10]
         return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-')}-{digest}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, read_json
+from dialoom.inputs import DataError, Record, read_json, validated
 from dialoom.text import well_formed_value
 
 STRAY_KEY = "domain names with stray characters repaired"
@@ -67,11 +67,13 @@ def domain_name(key: str, known: Iterable[str]) -> str:
     return next((name for name in known if name.casefold() == bare), key)
 
 
+@lru_cache(maxsize=4096)
 def is_withheld(value: str) -> bool:
     """Return whether a value stands for an answer that was withheld."""
     return bool(_WITHHELD.match(value))
 
 
+@lru_cache(maxsize=4096)
 def is_untold(value: str) -> bool:
     """Return whether a value of demographics or a situation is withheld, or contains a redacted part."""
     return is_withheld(value) or bool(_BLOT.search(value))
@@ -79,9 +81,10 @@ def is_untold(value: str) -> bool:
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
     """Return the known affinity that a task's name refers to, and the kind of repair it took (both may be `None`)."""
-    by_spelling = {_spelling(each): each for each in known}
-    if name in by_spelling.values():
+    known = tuple(known)
+    if name in known:
         return name, None
+    by_spelling = {_spelling(each): each for each in known}
     if found := by_spelling.get(_spelling(name)):
         return found, RESPELT_AFFINITY
     bare = _SUFFIX.sub("", name)
@@ -129,10 +132,9 @@ Affinity = str | tuple[str, ...]
 """A preference's value: one text, or several where the schema allows a list."""
 
 
-class Demographics(BaseModel):
+class Demographics(Record):
     """The eleven demographic facts about a person (D in the paper), all free text, as in the source."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user_id: str
     age: str
     gender: str
@@ -165,6 +167,11 @@ class Domain(BaseModel):
     summary: str
     of_interest: bool
 
+    @cached_property
+    def preferences(self) -> dict[str, str]:
+        """The affinities by name, each as one line; several values are joined by semicolons."""
+        return {name: value if isinstance(value, str) else "; ".join(value) for name, value in self.affinities.items()}
+
 
 class Profile(BaseModel):
     """A person U = (D, P, I), section 2.1 of the paper."""
@@ -179,15 +186,10 @@ class Profile(BaseModel):
         return self.demographics.user_id
 
 
-def as_text(value: Affinity) -> str:
-    """Return an affinity's value as one line; several values are joined by semicolons."""
-    return value if isinstance(value, str) else "; ".join(value)
-
-
-class Situation(BaseModel):
+class Situation(Record):
     """The situational context S of one person's task, all free text, as in the source."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     location: str = Field(alias="Location")
     device: str = Field(alias="Device")
     time_of_day: str = Field(alias="Time of Day")
@@ -333,16 +335,7 @@ def read_domains(path: Path) -> list[DomainSchema]:
     values = well_formed_value(read_json(path))
     if not isinstance(values, list):
         raise DataError(path, f"the affinity schema is a list of domains, not {type(values).__name__}")
-    return [_domain(path, number, value) for number, value in enumerate(values)]
-
-
-def _domain(path: Path, number: int, value: Any) -> DomainSchema:
-    try:
-        return DomainSchema.model_validate(value)
-    except ValidationError as error:
-        place, message, wrong = first_problem(error)
-        inside = f", {place!r}" if place else ""
-        raise DataError(path, f"domain {number}{inside}: {message}; it is {wrong!r:.60}") from error
+    return [validated(DomainSchema, value, path, part=f"domain {number}") for number, value in enumerate(values)]
 
 
 def shipped_schema() -> list[DomainSchema]:

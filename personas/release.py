@@ -9,13 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, read_bytes, read_json
-from dialoom.text import well_formed_value
+from dialoom.inputs import DataError, read_bytes, read_json, validated
+from dialoom.text import is_well_formed, well_formed_value
 
 from .profile import (
     DOMAINS,
@@ -44,8 +41,6 @@ from .profile import (
     resolve_affinity,
 )
 from .similarity import DrawnTexts
-
-Validated = TypeVar("Validated", bound=BaseModel)
 
 _PROFILE_KEYS = ("affinities", "demographics", "interests", "interactions")
 
@@ -102,7 +97,7 @@ class PersonaLensRelease:
         """
         path = self._profiles / user_id / "profile.json"
         values = self._read(path)
-        demographics = _validated(Demographics, values["demographics"], path, "demographics")
+        demographics = validated(Demographics, values["demographics"], path, part="demographics")
         self._count_untold(demographics)
         profile = Profile(demographics=demographics, domains=self._domains(path, values))
         if not read_bytes(path).isascii() or not json.dumps(values, ensure_ascii=False).isascii():
@@ -121,7 +116,7 @@ class PersonaLensRelease:
             raise DataError(folder, "holds neither tasks.json nor tasks_md.json")
         for path in paths:
             for key, value in _read_object(path, self.repairs).items():
-                task = _validated(Task, value, path, key)
+                task = validated(Task, value, path, part=key)
                 if self._is_eligible(task, profile, path):
                     self._count(task, profile)
                     yield task
@@ -214,18 +209,11 @@ def _read_object(path: Path, repairs: Repairs) -> dict[str, Any]:
     values = read_json(path)
     if not isinstance(values, dict):
         raise DataError(path, f"holds {type(values).__name__}; an object is needed")
+    if is_well_formed(values):
+        return values
     whole = well_formed_value(values)
     repairs[HALVES] += whole != values
     return dict(whole)
-
-
-def _validated(model: type[Validated], value: Any, path: Path, key: str) -> Validated:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        place, message, found = first_problem(error)
-        where = f"{key}.{place}" if place else key
-        raise DataError(path, f"{where!r} is {found!r:.80}: {message}") from error
 
 
 def _what(values: Mapping[str, Any], key: str) -> str:

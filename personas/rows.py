@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, open_input, parse_json, read_json, read_lines, read_text, read_toml, read_yaml
+from dialoom.inputs import (
+    DataError,
+    Record,
+    open_input,
+    parse_json,
+    read_json,
+    read_lines,
+    read_toml,
+    read_yaml,
+    validated,
+)
 from dialoom.text import well_formed_value
 
 from .profile import Demographics
@@ -205,10 +213,9 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
     return _tables(path) if path.suffix.casefold() == ".toml" else _rows(path)
 
 
-class _Draw(BaseModel):
+class _Draw(Record):
     """The weights of a key's values, for people with one of the given values of other keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     key: str
     given: Mapping[str, tuple[str, ...]] = {}
     weights: Annotated[Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(min_length=1)]
@@ -217,10 +224,9 @@ class _Draw(BaseModel):
         return all(person.get(key) in values for key, values in self.given.items())
 
 
-class _Tables(BaseModel):
+class _Tables(Record):
     """Tables of weights."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     draw: tuple[_Draw, ...]
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
@@ -232,12 +238,11 @@ class _Tables(BaseModel):
             yield {key: person[key] for key in KEYS}
 
 
-class _Rows(BaseModel):
+class _Rows(NamedTuple):
     """The rows of a survey; without weights, no row is repeated before all have been used."""
 
-    model_config = ConfigDict(frozen=True)
-    rows: tuple[dict[str, str], ...]
-    weights: tuple[float, ...] | None
+    rows: Sequence[dict[str, str]]
+    weights: Sequence[float] | None
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
         while True:
@@ -248,11 +253,7 @@ class _Rows(BaseModel):
 
 
 def _tables(path: Path) -> _Tables:
-    try:
-        tables = _Tables.model_validate(read_toml(path))
-    except ValidationError as error:
-        place, message, value = first_problem(error)
-        raise DataError(path, f"{place!r} is {value!r:.60}: {message}") from error
+    tables = validated(_Tables, read_toml(path), path)
     named = [table.key for table in tables.draw]
     _check_keys(path, named, "table")
     for number, table in enumerate(tables.draw):
@@ -274,30 +275,21 @@ def _tables(path: Path) -> _Tables:
 
 
 def _rows(path: Path) -> _Rows:
-    reader = csv.DictReader(io.StringIO(read_text(path)))
-    rows, weights = [], []
-    try:
-        named = reader.fieldnames or ()
-        _check_keys(path, named, "column")
-        if twice := [name for name in (*KEYS, _WEIGHT) if list(named).count(name) > 1]:
-            raise DataError(path, f"has two columns of {twice[0]!r}", 1)
-        for row in reader:
-            rows.append(_person(path, row, reader.line_num))
-            weights.append(_weight(path, row.get(_WEIGHT, "1"), reader.line_num))
-    except csv.Error as error:
-        raise DataError(path, f"no CSV: {error}", reader.line_num) from error
+    rows, weights, has_weights = [], [], False
+    for line, row in _csv(path):
+        _check_keys(path, [*row], "column")
+        has_weights = _WEIGHT in row
+        rows.append(_person(path, row, line))
+        weights.append(_weight(path, row.get(_WEIGHT, "1"), line))
     if not any(weights):
         raise DataError(path, "holds nobody, or nobody with a weight above 0")
     if sum(weights) == float("inf"):
         raise DataError(path, "the weights add up to no number; give smaller ones")
-    return _Rows(rows=tuple(rows), weights=tuple(weights) if _WEIGHT in named else None)
+    return _Rows(rows, weights if has_weights else None)
 
 
-def _person(path: Path, row: Mapping[str | None, Any], line: int) -> dict[str, str]:
-    """Return the values of a row; reject rows with too many columns: an unquoted comma would shift all that follow."""
-    if more := row.get(None):
-        raise DataError(path, f"{more[0]!r} is beyond the last column; put a value with a comma in quotes", line)
-    values = {key: (row[key] or "").strip() for key in KEYS}
+def _person(path: Path, row: Mapping[str, str], line: int) -> dict[str, str]:
+    values = {key: row[key].strip() for key in KEYS}
     if long := [key for key, value in values.items() if len(value) > _LONGEST]:
         raise DataError(
             path, f"{long[0]!r} is {len(values[long[0]]):,} characters long; a value has at most {_LONGEST:,}", line
@@ -307,9 +299,9 @@ def _person(path: Path, row: Mapping[str | None, Any], line: int) -> dict[str, s
     return values
 
 
-def _weight(path: Path, text: str | None, line: int) -> float:
+def _weight(path: Path, text: str, line: int) -> float:
     try:
-        weight = float(text or "")
+        weight = float(text)
     except ValueError:
         weight = -1.0
     if not 0 <= weight < float("inf"):

@@ -184,9 +184,7 @@ class VectorIndex:
             raise ValueError(
                 f"an embedding of {vector.shape[0]} numbers cannot be compared with one of {self._rows.shape[1]}"
             )
-        similarities = np.round(np.clip(self._rows[: self._count] @ vector, -1.0, 1.0), 6)
-        place = int(np.argmax(similarities))
-        return place, round(float(similarities[place]), 6)
+        return _nearest(self._rows[: self._count], vector)
 
     @property
     def size(self) -> int:
@@ -209,13 +207,14 @@ def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | No
     if len(vectors) < 2:
         return [None] * len(vectors)
     rows = np.array(vectors, dtype=np.float32)
-    found: list[tuple[int, float] | None] = []
-    for place, row in enumerate(rows):
-        similarities = np.round(np.clip(rows @ row, -1.0, 1.0), 6)
-        similarities[place] = -2.0
-        nearest = int(np.argmax(similarities))
-        found.append((nearest, round(float(similarities[nearest]), 6)))
-    return found
+    return [_nearest(rows, row, left_out=[place]) for place, row in enumerate(rows)]
+
+
+def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] = ()) -> tuple[int, float]:
+    similarities = np.round(np.clip(rows @ vector, -1.0, 1.0), 6)
+    similarities[list(left_out)] = -2.0
+    place = int(np.argmax(similarities))
+    return place, round(float(similarities[place]), 6)
 
 
 def suggested_threshold(vectors: Sequence[Vector]) -> float | None:

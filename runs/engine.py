@@ -24,10 +24,10 @@ from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
 from dialoom.text import well_formed
 
-from .configuration.trust import loads_named
+from .configuration.trust import load_references
 from .errors import FATAL, Fault, fault_of, lasting_cause
 from .gateway_setup import FailOnError
-from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, WorkTally
+from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, StopRule
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
 
@@ -77,7 +77,7 @@ async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Ca
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
 
-_NOTHING = Outcome(messages=(), ended_by="error")
+_EMPTY_OUTCOME = Outcome(messages=(), ended_by="error")
 """The outcome that is stored for a failed scenario if its own cannot be stored."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
@@ -122,18 +122,18 @@ class Engine:
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
-        self.tally = WorkTally(on_event, fail_on_error or FailOnError(), self.drain)
+        self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
         self._control: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
 
     @property
     def is_draining(self) -> bool:
         """Return whether it was asked to stop."""
-        return self.tally.is_draining
+        return self.stop_rule.is_draining
 
     def drain(self) -> None:
         """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
-        self.tally.is_draining = True
+        self.stop_rule.is_draining = True
         for control in self._control.values():
             control.request_drain("interrupted")
         self._drain_calls()
@@ -144,16 +144,16 @@ class Engine:
         for worker in self._workers:
             worker.cancel()
 
-    def hear(self, tidings: ProviderEvent) -> None:
+    def on_provider_event(self, event: ProviderEvent) -> None:
         """Forward a provider's availability; stop the run when the patience with it is exhausted."""
-        if not isinstance(tidings, ProviderLost):
-            self._on_event(tidings)
+        if not isinstance(event, ProviderLost):
+            self._on_event(event)
             return
         reason = (
-            f"provider {tidings.provider} could not be reached for {duration(tidings.seconds)} ({tidings.reason}), "
+            f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), "
             "which is as long as patience lasts"
         )
-        self.tally.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
+        self.stop_rule.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
     async def run(self, work: WorkSource, resuming: bool) -> None:
         """Carry out all work.
@@ -200,11 +200,11 @@ class Engine:
         except (GraphDrained, DrainedError):
             return
         except BudgetError as error:
-            self.tally.stop(Stopping(Fault.BUDGET, str(error), error.setting))
+            self.stop_rule.stop(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
             await self._failed(work, graph, config, error)
         else:
-            self.tally.count(ScenarioDone(work.position + 1, work.id))
+            self.stop_rule.count(ScenarioDone(work.position + 1, work.id))
         finally:
             del self._control[work.thread]
 
@@ -212,7 +212,7 @@ class Engine:
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
         """Return the final state, continuing from the last checkpoint if there is one."""
-        self._store.permit(loads_named(work.scenario.loads))
+        self._store.permit(load_references(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
             snapshot = await graph.aget_state(config)
@@ -249,15 +249,15 @@ class Engine:
         """Record the failure with the conversation so far, unless every other scenario would meet the error too."""
         self._raise_if_fatal(error)
         fault = fault_of(error)
-        text = _unforeseen(error) if fault is Fault.BUG else str(error)
+        text = _bug_message(error) if fault is Fault.BUG else str(error)
         for is_kept in (True, False):
             try:
-                outcome = await self._come_to(work, graph, config) if is_kept else _NOTHING
+                outcome = await self._partial_outcome(work, graph, config) if is_kept else _EMPTY_OUTCOME
                 await self._store.results.fail(work, str(fault), text, outcome)
                 break
             except Exception as another:  # the partial outcome cannot be computed or stored: fail without it
                 self._raise_if_fatal(another)
-        self.tally.count(ScenarioFailed(work.position + 1, work.id, fault, text, lasting_cause(error)))
+        self.stop_rule.count(ScenarioFailed(work.position + 1, work.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise an error that every other scenario would meet as well."""
@@ -266,7 +266,7 @@ class Engine:
         if fault_of(error) in FATAL:
             raise error
 
-    async def _come_to(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
+    async def _partial_outcome(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
         """Return the partial outcome of a played scenario; `None` for judging."""
         if not isinstance(work, PlayWork):
             return None
@@ -290,7 +290,7 @@ def _sample(work: Work) -> int:
             return 0
 
 
-def _unforeseen(error: Exception) -> str:
+def _bug_message(error: Exception) -> str:
     """Return the message of an unforeseen error, with the place where it was raised."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

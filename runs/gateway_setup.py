@@ -23,7 +23,7 @@ from dialoom.roles.gateway.structure import Shapes
 from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked
 
-from .configuration.trust import players_named
+from .configuration.trust import cast_references
 from .errors import RunError
 from .store import RunFile, RunStore
 from .store.status import FailedAttempts
@@ -246,7 +246,7 @@ def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], 
     Raises:
         TrustError: If a model is code or at an address that only the run's author has named.
     """
-    store.permit(players_named(models))
+    store.permit(cast_references(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 

@@ -24,7 +24,7 @@ from dialoom.settings import Synchronous
 
 from .configuration.config import RunConfig
 from .configuration.recipe_checks import check_facets, facets_named, graph_of
-from .configuration.trust import files_named, loads_named, players_named, recipe_named
+from .configuration.trust import cast_references, file_references, load_references, recipe_references
 from .engine import in_thread
 from .errors import RunError, StoppedError, StoreError
 from .gateway_setup import prompts_of
@@ -243,8 +243,8 @@ async def planned(
             unplanned.callback(remove, path)
             unplanned.enter_context(store)
             options = recipe.options_type.model_validate(config.options)
-            players = [named for models in config.casts for named in players_named(models)]
-            named = [*recipe_named(config.recipe, recipe=recipe), *players, *files_named(options)]
+            players = [named for models in config.casts for named in cast_references(models)]
+            named = [*recipe_references(config.recipe, recipe=recipe), *players, *file_references(options)]
             if is_for_good:  # before the plan, because another process may write the plan
                 store.give(named)
             try:
@@ -278,7 +278,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     is_judged = len(judges) == len(judging)
     own = judgement_set(OWN_JUDGEMENTS, store.prompts, judges if is_judged else {})
     options = recipe.options_type.model_validate(config.options)
-    store.permit(files_named(options))
+    store.permit(file_references(options))
 
     def whole(say: Note) -> Iterator[Scenario]:
         for scenario in _until(is_stopped, recipe.scenarios(options, stream(config.seed, "", "plan"), say)):
@@ -297,7 +297,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
     if not store.plan(scenarios, notes, own, config.trials):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)
-    store.permit(loads_named(loads))
+    store.permit(load_references(loads))
     for text in notes:
         note(text)
 

@@ -35,17 +35,17 @@ from .planning import planned, prepare
 from .progress import Control, Event, ScenarioFailed
 from .store import RunStore, Usage
 
-LOOKED_AT, PLAYED = 64, 3
+EXAMINED, PLAYED = 64, 3
 """The number of scenarios at the beginning of the plan that are examined, and the number of the longest ones played."""
 
 _TOLERANCE = 1.1
 """The tolerance for models whose tokenizers count differently; close cases are left to the server."""
 
-_SECONDS = 10.0
+_TIME_LIMIT = 10.0
 _NO_LIMIT = 1_000_000
 
 
-class Unkept:
+class DiscardingLedger:
     """A ledger that stores nothing, for calls that belong to no run."""
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
@@ -63,7 +63,7 @@ class Unkept:
         """Ignore the result: the caller gets it."""
 
 
-class _Largest(Unkept):
+class _RequestSizes(DiscardingLedger):
     """A ledger that only tracks the size of each role's largest request, in tokens."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ async def ensure_fits(
     Raises:
         RunError: With both lengths, and advice.
     """
-    windows = await asyncio.to_thread(_windows, models, stated)
+    windows = await asyncio.to_thread(_served_windows, models, stated)
     if not windows:
         return
     largest = await largest_requests(recipe, options, seed, library, models)
@@ -137,7 +137,7 @@ async def largest_requests(
     Understudies play them. Roles that are not reached are left out, because an understudy cannot play the recipe, or it
     takes too long.
     """
-    ledger = _Largest()
+    ledger = _RequestSizes()
     played = stand_ins(library)
     players = {
         role: each.model_copy(update={"model": played.get(role, DEFAULT_MODEL), "api_base": None})
@@ -147,19 +147,19 @@ async def largest_requests(
     def longest() -> list[Scenario]:
         chosen = recipe.options_type.model_validate(options)
         plan = recipe.scenarios(chosen, stream(seed, "", "plan"), lambda _note: None)
-        return sorted(islice(plan, LOOKED_AT), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
+        return sorted(islice(plan, EXAMINED), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
 
     with suppress(Exception):  # whatever it is, the run itself will report it: here it only ends the counting
         cast = Cast(prompts_of(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
         graph = graph_of(recipe, options).compile()
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIME_LIMIT):
             for scenario in await asyncio.to_thread(longest):
                 stage = Stage(scenario, cast, scenario.id, seed)
                 await graph.ainvoke(recipe.initial(scenario), {"recursion_limit": _NO_LIMIT}, context=stage)
     return ledger.by_role
 
 
-def _windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
+def _served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
     """Return the windows that servers report, by role; each is asked once."""
     asked: dict[str, ServedWindow | None] = {}
     for each in models.values():
@@ -204,7 +204,7 @@ class CostEstimate:
     most: Expected
 
 
-async def estimated(
+async def estimate_cost(
     recipe: Recipe,
     config: RunConfig,
     overrides: Path | None,
@@ -242,12 +242,12 @@ async def estimated(
             total = store.status().total
             draw = stream(config.seed, "", "estimate")
             positions = sorted(draw.sample(range(total), min(SAMPLE, total)))
-            await _play(store, recipe, positions, control)
+            await _play_sample(store, recipe, positions, control)
             taken = list(store.usage_by_scenario().values())
             common = store.common_usage()
     if not taken and not any(common):
         raise RunError(f"recipe {recipe.name!r} makes no call in the scenarios that were tried: nothing to estimate")
-    return _scaled(taken, common, total, len(positions), config, limits.stated_prices)
+    return _extrapolated(taken, common, total, len(positions), config, limits.stated_prices)
 
 
 def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
@@ -262,7 +262,7 @@ def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
     return config.model_copy(update={"models": models, "panel": ()})
 
 
-async def _play(store: RunStore, recipe: Recipe, positions: Sequence[int], control: Control) -> None:
+async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int], control: Control) -> None:
     failures: list[ScenarioFailed] = []
 
     def on_event(event: Event) -> None:
@@ -294,7 +294,7 @@ def _not_playable(recipe: Recipe, why: str) -> RunError:
     )
 
 
-def _scaled(
+def _extrapolated(
     taken: Sequence[Mapping[str, Usage]],
     common: tuple[Mapping[str, Usage], Mapping[str, Usage]],
     total: int,
@@ -319,16 +319,16 @@ def _scaled(
             model,
             _sum(
                 [
-                    _expected([each.get(role, Usage()) for each in taken], factor, model, prices),
-                    _expected([seen_once.get(role, Usage())], factor**0.5, model, prices),
-                    _expected([shared.get(role, Usage())], 1, model, prices),
+                    _expected_usage([each.get(role, Usage()) for each in taken], factor, model, prices),
+                    _expected_usage([seen_once.get(role, Usage())], factor**0.5, model, prices),
+                    _expected_usage([shared.get(role, Usage())], 1, model, prices),
                 ]
             ),
         )
         for role, model in players
     ]
     each_total = [
-        _sum([_expected([scenario[role]], total, model, prices) for role, model in players if role in scenario])
+        _sum([_expected_usage([scenario[role]], total, model, prices) for role, model in players if role in scenario])
         for scenario in taken
     ]
     each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
@@ -338,7 +338,7 @@ def _scaled(
     )
 
 
-def _expected(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> Expected:
+def _expected_usage(usages: Sequence[Usage], factor: float, model: str, prices: Prices) -> Expected:
     calls, input_tokens, output_tokens = (
         factor * sum(getattr(usage, name) or 0 for usage in usages)
         for name in ("calls", "input_tokens", "output_tokens")

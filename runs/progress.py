@@ -303,7 +303,7 @@ SAME_IN_A_ROW = 5
 """The number of consecutive scenarios failing by the same permanent error of a provider that stops the work."""
 
 
-class WorkTally:
+class StopRule:
     """A counter of results that forwards them, and stops the work when continuing is pointless.
 
     Args:

@@ -13,8 +13,8 @@ from dialoom.graphs.outcome import dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
-from dialoom.runs.reading.conversations import calls_at_fault
-from dialoom.runs.reading.scenarios import means_of, selected
+from dialoom.runs.reading.conversations import faulty_calls
+from dialoom.runs.reading.scenarios import mean_scores, selected
 from dialoom.runs.report.reported import OFFLINE, offline_roles
 from dialoom.runs.store import RunFile
 
@@ -84,7 +84,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             "faults": None if episode.outcome.faults is None else dialogue_faults(episode.outcome.faults),
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
-            **means_of(episode),
+            **mean_scores(episode),
         }
 
 
@@ -124,7 +124,7 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
     found: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.unsound():
-            joined = calls_at_fault(run, position, run.calls_of(position), run.outcome(position))
+            joined = faulty_calls(run, position, run.calls_of(position), run.outcome(position))
             found |= {row: ", ".join(fault.kind for fault in faults) for row, faults in joined.faults.items()}
     return found
 

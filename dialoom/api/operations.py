@@ -14,7 +14,7 @@ from dialoom.graphs.review import Review
 from dialoom.roles.binding import bind
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.preflight import CostEstimate, estimated
+from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.progress import Control, Ended, Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
@@ -385,7 +385,7 @@ async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> Cos
     """
     new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
     tell, control = watched(settings)
-    return await estimated(
+    return await estimate_cost(
         new.recipe, new.config, new.overrides, new.policy.limits, lambda text: tell(Noted(text)), control
     )
 

@@ -13,7 +13,7 @@ from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
 from dialoom.roles.cast import stand_ins
 from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
-from dialoom.runs.configuration.trust import code_hashes, players_named, recipe_named
+from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits
 from dialoom.settings import PlayerSettings, checked, part
@@ -62,7 +62,7 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
         bound.append(bind(roles.roles_used(chosen), usual, roles.reply_limits, **players))
     bindings, *others = bound
     judges = further_judges(found, bindings, others)
-    named = [each for by_role in (bindings.by_role, *judges) for each in players_named(by_role)]
+    named = [each for by_role in (bindings.by_role, *judges) for each in cast_references(by_role)]
     config = RunConfig(
         recipe=spec,
         options=chosen.model_dump(mode="json"),
@@ -72,7 +72,7 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
         sample=given["sample"],
         trials=given["trials"],
         on_user_fault=given["on_user_fault"],
-        code=code_hashes([*recipe_named(spec, recipe=found), *named]),
+        code=code_hashes([*recipe_references(spec, recipe=found), *named]),
         study=found.study.plain() if isinstance(found, Simulation) else None,
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)

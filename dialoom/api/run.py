@@ -17,7 +17,14 @@ from dialoom.runs.configuration.config import RunConfig, config_diff
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError, TrustError
-from dialoom.runs.reading.scenarios import every, found_words, listed, neighbours, selected, unheard
+from dialoom.runs.reading.scenarios import (
+    all_scenarios,
+    ignore_progress,
+    neighbours,
+    scenario_page,
+    search_messages,
+    selected,
+)
 from dialoom.runs.report import Report
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
@@ -33,7 +40,7 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.agreement import Agreement, GivenLabel, Labelled, Sample
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
-    from dialoom.runs.reading.conversations import Conversation, RequestShown
+    from dialoom.runs.reading.conversations import Conversation, RequestDiff
     from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import Kind
@@ -185,7 +192,7 @@ class RunReader:
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
-            return listed(file, query, where, said, offset, limit, on_progress or unheard)
+            return scenario_page(file, query, where, said, offset, limit, on_progress or ignore_progress)
 
     def figures(
         self,
@@ -208,7 +215,7 @@ class RunReader:
             StoreError: If there is no such set.
         """
         with self._opened() as file:
-            yield from every(file, judging, where, sort, is_descending)
+            yield from all_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
         """Return the first message that contains the words, by the scenario's position; see `said` of `scenarios`.
@@ -218,7 +225,7 @@ class RunReader:
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
-            return found_words(file, words, on_progress or unheard)
+            return search_messages(file, words, on_progress or ignore_progress)
 
     def neighbours(
         self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
@@ -316,12 +323,12 @@ class RunReader:
         Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
         its line was requested again because of one).
         """
-        from dialoom.runs.reading.conversations import calls_at_fault
+        from dialoom.runs.reading.conversations import faulty_calls
 
         with self._opened() as file:
             position = file.resolve(str(scenario))
             calls, episode = file.calls_of(position), file.episode(position) or file.so_far(position)
-            found = calls_at_fault(file, position, calls, episode.outcome)
+            found = faulty_calls(file, position, calls, episode.outcome)
         return [
             {**call, "rejected": call["call"] in found.rejected, "faults": found.faults.get(call["call"], [])}
             for call in calls
@@ -332,7 +339,7 @@ class RunReader:
         with self._opened() as file:
             return file.common_calls(file.resolve(str(scenario)))
 
-    def request(self, call: int, before: int | None = None) -> RequestShown:
+    def request(self, call: int, before: int | None = None) -> RequestDiff:
         """Return the request of a call, message by message, with what is new in it.
 
         Args:
@@ -342,10 +349,10 @@ class RunReader:
         Raises:
             RunError: If there is no such call.
         """
-        from dialoom.runs.reading.conversations import request_shown
+        from dialoom.runs.reading.conversations import request_diff
 
         with self._opened() as file:
-            return request_shown(file, call, before)
+            return request_diff(file, call, before)
 
     def label(
         self, scenario: str | int, item: str, annotator: str, label: str, *, path: PathLike | None = None
@@ -555,9 +562,9 @@ class RunReader:
                 embedder, or nothing is finished.
             DataError: Naming the line that cannot be read.
         """
-        from dialoom.runs.describe import Alike, describe_run
+        from dialoom.runs.describe import SimilarTexts, describe_run
 
-        told = Alike.wanted(embedder, alike)
+        told = SimilarTexts.wanted(embedder, alike)
         with self._opened() as file:
             others = [Path(each) for each in against]
             return describe_run(file, others, where=where, trust=self._trust, alike=told)
@@ -742,10 +749,12 @@ def describe(
         RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
         DataError: Naming the file and line that cannot be read.
     """
-    from dialoom.runs.describe import Alike, describe_path
+    from dialoom.runs.describe import SimilarTexts, describe_path
 
     others = [Path(each) for each in against]
-    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=Alike.wanted(embedder, alike))
+    return describe_path(
+        Path(path), others, where=where, trust=Trust(trust), alike=SimilarTexts.wanted(embedder, alike)
+    )
 
 
 def report(

@@ -22,13 +22,13 @@ from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
-from dialoom.runs.configuration.trust import Trust, player_named, players_named, recipe_named
+from dialoom.runs.configuration.trust import Trust, cast_references, player_references, recipe_references
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, ensure_keys, open_gateway
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
-from dialoom.runs.progress import Began, Control, Ended, Event, Noted, Planned, Retrying, WorkTally
+from dialoom.runs.progress import Began, Control, Ended, Event, Noted, Planned, Retrying, StopRule
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
@@ -104,9 +104,9 @@ async def reopened(
 
         def checked(is_given_up: Callable[[], bool]) -> tuple[Recipe, CallPolicy]:
             bound = rebind(kept := store.config.models, models)
-            store.give(named for role in models or {} for named in player_named(kept[role].model))
-            players = [named for cast in store.config.casts for named in players_named(cast)]
-            store.permit([*([] if recipe else store.recipe_named()), *players])
+            store.give(named for role in models or {} for named in player_references(kept[role].model))
+            players = [named for cast in store.config.casts for named in cast_references(cast)]
+            store.permit([*([] if recipe else store.recipe_references()), *players])
             found = store.recipe
             check_study(store)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
@@ -246,7 +246,7 @@ async def judged_anew(
     chosen = opened_set(store, name, bound.by_role)
     keep_limits(store, policy.limits)
     tell_unplayed(tell, calls, [*store.config.casts, bound.by_role])
-    store.give(players_named(bound.by_role))
+    store.give(cast_references(bound.by_role))
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
@@ -328,13 +328,13 @@ async def carry_out(
             policy.fail_on_error,
             gateway.drain,
         )
-        gateway.listen(engine.hear)
+        gateway.listen(engine.on_provider_event)
         task.control.attach(engine, gateway)
         try:
             await engine.run(WorkList(work), is_resumed)
         finally:
             task.control.detach()
-    return _ended(task, engine.tally, judging)
+    return _ended(task, engine.stop_rule, judging)
 
 
 async def _carried_out_by_workers(
@@ -348,11 +348,13 @@ async def _carried_out_by_workers(
         await pool.run(work, judging)
     finally:
         task.control.detach()
-    return _ended(task, pool.tally, judging)
+    return _ended(task, pool.stop_rule, judging)
 
 
-def _ended(task: OpenRun, tally: WorkTally, judging: str | None) -> Ended:
-    ended = Ended(task.store.path, tally.done, tally.failed, not tally.is_draining, tally.stopped, judging)
+def _ended(task: OpenRun, stop_rule: StopRule, judging: str | None) -> Ended:
+    ended = Ended(
+        task.store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging
+    )
     task.tell(ended)
     return ended
 
@@ -382,7 +384,7 @@ def check_study(store: RunStore) -> None:
             "call dialoom.simulate again with the same arguments",
             setting="path",
         )
-    for named in recipe_named(store.config.recipe, recipe=recipe):
+    for named in recipe_references(store.config.recipe, recipe=recipe):
         if named.hash() != store.config.code.get(named.spec):
             raise RunError(
                 f"{named.code} has changed or is missing since {store.path} was made with it; restore it, or make a "

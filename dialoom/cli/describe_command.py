@@ -43,14 +43,14 @@ def describe(
     trust: TrustFlag = False,
 ) -> None:
     """Describe a dataset: lengths, endings, variety, copies, personal data, coverage, faults; or in a release."""
-    from dialoom.runs.describe import Alike, add_to_card, describe_path
+    from dialoom.runs.describe import SimilarTexts, add_to_card, describe_path
 
     from .reporting import write_report
     from .tables import print_tables
     from .terminal import say
     from .trusting import trust as trusting
 
-    wanted = Alike.wanted(embedder, alike)
+    wanted = SimilarTexts.wanted(embedder, alike)
     found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted)
     if card:
         say(str(add_to_card(path, found)))

@@ -33,7 +33,7 @@ from dialoom.roles.replies import parse_reply
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
 from dialoom.runs.gateway_setup import RunLimits
-from dialoom.runs.preflight import Unkept, largest_requests, misfit
+from dialoom.runs.preflight import DiscardingLedger, largest_requests, misfit
 from dialoom.settings import LimitSettings, PlayerSettings, checked
 from dialoom.version import __version__
 
@@ -234,7 +234,7 @@ async def _model(model: str, players: PlayerSettings, limits: Limits, largest: M
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
     shapes = Shapes()
-    gateway = Gateway(Unkept(), limits, shapes=shapes)
+    gateway = Gateway(DiscardingLedger(), limits, shapes=shapes)
     checks = [await _answered(gateway, _request(binding, _GREETING, None))]
     if checks[0].state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))

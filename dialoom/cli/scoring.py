@@ -13,7 +13,7 @@ from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
-from dialoom.runs.scorecard import MADE, Scorecard
+from dialoom.runs.scorecard import PROVENANCE_TABLES, Scorecard
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
 from .playing import carried_out
@@ -76,7 +76,7 @@ def print_suite(suite: str | None) -> None:
 def _show(card: Scorecard) -> None:
     """Print the results; how they were made is on the scorecard's page, which has more room."""
     say(card.report.title)
-    print_tables(table for table in card.report.tables if table.name not in MADE)
+    print_tables(table for table in card.report.tables if table.name not in PROVENANCE_TABLES)
 
 
 def _say_written(card: Scorecard, folder: Path) -> None:

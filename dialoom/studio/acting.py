@@ -11,11 +11,11 @@ from typing import Any
 
 from dialoom import Run
 from dialoom.prompts import ChatMessage
-from dialoom.runs.configuration.trust import player_named
+from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Event, NodeSaid, Noted
 from dialoom.runs.stepping import Stepper, Stop
-from dialoom.runs.stepping.values import parsed
+from dialoom.runs.stepping.values import parsed_value
 from dialoom.runs.store.connections import is_written_by_another
 
 Action = Callable[[Stepper, Callable[[Stop], None]], Awaitable[Stepper]]
@@ -147,7 +147,7 @@ def edit(path: str, value: str) -> Action:
     """Set a place in the state; a value is parsed as JSON if possible, else taken as text."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
-        await stepper.edit(path.strip(), parsed(value))
+        await stepper.edit(path.strip(), parsed_value(value))
         return stepper
 
     return act
@@ -159,7 +159,7 @@ def exchange(role: str, model: str) -> Action:
     Raises:
         RunError: If the model is code: that is named where the studio is started, and not in a browser.
     """
-    if list(player_named(model)):
+    if list(player_references(model)):
         raise RunError(f"model {model!r:.80} is code of this machine, which no browser names; name it in the terminal")
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:

@@ -11,7 +11,7 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.prompts.messages import call_text
 from dialoom.roles.gateway.calls import BROKEN_OFF
-from dialoom.runs.reading.conversations import MarkedMessage, RequestShown
+from dialoom.runs.reading.conversations import MarkedMessage, RequestDiff
 
 from .parts import element, folded, on_opening, said, text
 from .wording import many
@@ -53,7 +53,7 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
     on_opening(part, fill)
 
 
-def request(shown: RequestShown) -> None:
+def request(shown: RequestDiff) -> None:
     """Add a request, message by message; messages of the one before are folded, new ones are highlighted."""
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
@@ -101,7 +101,7 @@ def _messages(messages: Sequence[MarkedMessage]) -> None:
         message_block(each.message, each.mark)
 
 
-def _stretches(shown: RequestShown) -> list[tuple[bool, list[MarkedMessage]]]:
+def _stretches(shown: RequestDiff) -> list[tuple[bool, list[MarkedMessage]]]:
     """Return stretches of messages, unchanged or not; of a first request, the middle is one stretch."""
     messages = list(shown.messages)
     if not shown.has_before:

@@ -13,7 +13,7 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import ChatMessage
 from dialoom.runs.errors import RunError
 from dialoom.runs.stepping import NextRequest
-from dialoom.runs.stepping.values import look
+from dialoom.runs.stepping.values import value_at
 from dialoom.studio import acting
 
 from .calls import message_block
@@ -295,7 +295,7 @@ class Forms:
                 before, found, why = value.value, "", ""
                 try:
                     state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
-                    found = as_json(look(state, path.value.strip()))
+                    found = as_json(value_at(state, path.value.strip()))
                 except (DialoomError, ValueError) as error:
                     why = str(error)
                 told.set_text(why)

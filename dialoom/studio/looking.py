@@ -10,7 +10,7 @@ from typing import Any
 
 from dialoom import DialoomError, Outcome, Run
 from dialoom.runs.stepping import Difference, NextRequest, NotBegunError, ReadOnlyStepper, Stop, case_of, diff
-from dialoom.runs.stepping.gateway import as_said
+from dialoom.runs.stepping.gateway import text_from_reply
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.stepping.view import HistoryEntry
 
@@ -194,7 +194,7 @@ async def _recorded(looking: ReadOnlyStepper, number: int, asked: Sequence[NextR
             stop = await (await looking.at(name, line[line.index(number) + 1])).here()
             said = {(call.node, call.ordinal): call.answer for call in stop.calls if call.answer is not None}
             keys = {each.name: (each.node, each.number) for each in asked}
-            return {told: as_said(said[key]) for told, key in keys.items() if key in said}
+            return {told: text_from_reply(said[key]) for told, key in keys.items() if key in said}
     return {}
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from dialoom.graphs import Judgement, Line, Outline
 from dialoom.prompts.messages import call_text
-from dialoom.runs.reading.conversations import Piece, beside
+from dialoom.runs.reading.conversations import Piece, word_diff
 from dialoom.runs.stepping import Difference, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
-from dialoom.runs.stepping.tree import SpokenLine, spoken
+from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
@@ -131,7 +131,7 @@ def _change(change: Change) -> None:
 
 def transcript(shown: Sequence[Line] | Outline) -> None:
     """Add the conversation so far: its last lines, and the others on demand."""
-    lines = spoken(shown)
+    lines = transcript_lines(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
         with folded(f"{many(len(left), 'line')} before") as part:
@@ -214,7 +214,7 @@ def _all_judged(shown: Difference) -> None:
 
 def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
     is_both = left is not None and right is not None and left[0] == right[0]
-    pieces = beside(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
+    pieces = word_diff(left[1], right[1]) if is_both and left is not None and right is not None else (None, None)
     for line, marked, side in ((left, pieces[0], "ours"), (right, pieces[1], "theirs")):
         with element("div", f"side spoken {side} {'' if line else 'nothing'}"):
             if line is not None:

@@ -18,8 +18,7 @@ from dialoom.graphs.conversation import calls_of as message_calls
 from dialoom.graphs.outcome import Line
 from dialoom.personas.apollo import World, canonical, compare, execute
 from dialoom.personas.apollo.calls import CallError, arguments_of, shown
-from dialoom.personas.apollo.flows import FLOWS, GoldCall
-from dialoom.personas.apollo.flows.expressions import If
+from dialoom.personas.apollo.flows import FLOWS, GoldCall, If
 from dialoom.personas.apollo.scores import FINISH, call_text, equal, read_turn, says_finish
 from dialoom.personas.apollo.source import ApolloPair
 

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas import Profile, Task
-from dialoom.personas.profile import as_text
 
 Setting = Literal["vanilla", "base", "D", "I", "S", "DI", "DS", "IS", "all"]
 """The assistant's information (table 4 of the paper): a minimal prompt, a personalizing prompt, and with the latter any
@@ -48,12 +47,8 @@ class PersonaLensScenario(Scenario):
     def of(cls, profile: Profile, task: Task, setting: Setting, turn_limit: int | None = None) -> PersonaLensScenario:
         """Return the scenario of a person's task in a setting, by default with the paper's turn limit."""
         domains = tuple(
-            DomainContext(
-                name=name,
-                affinities={key: as_text(value) for key, value in profile.domains[name].affinities.items()},
-                summary=profile.domains[name].summary,
-            )
-            for name in task.domains
+            DomainContext(name=name, affinities=domain.preferences, summary=domain.summary)
+            for name, domain in ((name, profile.domains[name]) for name in task.domains)
         )
         return cls(
             user=profile.user_id,

@@ -1,8 +1,7 @@
-"""Seeded draws of the world: numbers and choices, columns of rows, and ids from which their row can be computed."""
+"""Seeded draws of the world: numbers and choices, and columns of rows."""
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -60,7 +59,7 @@ class Draw:
         begin = self._taken
         self._taken = end = begin + count
         while len(self._words) < end:
-            number = b"%d\x1f" % (len(self._words) // 16) if self._words else b"0\x1f"
+            number = b"%d\x1f" % (len(self._words) // 16)
             self._words += _WORDS.unpack(blake2b(number + self._key).digest())
         return self._words[begin:end]
 
@@ -197,48 +196,3 @@ def _filled(text: str, arguments: Mapping[str, Any]) -> str:
         return text
     text = text.format_map(arguments)
     return text[0].upper() + text[1:]
-
-
-class RowIds:
-    """Ids that look random and from which their row can be computed, without a list of all of them.
-
-    Args:
-        prefix: The letters at the beginning.
-        sizes: The number of values of each part of a row's place.
-        seed: The seed of the order of the ids.
-    """
-
-    def __init__(self, prefix: str, sizes: Sequence[int], seed: object) -> None:
-        self._prefix, self._sizes, self._count = prefix, sizes, math.prod(sizes)
-        draw = Draw(keyed(seed, "ids", prefix))
-        self._shift = draw.below(self._count)
-        self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
-        self._inverse = pow(self._factor, -1, self._count)
-
-    def of(self, place: Sequence[int], count: int) -> list[str]:
-        """Return the ids of `count` rows.
-
-        Args:
-            place: Their common part: a row's place without its last part.
-            count: The number of rows, from 0 in the last part.
-        """
-        first = 0
-        for part, size in zip(place, self._sizes[:-1], strict=True):
-            first = first * size + part
-        prefix, step, size = self._prefix, self._factor, self._count
-        start = (first * self._sizes[-1] * step + self._shift) % size
-        return [f"{prefix}{100 + number % size}" for number in range(start, start + count * step, step)]
-
-    def place(self, text: str) -> tuple[int, ...] | None:
-        """Return the place of an id's row, ignoring case; None if there can be no such row."""
-        digits = text[len(self._prefix) :]
-        if text[: len(self._prefix)].upper() != self._prefix or not (digits.isascii() and digits.isdigit()):
-            return None
-        if digits != str(int(digits[:9])) or not 100 <= int(digits) < 100 + self._count:
-            return None
-        number = (int(digits) - 100 - self._shift) * self._inverse % self._count
-        parts = []
-        for size in reversed(self._sizes):
-            number, part = divmod(number, size)
-            parts.append(part)
-        return tuple(reversed(parts))

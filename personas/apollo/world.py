@@ -11,13 +11,12 @@ from datetime import date, timedelta
 from functools import cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from .calls import CONTENT as TOOLS_CONTENT
 from .calls import TOOLS, CallError, Value, folded, shown
-from .draws import Columns, Draw, Row, RowIds, TableRows, keyed
+from .draws import Columns, Draw, Row, TableRows, keyed
 
-T = TypeVar("T")
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
 CLASSES_OF_HOTELS = (5, 5, 5, 4, 4, 3, 3, 2)  # at least three hotels even for the highest class
@@ -49,7 +48,10 @@ class Place(NamedTuple):
 class RowTable:
     """Rows with ids, generated on first access; the rows of a place depend only on the seed and the place.
 
+    Ids look random, and the place and the number of their row can be computed from them.
+
     Args:
+        seed: The seed of the rows, and of the order of the ids.
         columns: The names of the columns, the id's first, such as `flight_id`.
         prefix: The letters at the beginning of the ids.
         sizes: The number of values of each part of a place, and last the most rows of a place.
@@ -66,7 +68,11 @@ class RowTable:
     ) -> None:
         self.columns = columns
         self._key, self._make = keyed(seed, columns[0]) + b"\x1f%d" * (len(sizes) - 1), make
-        self._ids = RowIds(prefix, sizes, seed)
+        self._prefix, self._sizes, self._count = prefix, sizes, math.prod(sizes)
+        draw = Draw(keyed(seed, "ids", prefix))
+        self._shift = draw.below(self._count)
+        self._factor = next(f for f in iter(lambda: draw.below(self._count), 0) if math.gcd(f, self._count) == 1)
+        self._inverse = pow(self._factor, -1, self._count)
         self._kept: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
 
     def at(self, *place: int) -> Sequence[Sequence[Any]]:
@@ -74,7 +80,7 @@ class RowTable:
         kept = self._kept.get(place)
         if kept is None:
             made = self._make(Draw(self._key % place), place)
-            kept = self._kept[place] = (self._ids.of(place, len(made[0]) if made else 0), *made)
+            kept = self._kept[place] = (self._row_ids(place, len(made[0]) if made else 0), *made)
         return kept
 
     def find(self, row_id: Any) -> tuple[tuple[int, ...], Row]:
@@ -83,10 +89,33 @@ class RowTable:
         Raises:
             CallError: If there is no such row.
         """
-        place = self._ids.place(row_id)
-        if place is not None and place[-1] < len((found := self.at(*place[:-1]))[0]):
-            return place[:-1], {name: values[place[-1]] for name, values in zip(self.columns, found, strict=False)}
+        *place, row = self._place(row_id) or (0,)
+        if place and row < len((found := self.at(*place))[0]):
+            return tuple(place), {name: values[row] for name, values in zip(self.columns, found, strict=False)}
         raise CallError(f"{self.columns[0]} {shown(row_id)}: there is none; give one from the output of the search")
+
+    def _row_ids(self, place: Sequence[int], count: int) -> list[str]:
+        """Return the ids of the first `count` rows of a place."""
+        first = 0
+        for part, size in zip(place, self._sizes[:-1], strict=True):
+            first = first * size + part
+        prefix, step, size = self._prefix, self._factor, self._count
+        start = (first * self._sizes[-1] * step + self._shift) % size
+        return [f"{prefix}{100 + number % size}" for number in range(start, start + count * step, step)]
+
+    def _place(self, text: str) -> tuple[int, ...] | None:
+        """Return the place of an id's row and its number there, ignoring case; None if there can be no such row."""
+        digits = text[len(self._prefix) :]
+        if text[: len(self._prefix)].upper() != self._prefix or not (digits.isascii() and digits.isdigit()):
+            return None
+        if digits != str(int(digits[:9])) or not 100 <= int(digits) < 100 + self._count:
+            return None
+        number = (int(digits) - 100 - self._shift) * self._inverse % self._count
+        parts = []
+        for size in reversed(self._sizes):
+            number, part = divmod(number, size)
+            parts.append(part)
+        return tuple(reversed(parts))
 
 
 class World:
@@ -179,19 +208,10 @@ class World:
         return places
 
 
-def _orders(values: tuple[T, ...]) -> Sequence[tuple[T, ...]]:
+@cache
+def _orders(values: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
     """Return all permutations of a few values, so that one number draws one."""
     return sorted(set(permutations(values)))
-
-
-@cache
-def _orders_of_classes() -> Sequence[tuple[int, ...]]:
-    return _orders(CLASSES_OF_HOTELS)
-
-
-@cache
-def _orders_of_beverages() -> Sequence[tuple[str, ...]]:
-    return _orders(_BEVERAGES)
 
 
 def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
@@ -201,7 +221,7 @@ def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
     """Draw hotels. Stars are not shown: otherwise a search by minimum stars would reveal the exact matches."""
-    stars = draw.choice(_orders_of_classes())
+    stars = draw.choice(_orders(CLASSES_OF_HOTELS))
     return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 
 
@@ -211,7 +231,7 @@ def _showings(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 
 def _beverages(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    return (draw.choice(_orders_of_beverages())[:5],)
+    return (draw.choice(_orders(_BEVERAGES))[:5],)
 
 
 def _tracks(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:

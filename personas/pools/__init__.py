@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from dialoom.errors import Advice, first_problem
-from dialoom.inputs import DataError, decode_json, read_bytes, read_lines
+from dialoom.errors import Advice
+from dialoom.inputs import DataError, Record, decode_json, read_bytes, read_lines, validated
 from dialoom.outputs import write_lines
 from dialoom.personas.profile import HALVES, Repairs
 from dialoom.text import well_formed_value
@@ -29,7 +29,7 @@ def content_id(*texts: str) -> str:
     return hashlib.sha256("\x1f".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-class PoolEntry(BaseModel):
+class PoolEntry(Record):
     """A profile or a personality, as in a line of a pool file.
 
     Attributes:
@@ -40,7 +40,6 @@ class PoolEntry(BaseModel):
         similarity: The cosine similarity to that one, rounded to four digits.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str = Field(min_length=1)
     text: str = Field(min_length=1)
     round: int = Field(0, ge=0)
@@ -131,6 +130,17 @@ def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[An
         place = gap.end() if gap else place
 
 
+def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
+    """Check that no earlier line has an id, and add its line to the lines by id.
+
+    Raises:
+        DataError: If one has.
+    """
+    if id_ in lines:
+        raise DataError(path, f"the id {id_!r} is also that of line {lines[id_]}", number)
+    lines[id_] = number
+
+
 EMPTY_TEXT = "empty texts left out"
 SPACED = "texts with stray spaces or line breaks repaired"
 TWICE = "repeated texts left out"
@@ -155,7 +165,7 @@ def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
             repairs[EMPTY_TEXT] += 1
             continue
         repairs[SPACED] += text != values["text"]
-        yield number, _entry({"id": content_id(text), **values, "text": text}, path, number)
+        yield number, validated(PoolEntry, {"id": content_id(text), **values, "text": text}, path, number)
 
 
 def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
@@ -176,9 +186,7 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
         if entry.text in texts:
             counts[TWICE] += 1
             continue
-        if entry.id in lines:
-            raise DataError(path, f"the id {entry.id!r} is also that of line {lines[entry.id]}, another text", number)
-        lines[entry.id] = number
+        check_id(entry.id, lines, path, number)
         texts.add(entry.text)
         entries.append(entry)
     if not entries:
@@ -200,21 +208,13 @@ def shipped_seeds(kind: PoolKind) -> list[PoolEntry]:
     return read_pool(_SEEDS / f"{kind}.jsonl")
 
 
-def _entry(values: dict[str, Any], path: Path, number: int) -> PoolEntry:
-    try:
-        return PoolEntry.model_validate(values)
-    except ValidationError as error:
-        place, message, value = first_problem(error)
-        raise DataError(path, f"{place!r} is {value!r:.60}: {message}", number) from error
-
-
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return f"holds an object with {', '.join(map(repr, value)) or 'nothing'}"[:120]
     return f"holds {type(value).__name__} {json.dumps(value, ensure_ascii=False)[:40]}"
 
 
-class Persona(BaseModel):
+class Persona(Record):
     """A person described in plain English, one sentence per fact or trait.
 
     Attributes:
@@ -223,7 +223,6 @@ class Persona(BaseModel):
         personality: The person's traits.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str = Field(min_length=1)
     profile: str = Field(min_length=1)
     personality: str = Field(min_length=1)
@@ -248,9 +247,7 @@ def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
     personas: list[Persona] = []
     for number, value in values_of(path, Repairs() if repairs is None else repairs):
         persona = _persona(value, path, number)
-        if persona.id in lines:
-            raise DataError(path, f"the id {persona.id!r} is also that of line {lines[persona.id]}", number)
-        lines[persona.id] = number
+        check_id(persona.id, lines, path, number)
         personas.append(persona)
     if not personas:
         advice = Advice("combine", "combine a pool of profiles and one of personalities", {"path": path})
@@ -305,9 +302,4 @@ def _persona(value: Any, path: Path, number: int) -> Persona:
     texts = values.get("profile"), values.get("personality")
     if "id" not in values and all(isinstance(text, str) for text in texts):
         values["id"] = content_id(*map(str, texts))
-    try:
-        return Persona.model_validate(values)
-    except ValidationError as error:
-        place, message, value = first_problem(error)
-        what = f"{value!r:.60}: {message}" if place in values else "missing"
-        raise DataError(path, f"{place!r} is {what}", number) from error
+    return validated(Persona, values, path, number)

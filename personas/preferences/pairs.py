@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, parse_json, read_text
+from dialoom.inputs import DataError, Model, parse_json, read_text, validated
 from dialoom.text import well_formed_value
 
 Form = Literal["explicit", "choice", "persona"]
@@ -86,9 +85,6 @@ def texts_of(pair: PreferencePair) -> dict[str, Any]:
     return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
 
 
-Row = TypeVar("Row", bound=BaseModel)
-
-
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a JSON list, or of a file with one object per line.
 
@@ -107,7 +103,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [dict(well_formed_value(row)) for row in rows]
 
 
-def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
+def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model]:
     """Read a file's rows as models; there must be at least one.
 
     Args:
@@ -118,29 +114,15 @@ def read_models(path: Path, type_: type[Row], *, once: str = "") -> list[Row]:
     Raises:
         DataError: If the file cannot be read or has no row, or a row is invalid or a duplicate.
     """
-    found: list[Row] = []
+    found: list[Model] = []
     places: dict[Any, int] = {}
     for number, row in enumerate(read_rows(path)):
-        try:
-            found.append(type_.model_validate(row))
-        except ValidationError as error:
-            raise DataError(path, f"row {number}: {_told(error, type_)}") from error
+        found.append(validated(type_, row, path, part=f"row {number}"))
         if once and (first := places.setdefault(row[once], number)) != number:
             raise DataError(path, f"row {number}: {once} {row[once]!r:.60} stands in row {first} as well")
     if not found:
         raise DataError(path, "holds no row")
     return found
-
-
-def _told(error: ValidationError, type_: type[BaseModel]) -> str:
-    """Return the problem of a row, and the correct form."""
-    place, message, value = first_problem(error)
-    kind = error.errors()[0]["type"]
-    if kind == "missing":
-        return f"{place!r} is missing"
-    if kind == "extra_forbidden" and "." not in place:
-        return f"there is no key {place!r}; there are {', '.join(type_.model_fields)}"
-    return f"{place!r} is {value!r:.60}: {message.removeprefix('Value error, ')}"
 
 
 def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str | None = None) -> str:

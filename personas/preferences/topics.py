@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from dialoom.inputs import DataError
+from dialoom.inputs import DataError, Record
 from dialoom.personas.pools import content_id
 
 from .pairs import CHOICE_TALK, ChatLine, Form, PreferencePair, read_models, read_rows, text_of
@@ -42,25 +42,23 @@ class PairRating(BaseModel):
     reasoning_difficulty: Literal["high", "low"]
 
 
-class ChoiceTalk(BaseModel):
+class ChoiceTalk(Record):
     """Two turns in which a preference shows through what the user chooses; the keys are those of the release."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     query: Text
     assistant_options: Text
     user_selection: Text
     assistant_acknowledgment: Text
 
 
-class TalkTurn(BaseModel):
+class TalkTurn(Record):
     """A message of the user's and the assistant's reply."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     user: Text
     assistant: Text
 
 
-class Draft(BaseModel):
+class Draft(Record):
     """A draft of a pair. Fields that no stage has filled yet are empty, and people may fill them in.
 
     Attributes:
@@ -83,7 +81,6 @@ class Draft(BaseModel):
         conflicting_preference: An earlier preference that p contradicts.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     topic: Text
     preference: Text
     question: Text
@@ -159,19 +156,17 @@ SHIPPED_TELLERS = _SAMPLES / "personas.json"
 SHIPPED_RATED = _SAMPLES / "rated_pairs.json"
 
 
-class PairTopic(BaseModel):
+class PairTopic(Record):
     """A topic of pairs: its name, which is also the file's, its description, and its subtopics."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     topic: Text
     description: str = ""
     subtopics: tuple[Text, ...] = ()
 
 
-class Teller(BaseModel):
+class Teller(Record):
     """A persona for talks about its own affairs, in a line that reveals no preference."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     persona: Text
 
 

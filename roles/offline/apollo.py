@@ -1,65 +1,63 @@
-"""The understudies of APOLLO: agent, memory and judge, and parsing of their requests."""
+"""The understudies of APOLLO: agent, memory and judge; and of written sources: writer, checker and solver.
+
+The writer writes what the scripted source would, derived from the request, and answers in the form that the instruction
+asks for, recognized by its first key. Some of it is faulty on purpose: one profile in six hints at a preference, one
+answer in twelve has stories that show no preference, of twelve sessions one makes a wrong call, one states another
+value and in one the assistant states the preference, and one query in eight names a value. As `attentive` it corrects a
+reported fault; as `generic` never. The checker parses sessions with the scripted source's own reader, and recognizes
+the stories without a preference. The solver knows nothing of the history.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from random import Random
+from typing import Any, NamedTuple, cast
 
 from dialoom.personas.apollo.calls import Value
-from dialoom.personas.apollo.flows import FLOWS, Preference, Resident
-from dialoom.personas.apollo.source.asking import day_phrases
-from dialoom.personas.apollo.source.sessions import NUMBERS, REQUESTS, read_preference
+from dialoom.personas.apollo.flows import FLOWS, Flow, Preference, Resident, follow
+from dialoom.personas.apollo.scores import FINISH, call_text
+from dialoom.personas.apollo.source.asking import day_phrases, query_text
+from dialoom.personas.apollo.source.scripted import PEOPLE
+from dialoom.personas.apollo.source.sessions import (
+    NUMBERS,
+    REQUESTS,
+    NextCallError,
+    errand_piece,
+    read_preference,
+    replayed,
+    told_piece,
+)
 
-from .request import Draws, MarkedRequest, SpokenLine
+from .request import Draws, MarkedRequest, SpokenLine, values_of
 from .understudy import ToolTurn, understudy
 from .words import Words, heard
 
-if TYPE_CHECKING:
-    from dialoom.personas.apollo.flows import Preference
-
-
-WORDS = Words(Path(__file__).parent / "data" / "apollo" / "lines.toml")
-FINISH = "[Finish]"
+WORDS = Words(Path(__file__).parent / "data" / "apollo.toml")
 
 _READ = 24
 _FEW = 3
 _HARD = ("facts", "tone")
 
 
-class _NextCall(Exception):
-    """The flow has reached a call that was not made yet."""
-
-    def __init__(self, call: Mapping[str, Any]) -> None:
-        self.call = call
-
-
 @understudy("apollo", "assistant")
-def act(request: MarkedRequest, draws: Draws) -> str | ToolTurn:  # noqa: ARG001
+def act(request: MarkedRequest, _draws: Draws) -> str | ToolTurn:
     """Return the next call, as text where no tools are offered; or the end marker."""
-    from dialoom.personas.apollo.flows import follow  # deferred: slow to import, and only this system needs it
-    from dialoom.personas.apollo.scores import call_text
-
     first = request.lines[0].text if request.lines else ""
     resident, today = resident_of(first)
     asked = asked_flow(part(first, "request"), today)
     if asked is None:
         return FINISH
     known = None if request.model == "generic" else _known(request, first, asked.flow)
-    answered = iter(outputs_of(request.lines[1:]))
-
-    def answer(call: Mapping[str, Any]) -> Any:
-        for output in answered:
-            return output
-        raise _NextCall(call)
-
+    answers = replayed(outputs_of(request.lines[1:]))
     try:
-        follow(known or _unknowing(asked.flow), resident, asked.slots, answer, blind=known is None)
-    except _NextCall as next_:
+        follow(known or _unknowing(asked.flow), resident, asked.slots, answers, blind=known is None)
+    except NextCallError as next_:
         if request.tools:
             return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
         return call_text(next_.call)
@@ -89,8 +87,6 @@ def _known(request: MarkedRequest, first: str, flow: str) -> Preference | None:
 
 def _noted(notes: Sequence[str], flow: str) -> Preference | None:
     """Return the preference of the latest session with notes on a flow; `None` without notes."""
-    from dialoom.personas.apollo.flows import FLOWS, Preference
-
     by_session: dict[str, dict[str, str]] = {}
     for note in notes:
         session, _, text = note.partition(": ")
@@ -106,13 +102,11 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
 
 def _unknowing(flow: str) -> Preference:
     """Return the preference assumed without knowledge: the first value of every facet, in the default order."""
-    from dialoom.personas.apollo.flows import FLOWS, Preference
-
     facets = FLOWS[flow].facets
     return Preference(flow, {facet.name: facet.values[0] for facet in facets}, _order(FLOWS[flow]))
 
 
-def _order(flow: Any) -> tuple[str, ...]:
+def _order(flow: Flow) -> tuple[str, ...]:
     return tuple(step.tool for step in flow.lookups)
 
 
@@ -123,7 +117,7 @@ _ID = re.compile(r'"[A-Z]{2}\d+"')
 
 
 @understudy("apollo", "judge")
-def explain(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+def explain(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with the error label: a JSON object."""
     label, why = _label(request)
     return json.dumps({"label": label, "explanation": why}, ensure_ascii=False)
@@ -301,3 +295,110 @@ def _regular(template: str) -> str:
             made += pattern if not met & set(named) else re.sub(r"\?P<\w+>", "?:", pattern)
             met |= set(named)
     return made + re.escape(template[at:])
+
+
+_CHANGING = ("instruction", "so_far", "story", "written", "wrong")
+_Made = Mapping[str, Any]
+
+
+@understudy("apollo_write", "writer")
+def write(request: MarkedRequest, draws: Draws) -> str:
+    """Answer with a JSON object."""
+    made = _errand if "tool" in request else _WRITERS.get(request.reply_key, _query)
+    return json.dumps(made(request, draws), ensure_ascii=False)
+
+
+@understudy("apollo_write", "checker")
+def check(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with what a session states, or with whether something is right."""
+    parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
+    told = read_preference((speaker, text) for speaker, _, text in parted)
+    if "part" in request and "conversation_read" in request:
+        values = [{"facet": name, "value": value} for name, value in (told.values if told else {}).items()]
+        return json.dumps({"facets": values, "form": told.form if told else "explicit", "verdict": "right"})
+    is_none = any(part.body in WORDS.get("story.none") for part in request.parts("preference"))
+    why = WORDS.get("checker.told") if told else WORDS.get("checker.story") if is_none else ""
+    return json.dumps({"explanation": why, "verdict": "wrong" if why else "right"})
+
+
+@understudy("apollo_write", "solver")
+def solve(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with the first value of everything."""
+    first = {part.attributes["name"]: re.search(r"It can be (.*?): ", part.body) for part in request.parts("part")}
+    return json.dumps({"facets": [{"facet": name, "value": found and found[1]} for name, found in first.items()]})
+
+
+def _profile(request: MarkedRequest, draws: Draws) -> _Made:
+    number = request.inputs.get("number", "u1")
+    person = {**PEOPLE[int(number.strip("u")) % len(PEOPLE)]}
+    if _fault(request, 6, ("person", number)) == 0:
+        person["persona"] = f"{person['persona'].rstrip('.')}, {draws.pick(WORDS.get('profile.leak'))}."
+    return {key: value for key, value in person.items() if key != "interests"}
+
+
+def _preferences(request: MarkedRequest, draws: Draws) -> _Made:
+    offers = [part.body.splitlines() for part in request.parts("offer")] or [[""] * 3]
+    bank, choice = "story.none" if _fault(request, 12) == 0 else "story.told", draws.number(1, len(offers))
+    told = enumerate(offers[choice - 1])
+    return {"choice": choice, "stories": [WORDS.say(bank, draws.fork(at), {"values": values}) for at, values in told]}
+
+
+def _session(request: MarkedRequest, draws: Draws) -> _Made:
+    flow, fault = FLOWS[request.inputs["flow"]], _fault(request, 12)
+    values = {part.attributes["name"]: json.loads(part.attributes["wanted"]) for part in request.parts("part")}
+    (*_, last), said, outputs = values, request.fields("user_information"), _outputs(request)
+    other = next(value for value in flow.facet(last).values if value != values[last])
+    order = tuple(values_of(request.part("order")) or [step.tool for step in flow.lookups])
+    wanted = Preference(flow.name, values, order)
+    told = Preference(flow.name, {**values, last: other}, order) if fault == 1 else wanted
+    resident, form = Resident(said["city"], said["home"], said["work"]), cast(Any, request.part("form"))
+    made = told_piece(wanted, told, form, resident, _occasion(request), outputs, Random(draws.number(0, 2**31)))
+    call = {**made.call, "arguments": {}} if made.call and fault == 0 else made.call
+    turns = [turn.model_dump() for turn in made.turns]
+    if fault == 2 and outputs is None:
+        named = request.parts("part")[-1].body.partition(f"{json.dumps(values[last])}: ")[2].partition(";")[0]
+        turns.append({"speaker": "assistant", "text": WORDS.say("session.voiced", draws, {"value": named.rstrip(".")})})
+    return {"turns": turns, "call": call}
+
+
+def _errand(request: MarkedRequest, _draws: Draws) -> _Made:
+    outputs, number = _outputs(request) or [], request.parts("tool")[0].attributes["number"]
+    behind = len(request.part("so_far").splitlines()) - len(outputs)
+    random = Random(str([*_lasting(request), number, request.part("wrong")]))
+    made = errand_piece(request.part("tool"), int(number), behind, outputs, random)
+    return {"turns": [turn.model_dump() for turn in made.turns], "call": made.call}
+
+
+def _query(request: MarkedRequest, draws: Draws) -> _Made:
+    name, gender, *_ = request.fields("user_information").get("name", ",").split(", ")
+    kind, random = cast(Any, request.part("kind")), Random(draws.number(0, 2**31))
+    query = query_text(request.inputs["flow"], kind, name, gender, _occasion(request), random)
+    words = request.parts("not_told")[-1].body.split("; ")[-1].partition(": ")[2] if _fault(request, 8) == 0 else ""
+    return {"query": f"{query} {WORDS.say('query.leak', draws, {'words': words}) if words else ''}".strip()}
+
+
+def _outputs(request: MarkedRequest) -> list[Any] | None:
+    """Return the tool outputs so far; `None` before anything is said."""
+    lines = request.part("so_far").splitlines()
+    return [json.loads(line)["output"] for line in lines if line.startswith('{"output"')] if lines else None
+
+
+def _occasion(request: MarkedRequest) -> dict[str, Any]:
+    fields = request.fields("occasion")
+    return {name: int(value) if name == "nights" else value for name, value in fields.items()}
+
+
+def _lasting(request: MarkedRequest) -> list[tuple[str, str]]:
+    return [(part.tag, part.body) for part in request.shown if part.tag not in _CHANGING]
+
+
+def _fault(request: MarkedRequest, among: int, *named: tuple[str, str]) -> int | None:
+    """Return the number of the fault to make, if any."""
+    return None if request.is_repair else Draws("fault", *named, *_lasting(request)).number(0, among - 1)
+
+
+_WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], _Made]] = {
+    "name": _profile,
+    "choice": _preferences,
+    "turns": _session,
+}

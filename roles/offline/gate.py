@@ -26,7 +26,7 @@ _RUN = 8
 
 
 @understudy("gate", "reviewer")
-def review(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+def review(request: MarkedRequest, _draws: Draws) -> str:
     """Answer whether the fault in question is there: a JSON object with `verdict` and `explanation`."""
     given = " ".join(part.body for part in request.parts("about"))
     shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
@@ -53,12 +53,12 @@ def _invented(request: MarkedRequest, given: str) -> str:
     return ""
 
 
-def _dropped(request: MarkedRequest, given: str) -> str:  # noqa: ARG001
+def _dropped(request: MarkedRequest, _given: str) -> str:
     last = (request.said_by("user") or [""])[-1]
     return last if _DROPS.search(last.lower()) else ""
 
 
-def _contented(request: MarkedRequest, given: str) -> str:  # noqa: ARG001
+def _contented(request: MarkedRequest, _given: str) -> str:
     for before, line in zip(request.lines, request.lines[1:], strict=False):
         refused = before.speaker != "user" and _REFUSED.search(before.text.lower().replace("’", "'"))
         if line.speaker == "user" and refused and _THANKS.search(line.text.lower()):

@@ -35,11 +35,12 @@ def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
     """
     own = len(request.said_by("user" if request.role == "user" else "assistant"))
     heard = next((line.text for line in reversed(request.lines)), "")
-    slots = {"heard": _short(heard), "about": _about(request, own)}
+    about = "".join(_texts(request)[own : own + 1])  # another part each turn
+    slots = {"heard": _short(heard), "about": about}
     if request.role != "user":
         return _WORDS.say("other.reply" if heard else "other.opening", draws, slots)
     if not own:
-        return _WORDS.say("user.opening", draws, {"about": slots["about"] or "a question"})
+        return _WORDS.say("user.opening", draws, {"about": about or "a question"})
     if own >= _LAST_TURN and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
         marker = found[0] if len(found) == 1 else draws.pick(found)
         return _WORDS.say("user.last", draws, {"marker": marker})
@@ -103,12 +104,6 @@ def _value(
     if tries:  # a validator may require distinct texts
         text += f" ({draws.number(1, 999)})"
     return text[: schema.get("maxLength", _LONGEST)].ljust(schema.get("minLength", 0), ".")
-
-
-def _about(request: MarkedRequest, turn: int) -> str:
-    """Return a value of the prompt's marked parts, a different one each turn; empty if none is left."""
-    texts = _texts(request)
-    return texts[turn] if turn < len(texts) else ""
 
 
 def _texts(request: MarkedRequest) -> list[str]:

@@ -49,6 +49,7 @@ class Draws:
 _BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
 _INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
+_KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
 _UNNAMED = ("assistant", "answerer")
 """Roles that do not seed the draws."""
 
@@ -126,18 +127,13 @@ class MarkedRequest:
     lines: tuple[SpokenLine, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     tools: tuple[ToolDefinition, ...] = ()
-    _by_tag: dict[str, list[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        for part in self.shown:
-            self._by_tag.setdefault(part.tag, []).append(part)
 
     def __contains__(self, tag: str) -> bool:
-        return tag in self._by_tag
+        return any(part.tag == tag for part in self.shown)
 
     def parts(self, tag: str) -> list[Part]:
         """Return every part with this tag."""
-        return self._by_tag.get(tag, [])
+        return [part for part in self.shown if part.tag == tag]
 
     def part(self, tag: str) -> str:
         """Return the text of the first part with this tag; empty if there is none or if it is uninformative."""
@@ -148,6 +144,17 @@ class MarkedRequest:
         """Return the `key: value` lines of the first part with this tag, keys in lower case."""
         return next((part.fields for part in self.parts(tag)), {})
 
+    @property
+    def reply_key(self) -> str:
+        """The first key of the JSON object that the instruction asks for; empty if it asks for none."""
+        found = _KEY.search(self.part("instruction"))
+        return found[1] if found else ""
+
+    @property
+    def is_repair(self) -> bool:
+        """Return whether the request reports a fault of an earlier reply, and the model is one that corrects it."""
+        return "wrong" in self and self.model != "generic"
+
     def said_by(self, speaker: str) -> list[str]:
         """Return the lines of one speaker, oldest first."""
         return [line.text for line in self.lines if line.speaker == speaker]
@@ -155,9 +162,8 @@ class MarkedRequest:
     def draws(self, **named: str) -> Draws:
         """Return draws seeded by everything in the request, and by the named values.
 
-        The role and the named values count as parts before the others, whole numbers among the inputs as parts before
-        the
-        instruction.
+        The role and the named values count as parts before the others, and whole numbers among the inputs as parts
+        before the instruction.
         """
         first = {**self._first, **named}
         shown = [(part.tag, part.body) for part in self.shown]

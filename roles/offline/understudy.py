@@ -19,10 +19,7 @@ class ToolTurn:
 
 
 Understudy = Callable[[MarkedRequest, Draws], str | ToolTurn]
-_BUILT_IN = (
-    *("personalens", "aloe", "pools", "prefeval", "prefeval_pairs", "personalens_people", "apollo", "apollo_write"),
-    "gate",
-)
+_BUILT_IN = ("personalens_assistant", "personalens_judges", "aloe", "prefeval", "people", "apollo", "gate")
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -36,7 +33,7 @@ class NoUnderstudyError(UnderstudyError):
     def __init__(self, system: str, role: str) -> None:
         """Set the message: the role, its system, and the roles of that system with an understudy."""
         self.role = role
-        known = ", ".join(sorted({entry.role for entry in _of_system(system)})) or "none of its roles"
+        known = ", ".join(sorted(_roles(system))) or "none of its roles"
         super().__init__(
             f"no understudy plays the role {role!r} of {system!r}: give it a model, or register a function for it with "
             f"@understudy({system!r}, {role!r}); understudies play {known}"
@@ -52,20 +49,8 @@ class SilentUnderstudyError(UnderstudyError):
         super().__init__(f"the understudy of the role {role!r} found no words: {found}")
 
 
-@dataclass(frozen=True)
-class _Entry:
-    system: str
-    role: str
-    marks: frozenset[str]
-    play: Understudy
-
-    def fit(self, request: MarkedRequest) -> tuple[bool, int]:
-        """Return how well it matches a request: whether all its marks are there, and their number."""
-        present = sum(mark in request for mark in self.marks)
-        return present == len(self.marks), present
-
-
-_entries: dict[tuple[str, str, frozenset[str]], _Entry] = {}
+_registered: dict[tuple[str, str, frozenset[str]], Understudy] = {}
+"""The understudies by system, role and marks."""
 
 
 def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable[[Understudy], Understudy]:
@@ -82,8 +67,7 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
     """
 
     def register(function: Understudy) -> Understudy:
-        entry = _Entry(system, role.lower(), frozenset(marks), function)
-        _entries[system, entry.role, entry.marks] = entry
+        _registered[system, role.lower(), frozenset(marks)] = function
         return function
 
     return register
@@ -91,7 +75,7 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
 
 def plays(system: str, role: str) -> bool:
     """Return whether any understudy plays a role of a system."""
-    return any(entry.role == role.lower() for entry in _of_system(system))
+    return role.lower() in _roles(system)
 
 
 def cast(request: MarkedRequest) -> Understudy:
@@ -101,15 +85,24 @@ def cast(request: MarkedRequest) -> Understudy:
         NoUnderstudyError: If there is none.
     """
     system = request.prompt.partition("/")[0]
-    fitting = [entry for entry in _of_system(system) if entry.role == request.role]
-    if not fitting:
+    if request.role not in (known := _roles(system)):
         raise NoUnderstudyError(system, request.role)
-    return max(fitting, key=lambda entry: entry.fit(request)).play
+
+    def fit(marks: frozenset[str]) -> tuple[bool, int]:
+        present = sum(mark in request for mark in marks)
+        return present == len(marks), present
+
+    return _registered[system, request.role, max(known[request.role], key=fit)]
 
 
-def _of_system(system: str) -> list[_Entry]:
+def _roles(system: str) -> dict[str, list[frozenset[str]]]:
+    """Return the roles of a system that understudies play, each with the marks of its understudies."""
     _load_built_in()
-    return [entry for entry in _entries.values() if entry.system == system]
+    found: dict[str, list[frozenset[str]]] = {}
+    for known, role, marks in _registered:
+        if known == system:
+            found.setdefault(role, []).append(marks)
+    return found
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,7 @@ _SEAMS = (
     (re.compile(r"([.!?][\"”]?)\.(?=\s|$)"), r"\1"),
 )
 _START = re.compile(r"(^[\"“]?|(?<![A-Z]\.[A-Z])(?<!\b[ap]\.m)(?<!\b(?:St|Mr|Dr|vs))[.!?][\"”]?\s+[\"“]?)([a-z])")
-
-
+_PLAIN = re.compile(r"[^\[\]<>|{}]+")
 _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 
 
@@ -56,13 +55,13 @@ class Words:
     """The texts of a TOML file: tables of banks; a bank is a template or a list of templates.
 
     Args:
-        path: The file. It is read on first use, and only once in a process.
+        path: The file. It is read on first use, and only once.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    @property
+    @cached_property
     def table(self) -> Mapping[str, Any]:
         """The whole file as parsed by tomllib.
 
@@ -70,7 +69,7 @@ class Words:
             FileNotFoundError: If the file does not exist.
             tomllib.TOMLDecodeError: If it is not TOML.
         """
-        return _read(self._path)
+        return tomllib.loads(self._path.read_text(encoding="utf-8"))
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value at a dotted name ("offers.booking"): a table, list, text or number; else the default."""
@@ -155,12 +154,6 @@ def _regular(pieces: Iterable[_Piece]) -> str:
     return "".join(done)
 
 
-@lru_cache(maxsize=256)
-def _read(path: Path) -> Mapping[str, Any]:
-    with path.open("rb") as file:
-        return tomllib.load(file)
-
-
 @dataclass(frozen=True)
 class _Slot:
     name: str
@@ -209,7 +202,7 @@ def _sequence(text: str, at: int, stops: str) -> tuple[tuple[_Piece, ...], int]:
             pieces.append(_Choice(tuple(options)))
             at += 1
         else:
-            plain = re.compile(r"[^\[\]<>|{}]+").match(text, at)
+            plain = _PLAIN.match(text, at)
             end = plain.end() if plain else at + 1
             pieces.append(text[at:end])
             at = end

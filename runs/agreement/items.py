@@ -75,9 +75,9 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     that the item is about, such as the first turns, is unchanged.
     """
     judgements = episode.outcome.judgements
-    unsaid = tuple(map(_without_a_word, judgements))
+    unsaid = tuple(map(_without_result, judgements))
     place = next((place for place, each in enumerate(judgements) if each is item.judgement), None)
-    judgement = _without_a_word(item.judgement) if place is None else unsaid[place]
+    judgement = _without_result(item.judgement) if place is None else unsaid[place]
     outcome = episode.outcome.model_copy(update={"judgements": unsaid})
     lines = [[line.role, line.spoken] for line in WithLabels.of(recipe).judged_lines(outcome, judgement)]
     content = json.dumps(lines, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -85,7 +85,7 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     return f"sha256:{sha256(content).hexdigest()[:_LENGTH]}"
 
 
-def _without_a_word(judgement: Judgement) -> Judgement:
+def _without_result(judgement: Judgement) -> Judgement:
     """Return a judgement without its result: the lines shown to people may quote a judge."""
     return Judgement(metric=judgement.metric, target=judgement.target, turn=judgement.turn, status="unparsed")
 
@@ -116,7 +116,7 @@ class Scale:
         Raises:
             ValueError: If it is not one of the scale's values; the message lists them.
         """
-        value = _VERDICTS.get(text.lower()) if self.is_verdict else _whole(text)
+        value = _VERDICTS.get(text.lower()) if self.is_verdict else _whole_number(text)
         if value is None or not self.low <= value <= self.high:
             allowed = "yes or no (or true, false, 1, 0)" if self.is_verdict else f"a whole number from {self}"
             raise ValueError(f"{text!r:.60} is not {allowed}")
@@ -141,7 +141,7 @@ class Scales:
 
     def __init__(self, known: Mapping[str, tuple[int, int]], given: Iterable[str] = ()) -> None:
         self._scales = {metric: Scale(low, high) for metric, (low, high) in known.items()}
-        self._scales |= dict(map(_given, given))
+        self._scales |= dict(map(_parsed_scale, given))
 
     def of(self, metric: str) -> Scale:
         """Return a metric's scale."""
@@ -173,13 +173,13 @@ class Scales:
         return int(score)
 
 
-def _whole(text: str) -> int | None:
+def _whole_number(text: str) -> int | None:
     """Parse a whole number; spreadsheets sometimes write 4 as `4.0`."""
     found = re.fullmatch(r"([+-]?\d{1,9})(?:\.0*)?", text, re.ASCII)
     return int(found[1]) if found else None
 
 
-def _given(text: str) -> tuple[str, Scale]:
+def _parsed_scale(text: str) -> tuple[str, Scale]:
     found = re.fullmatch(r"(.+?)=(-?\d{1,6})-(-?\d{1,6})", text, re.ASCII)
     if found is None or int(found[2]) >= int(found[3]):
         raise RunError(
@@ -242,20 +242,20 @@ def write_sample(
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
-    drawn, unscored = _drawn(items(run, judging, metrics, where), known, size, draw)
+    drawn, unscored = _draw_items(items(run, judging, metrics, where), known, size, draw)
     if not drawn:
         raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
     # Items of a metric are adjacent: annotators need not switch between scales.
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
-    rows = (_row(run, judging, each, known) for each in drawn)
+    rows = (_drawn_row(run, judging, each, known) for each in drawn)
     # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
-        _dump(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
+        _write_csv(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
     return Sample(Counter(each.group for each in drawn), unscored)
 
 
-class _Drawn(NamedTuple):
+class _DrawnItem(NamedTuple):
     """The place of an item that may be drawn; sorts by group, then in plan order."""
 
     group: Group
@@ -264,11 +264,11 @@ class _Drawn(NamedTuple):
     id: str
 
 
-def _drawn(
+def _draw_items(
     found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
-) -> tuple[list[_Drawn], int]:
+) -> tuple[list[_DrawnItem], int]:
     """Return the items drawn, and the number excluded because they have no score."""
-    pools: dict[Group, _Pool] = {}
+    pools: dict[Group, _Reservoir] = {}
     unscored = 0
     for order, (episode, item) in enumerate(found):
         if episode.state != "done":
@@ -276,34 +276,34 @@ def _drawn(
         if scales.code(item.judgement) is None:
             unscored += 1
         else:
-            pool = pools.setdefault(item.group, _Pool(size, draw))
-            pool.add(_Drawn(item.group, order, episode.id, item.id))
-    chosen: list[_Drawn] = []
+            pool = pools.setdefault(item.group, _Reservoir(size, draw))
+            pool.add(_DrawnItem(item.group, order, episode.id, item.id))
+    chosen: list[_DrawnItem] = []
     # The smallest pool first: its shortfall is divided among the others.
     for done, (_, pool) in enumerate(sorted(pools.items(), key=lambda each: (len(each[1].held), each[0]))):
         chosen += pool.take((size - len(chosen)) // (len(pools) - done))
     return chosen, unscored
 
 
-class _Pool:
+class _Reservoir:
     """A uniform sample of a group's items, by reservoir sampling."""
 
     def __init__(self, size: int, draw: random.Random) -> None:
-        self.held: list[_Drawn] = []
+        self.held: list[_DrawnItem] = []
         self._size, self._draw, self._seen = size, draw, 0
 
-    def add(self, item: _Drawn) -> None:
+    def add(self, item: _DrawnItem) -> None:
         self._seen += 1
         if len(self.held) < self._size:
             self.held.append(item)
         elif (place := self._draw.randrange(self._seen)) < self._size:
             self.held[place] = item
 
-    def take(self, count: int) -> list[_Drawn]:
+    def take(self, count: int) -> list[_DrawnItem]:
         return self._draw.sample(self.held, min(count, len(self.held)))
 
 
-def _row(run: RunFile, judging: str | None, drawn: _Drawn, scales: Scales) -> list[str]:
+def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Scales) -> list[str]:
     """Return an item's cells without the annotators'."""
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
@@ -323,17 +323,17 @@ def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list
         "" if judgement.turn is None else str(judgement.turn),
         str(scales.of(judgement.metric)),
         digest_of(episode, recipe, item),
-        _text(labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
+        _yaml_text(labelled.judged_about(run.scenario(recipe, run.resolve(episode.id)), judgement)),
         "\n\n".join(f"{line.role}: {line.spoken}" for line in labelled.judged_lines(episode.outcome, judgement)),
     ]
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _yaml_text(content: Mapping[str, Any]) -> str:
     """Return plain values as readable text."""
     return yaml.safe_dump(dict(content), allow_unicode=True, sort_keys=False, width=100).strip() if content else ""
 
 
-def _dump(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def _write_csv(file: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Write the header and the rows, each with an empty cell per annotator."""
     writer = csv.writer(file)
     writer.writerow(map(csv_cell, header))

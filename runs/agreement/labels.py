@@ -108,7 +108,7 @@ def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
     of_item[row.digest] = row
 
 
-def cells_of(path: Path) -> list[list[str]]:
+def _read_cells(path: Path) -> list[list[str]]:
     """Return the cells of a labels file unchanged, the header first.
 
     Raises:
@@ -177,8 +177,8 @@ def _cell(cells: Sequence[str], place: int) -> str:
     return cells[place].strip() if place < len(cells) else ""
 
 
-_writing = threading.Lock()
-_MOST_KEPT = 8
+_write_lock = threading.Lock()
+_CACHE_SIZE = 8
 
 
 def labels_beside(run: Path) -> Path:
@@ -280,7 +280,7 @@ class LabelFile:
                 scales.of(found.judgement.metric).parse(label)
             except ValueError as error:
                 raise RunError(f"label: {error}", setting="label") from error
-        with _writing:
+        with _write_lock:
             header, rows = self._read()
             place, column = _column(header, ITEM), _column(header, LABEL + name)
             known = dict(zip(COLUMNS, map(csv_cell, item_row(run, episode, found, scales)), strict=True))
@@ -299,7 +299,7 @@ class LabelFile:
         """Return the header and the rows; for a file that does not exist, the columns of a sample."""
         if not self.path.exists():
             return list(COLUMNS), []
-        header, *rows = cells_of(self.path)
+        header, *rows = _read_cells(self.path)
         return header, rows
 
     def _write(self, run: RunFile, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -327,7 +327,7 @@ class Labelled(NamedTuple):
 
 
 _Key = tuple[Signature, Signature, str]
-_kept: dict[_Key, dict[int, Labelled]] = {}
+_cache: dict[_Key, dict[int, Labelled]] = {}
 """Cache of labelling progress, keyed by the signatures of the run and the labels file: lists request it page by page.
 """
 
@@ -349,12 +349,12 @@ def labelled(
     """
     asked = "\0".join([str(run.path.resolve()), str(path.resolve()), annotator, judging or "", *sorted(metrics)])
     key = (signature(run.path), signature(path), asked)
-    known = _kept.pop(key, None)
+    known = _cache.pop(key, None)
     if known is None:
         known = dict(_counted(run, path, annotator, metrics, judging))
-    _kept[key] = known  # move to the end: the least recently used entries are evicted first
-    while len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
+    _cache[key] = known  # move to the end: the least recently used entries are evicted first
+    while len(_cache) > _CACHE_SIZE:
+        _cache.pop(next(iter(_cache)), None)
     return dict(known)
 
 

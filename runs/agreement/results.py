@@ -136,7 +136,7 @@ def agreement(
     require_statistics()
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
-    rows, earlier = _rows(run, labels, judging, known, where)
+    rows, earlier = _coded_rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
@@ -145,21 +145,24 @@ def agreement(
     groups = sorted(rows, key=lambda group: (ranks.get(group.metric, len(ranks)), group))
     return Agreement(
         labels.annotators,
-        tuple(_group(group, known.of(group.metric), labels.annotators, np.array(rows[group])) for group in groups),
+        tuple(
+            _group_agreement(group, known.of(group.metric), labels.annotators, np.array(rows[group]))
+            for group in groups
+        ),
         earlier,
         offline_note(reported_runs([run], recipe, judging)),
     )
 
 
-_Rows = dict[Group, list[list[int]]]
+_CodedRows = dict[Group, list[list[int]]]
 """The values of the labelled items by group, the judge's first."""
 
 
-def _rows(
+def _coded_rows(
     run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
-) -> tuple[_Rows, EarlierLabels]:
+) -> tuple[_CodedRows, EarlierLabels]:
     """Return the values of the labelled items, and the labels of conversations that are no longer the outcome."""
-    rows: _Rows = defaultdict(list)
+    rows: _CodedRows = defaultdict(list)
     left = {(row.item, row.digest): row for row in labels.rows}
     labelled = {row.item for row in labels.rows}
     recipe = run.recipe
@@ -171,11 +174,13 @@ def _rows(
         if row is None or (wanted is not None and episode.id not in wanted):
             continue
         score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
-        rows[item.group].append([MISSING if score is None else score - scale.low, *_codes(labels, row, scale)])
-    return rows, _earlier(run, labels.path, left.values(), wanted)
+        rows[item.group].append([MISSING if score is None else score - scale.low, *_label_codes(labels, row, scale)])
+    return rows, _earlier_labels(run, labels.path, left.values(), wanted)
 
 
-def _earlier(run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None) -> EarlierLabels:
+def _earlier_labels(
+    run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None
+) -> EarlierLabels:
     """Return the labels in rows that match no judgement, which must belong to an earlier conversation of a scenario."""
     count, scenarios = 0, dict[str, None]()
     for row in left:
@@ -189,7 +194,7 @@ def _earlier(run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collect
     return EarlierLabels(count, tuple(scenarios))
 
 
-def _codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
+def _label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     """Return the labels of an item as values from 0."""
     codes = []
     for name, cell in zip(labels.annotators, row.cells, strict=True):
@@ -200,23 +205,23 @@ def _codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
     return codes
 
 
-def _group(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
+def _group_agreement(group: Group, scale: Scale, names: tuple[str, ...], rows: Codes) -> GroupAgreement:
     """Return all kappas of a group; the first column of the rows is the judge."""
     judge, annotators = rows[:, 0], rows[:, 1:]
-    each = {name: _pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
+    each = {name: _compare_pair(judge, column, scale) for name, column in zip(names, annotators.T, strict=True)}
     return GroupAgreement(
         group=group,
         scale=scale,
         cohen=each,
-        average=_average(judge, annotators, each.values(), scale),
+        average=_mean_comparison(judge, annotators, each.values(), scale),
         averaged=sum(compared.kappa is not None for compared in each.values()),
-        fleiss=_fleiss(annotators, scale) if len(names) > 1 else None,
+        fleiss=_fleiss_comparison(annotators, scale) if len(names) > 1 else None,
         missing={name: int((column == MISSING).sum()) for name, column in zip(names, annotators.T, strict=True)},
         unscored=int((judge == MISSING).sum()),
     )
 
 
-def _pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
+def _compare_pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
     both = (judge != MISSING) & (annotator != MISSING)
     first, second = judge[both], annotator[both]
     return RaterComparison(
@@ -228,7 +233,9 @@ def _pair(judge: Codes, annotator: Codes, scale: Scale) -> RaterComparison:
     )
 
 
-def _average(judge: Codes, annotators: Codes, each: Collection[RaterComparison], scale: Scale) -> RaterComparison:
+def _mean_comparison(
+    judge: Codes, annotators: Codes, each: Collection[RaterComparison], scale: Scale
+) -> RaterComparison:
     used = (judge != MISSING) & (annotators != MISSING).any(axis=1)
     judge, annotators = judge[used], annotators[used]
     return RaterComparison(
@@ -240,7 +247,7 @@ def _average(judge: Codes, annotators: Codes, each: Collection[RaterComparison],
     )
 
 
-def _fleiss(annotators: Codes, scale: Scale) -> RaterComparison:
+def _fleiss_comparison(annotators: Codes, scale: Scale) -> RaterComparison:
     whole = annotators[(annotators != MISSING).all(axis=1)]
     pairs = itertools.combinations(whole.T, 2)
     return RaterComparison(
@@ -257,13 +264,13 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 
 _COLUMNS = ("metric", "between", "n", "kappa", "weighted kappa", "agreement %")
-_WHAT = (
+_EXPLANATION = (
     "Kappa: agreement beyond chance, 0 as by chance, 1 full. Cohen's between the judge and an annotator, with the "
     "asymptotic 95 % interval; the mean of these, and Fleiss' between annotators over items that all of them labelled, "
     f"with a bootstrap interval ({RESAMPLES:,} resamples of the items). Weighted: a disagreement counts by the "
     "square of its size."
 )
-_SCENARIOS = 5
+_MOST_SCENARIOS = 5
 """Maximum number of ids that are listed."""
 _ONE_VALUE = (
     "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
@@ -280,7 +287,7 @@ def table_of(agreement: Agreement) -> Table:
     table = Table("agreement", "Agreement of the judge and the annotators", _COLUMNS)
     for each in agreement.groups:
         for between, compared in _comparison_rows(each):
-            kappas = map(_text, (compared.kappa, compared.weighted))
+            kappas = map(_kappa_text, (compared.kappa, compared.weighted))
             table.rows.append([str(each.group), between, compared.n, *kappas, compared.agreement])
     table.notes += notes(agreement)
     return table
@@ -290,7 +297,7 @@ def notes(agreement: Agreement) -> list[str]:
     """Return the notes that explain the kappas and list what they omit."""
     compared = [each for group in agreement.groups for _, each in _comparison_rows(group)]
     kappas = [kappa for each in compared for kappa in (each.kappa, each.weighted) if kappa is not None]
-    found = [_WHAT]
+    found = [_EXPLANATION]
     if any(each.n and each.kappa is None for each in compared):
         found.append(_ONE_VALUE)
     if any(kappa.low is None for kappa in kappas):
@@ -298,9 +305,9 @@ def notes(agreement: Agreement) -> list[str]:
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
         found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
     if agreement.earlier.count:
-        found.append(_earlier_line(agreement.earlier))
+        found.append(_earlier_note(agreement.earlier))
     for group in agreement.groups:
-        found += _gaps(group, len(agreement.annotators))
+        found += _missing_notes(group, len(agreement.annotators))
     return found if agreement.offline is None else [*found, agreement.offline]
 
 
@@ -312,9 +319,9 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
             {
                 **each.group._asdict(),
                 "scale": "verdict" if each.scale.is_verdict else [each.scale.low, each.scale.high],
-                "cohen": {name: _values(compared) for name, compared in each.cohen.items()},
-                "average": {**_values(each.average), "annotators": each.averaged},
-                "fleiss": None if each.fleiss is None else _values(each.fleiss),
+                "cohen": {name: _comparison_json(compared) for name, compared in each.cohen.items()},
+                "average": {**_comparison_json(each.average), "annotators": each.averaged},
+                "fleiss": None if each.fleiss is None else _comparison_json(each.fleiss),
                 "missing": dict(each.missing),
                 "unscored": each.unscored,
             }
@@ -333,9 +340,11 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
         yield "annotators (Fleiss)", group.fleiss
 
 
-def _earlier_line(earlier: EarlierLabels) -> str:
+def _earlier_note(earlier: EarlierLabels) -> str:
     """Return the note on labels of conversations that are no longer the outcome."""
-    shown = ", ".join(earlier.scenarios[:_SCENARIOS]) + (", ..." if len(earlier.scenarios) > _SCENARIOS else "")
+    shown = ", ".join(earlier.scenarios[:_MOST_SCENARIOS]) + (
+        ", ..." if len(earlier.scenarios) > _MOST_SCENARIOS else ""
+    )
     return (
         f"Labels given to an earlier conversation, left out: {earlier.count:,}, of {len(earlier.scenarios):,} "
         f"scenario{'' if len(earlier.scenarios) == 1 else 's'} ({shown}). Another branch has become the outcome there, "
@@ -343,7 +352,7 @@ def _earlier_line(earlier: EarlierLabels) -> str:
     )
 
 
-def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:
+def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:
     """Yield the notes on a group's missing data."""
     if missing := [f"{name} {count:,}" for name, count in group.missing.items() if count]:
         yield f"{group.group}: cells without a label, left out: {', '.join(missing)}."
@@ -353,7 +362,7 @@ def _gaps(group: GroupAgreement, annotators: int) -> Iterator[str]:
         yield f"{group.group}: the mean is over {group.averaged} of {annotators} annotators, those with a kappa."
 
 
-def _text(kappa: Kappa) -> str:
+def _kappa_text(kappa: Kappa) -> str:
     if kappa is None:
         return "–"
     # A kappa of -0.001 is shown as 0.00.
@@ -361,16 +370,16 @@ def _text(kappa: Kappa) -> str:
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 
-def _values(compared: RaterComparison) -> dict[str, Any]:
+def _comparison_json(compared: RaterComparison) -> dict[str, Any]:
     return {
         "n": compared.n,
-        **_interval(compared.kappa),
-        "weighted": None if compared.is_unordered else _interval(compared.weighted),
+        **_kappa_json(compared.kappa),
+        "weighted": None if compared.is_unordered else _kappa_json(compared.weighted),
         "agreement": compared.agreement,
     }
 
 
-def _interval(kappa: Kappa) -> dict[str, float | None]:
+def _kappa_json(kappa: Kappa) -> dict[str, float | None]:
     if kappa is None:
         return dict.fromkeys(("kappa", "low", "high"))
     return {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}

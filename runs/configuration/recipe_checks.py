@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dialoom.graphs import Recipe
     from dialoom.graphs.judge import Graph
 
-_PIECES = ("name", "summary", "roles", "prompts", "scenario_type")
+_REQUIRED = ("name", "summary", "roles", "prompts", "scenario_type")
 
 
 def checked_recipe(found: Any, spec: str) -> Recipe:
@@ -29,12 +29,12 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
     """
     from dialoom.graphs import Recipe
 
-    recipe = _made(found) if isinstance(found, type) and issubclass(found, Recipe) else found
+    recipe = _instantiated(found) if isinstance(found, type) and issubclass(found, Recipe) else found
     if not isinstance(recipe, Recipe):
-        raise _wrong(
+        raise _recipe_error(
             f"recipe {spec!r} is {type(recipe).__name__}; an instance of dialoom.graphs.Recipe is needed",
         )
-    _check_pieces(recipe, type(recipe).__name__)
+    _check_attributes(recipe, type(recipe).__name__)
     _check_capabilities(recipe, type(recipe).__name__)
     _check_pivots(recipe, type(recipe).__name__)
     return recipe
@@ -56,18 +56,18 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
     graph: Any = recipe.graph(chosen)
     if not isinstance(graph, StateGraph):
         advice = "; leave out `.compile()`" if hasattr(graph, "ainvoke") else ""
-        raise _wrong(
+        raise _recipe_error(
             f"recipe: `graph` of {type(recipe).__name__} gives {type(graph).__name__}; "
             f"a StateGraph that is not compiled is needed{advice}"
         )
-    if not _ends(graph):
-        raise _wrong(
+    if not _can_end(graph):
+        raise _recipe_error(
             f"recipe: `graph` of {type(recipe).__name__} has no end: no edge leads from START to END; lead one there"
         )
     return graph
 
 
-def _ends(graph: Graph) -> bool:
+def _can_end(graph: Graph) -> bool:
     """Return whether the end can be reached; true if a node's successors are not declared."""
     from langgraph.graph import END, START
 
@@ -114,16 +114,16 @@ def check_facets(recipe: Recipe, known: Collection[str]) -> None:
     """
     for name, place in facets_named(recipe).items():
         if name not in known:
-            raise _wrong(
+            raise _recipe_error(
                 f"recipe: {place} of {type(recipe).__name__} names the facet {name!r}, which no scenario has; "
                 f"they have {', '.join(sorted(known)) or 'none'}"
             )
 
 
-def _made(kind: type[Recipe]) -> Recipe:
+def _instantiated(kind: type[Recipe]) -> Recipe:
     _check_concrete(kind)
     if any(each.default is each.empty for each in _named_parameters(kind)):
-        raise _wrong(f"recipe: {kind.__name__} is not made without arguments; give an instance of it")
+        raise _recipe_error(f"recipe: {kind.__name__} is not made without arguments; give an instance of it")
     return kind()
 
 
@@ -132,13 +132,13 @@ def _named_parameters(kind: type[Recipe]) -> list[inspect.Parameter]:
     return [each for each in inspect.signature(kind).parameters.values() if each.kind not in variable]
 
 
-def _check_pieces(recipe: Any, kind: str) -> None:
-    if missing := [piece for piece in _PIECES if not hasattr(recipe, piece)]:
-        raise _wrong(f"recipe: {kind} needs {_listed(missing)}")
+def _check_attributes(recipe: Any, kind: str) -> None:
+    if missing := [piece for piece in _REQUIRED if not hasattr(recipe, piece)]:
+        raise _recipe_error(f"recipe: {kind} needs {_code_names(missing)}")
     if not isinstance(recipe.roles, Mapping):
-        raise _wrong(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
+        raise _recipe_error(f"recipe: `roles` of {kind} is {recipe.roles!r:.60}; a temperature by role is needed")
     if isinstance(recipe.prompts, str):
-        raise _wrong(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
+        raise _recipe_error(f"recipe: `prompts` of {kind} is {recipe.prompts!r:.60}; a tuple of ids is needed")
     _check_scenarios(recipe.scenario_type, kind)
 
 
@@ -150,7 +150,7 @@ def _check_capabilities(recipe: Recipe, kind: str) -> None:
         names = [name for name in vars(capability) if not name.startswith("_")]
         defined = [name for name in names if hasattr(recipe, name)]
         if defined and not isinstance(recipe, capability):
-            raise _wrong(
+            raise _recipe_error(
                 f"recipe: {kind} defines `{defined[0]}` and must inherit {capability.__name__} for it to be used, as "
                 f"`class {kind}(Recipe, {capability.__name__})` does"
             )
@@ -168,7 +168,7 @@ def _check_pivots(recipe: Recipe, kind: str) -> None:
             ("charts the column", pivot.charted, titles),
         ):
             if unknown := sorted(set(named) - set(known)):
-                raise _wrong(
+                raise _recipe_error(
                     f"recipe: pivot {pivot.name!r} of {kind} {what} {unknown[0]!r}; there are "
                     f"{', '.join(known) or 'none'}"
                 )
@@ -178,20 +178,20 @@ def _check_scenarios(kind: Any, owner: str) -> None:
     from dialoom.graphs import Scenario
 
     if not isinstance(kind, type) or not issubclass(kind, Scenario):
-        raise _wrong(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; a subclass of Scenario is needed")
+        raise _recipe_error(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; a subclass of Scenario is needed")
     _check_concrete(kind)
     if not isinstance(inspect.getattr_static(kind, "label"), property | cached_property):
-        raise _wrong(f"recipe: `label` of {kind.__name__} is no property; write @property above it")
+        raise _recipe_error(f"recipe: `label` of {kind.__name__} is no property; write @property above it")
 
 
 def _check_concrete(kind: type) -> None:
     if missing := sorted(getattr(kind, "__abstractmethods__", ())):
-        raise _wrong(f"recipe: {kind.__name__} needs {_listed(missing)}")
+        raise _recipe_error(f"recipe: {kind.__name__} needs {_code_names(missing)}")
 
 
-def _listed(names: list[str]) -> str:
+def _code_names(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _wrong(message: str) -> RunError:
+def _recipe_error(message: str) -> RunError:
     return RunError(message, setting="recipe")

@@ -25,7 +25,7 @@ from .recipes import is_file_spec
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Reference:
     """Code, an address or a file that a file names.
 
     Attributes:
@@ -48,12 +48,12 @@ class Named:
             return None
 
 
-def code_hashes(named: Iterable[Named]) -> dict[str, str]:
+def code_hashes(named: Iterable[Reference]) -> dict[str, str]:
     """Return the SHA-256 of each code file by its name. Files that it imports in turn are not included."""
     return {each.spec: found for each in named if (found := each.hash()) is not None}
 
 
-def recipe_named(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Named]:
+def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
     """Return the file of a recipe that is named by its path, or the functions that a study names; else an empty list.
 
     Args:
@@ -62,43 +62,48 @@ def recipe_named(spec: str, found: str | None = None, recipe: Recipe | None = No
         recipe: The recipe, if it is known; only a study can be.
     """
     if isinstance(recipe, Simulation):
-        return [_file("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec) for each in recipe.named]
-    return [_file("recipe", found or spec, spec)] if is_file_spec(spec) else []
+        return [
+            _file_reference("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec)
+            for each in recipe.named
+        ]
+    return [_file_reference("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
 
-def players_named(models: Mapping[str, ModelBinding]) -> list[Named]:
+def cast_references(models: Mapping[str, ModelBinding]) -> list[Reference]:
     """Return the code and the addresses of players."""
-    return [named for binding in models.values() for named in player_named(binding.model, binding.api_base)]
+    return [named for binding in models.values() for named in player_references(binding.model, binding.api_base)]
 
 
-def player_named(model: str, api_base: str | None = None) -> list[Named]:
+def player_references(model: str, api_base: str | None = None) -> list[Reference]:
     """Return the code of a player, or the address at which it is called, to which its provider's key would be sent.
 
     An address of this machine counts, too: another user may listen there. Some model names are addresses.
     """
     kind, _, spec = model.partition(":")
     if kind == "graph":
-        return [_file("player", spec, model)]
+        return [_file_reference("player", spec, model)]
     if kind == "python":
         module = spec.rpartition(":")[0]
         code = _module_file(module)
         text = f"the player {model}, which would run {code or module}"
-        return [Named(text, f"player {model} {code or ''}", model, code)]
+        return [Reference(text, f"player {model} {code or ''}", model, code)]
     address = api_base or (model if "://" in model else None)
     if address is None:
         return []
-    return [Named(f"the model {model} at {address}, where your key for it would go", f"model {model} {address}", model)]
+    return [
+        Reference(f"the model {model} at {address}, where your key for it would go", f"model {model} {address}", model)
+    ]
 
 
-def loads_named(loads: Iterable[str]) -> list[Named]:
+def load_references(loads: Iterable[str]) -> list[Reference]:
     """Return models that would be loaded into this process, and may contain code."""
-    return [Named(f"the model {each}, which would be loaded here", f"load {each}", each) for each in loads]
+    return [Reference(f"the model {each}, which would be loaded here", f"load {each}", each) for each in loads]
 
 
-def files_named(options: RecipeOptions) -> list[Named]:
+def file_references(options: RecipeOptions) -> list[Reference]:
     """Return the files that a recipe's options name, which planning reads and puts into requests."""
     paths = [path for _, value in options for path in _paths(value)]
-    return [Named(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
+    return [Reference(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
 
 
 def _paths(value: Any) -> Iterator[Path]:
@@ -108,10 +113,10 @@ def _paths(value: Any) -> Iterator[Path]:
         yield from (path for each in value for path in _paths(each))
 
 
-def _file(what: str, spec: str, whole: str) -> Named:
+def _file_reference(what: str, spec: str, whole: str) -> Reference:
     path, _, name = spec.rpartition(":")
     code = Path(path).expanduser().resolve()
-    return Named(f"the {what} {whole}, which would run {code}", f"{what} {code}:{name}", whole, code)
+    return Reference(f"the {what} {whole}, which would run {code}", f"{what} {code}:{name}", whole, code)
 
 
 def _module_file(module: str) -> Path | None:
@@ -132,7 +137,7 @@ def _module_file(module: str) -> Path | None:
     return Path(origin).resolve() if origin is not None and Path(origin).is_file() else None
 
 
-_LONGEST = 16 * 2**20
+_LARGEST_LIST = 16 * 2**20
 """Maximum size of the list that is read, in bytes: some hundred thousand runs."""
 
 
@@ -142,7 +147,7 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
         return
     known = remembered(id_)
     lines = [json.dumps([id_, mark]) + "\n" for mark in dict.fromkeys(marks) if mark not in known]
-    if lines and (path := _path()) is not None:
+    if lines and (path := _list_path()) is not None:
         try:
             append_private(path, "".join(lines))
         except OutputError:
@@ -152,7 +157,7 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
 def remembered(id_: str | None) -> frozenset[str]:
     """Return the marks of what the user has named for a run or a case."""
     found: set[str] = set()
-    for line in [] if id_ is None else _lines():
+    for line in [] if id_ is None else _remembered_lines():
         try:
             whose, mark = json.loads(line)
         except ValueError:
@@ -162,8 +167,8 @@ def remembered(id_: str | None) -> frozenset[str]:
     return frozenset(found)
 
 
-def _lines() -> list[str]:
-    path = _path()
+def _remembered_lines() -> list[str]:
+    path = _list_path()
     if path is None:
         return []
     try:
@@ -171,12 +176,12 @@ def _lines() -> list[str]:
             about = os.fstat(file.fileno())
             if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o022:
                 return []
-            return file.read(_LONGEST).decode(errors="replace").splitlines()
+            return file.read(_LARGEST_LIST).decode(errors="replace").splitlines()
     except OSError:
         return []
 
 
-def _path() -> Path | None:
+def _list_path() -> Path | None:
     """Return the list's path by the XDG base directory specification, by which a relative folder is ignored."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     try:
@@ -199,7 +204,7 @@ class Trust:
         self._tell = tell
         self._used: dict[str, None] = {}
 
-    def give(self, named: Iterable[Named]) -> None:
+    def give(self, named: Iterable[Reference]) -> None:
         """Trust what the user has named in this process for this file."""
         self._used.update(dict.fromkeys(each.mark for each in named))
 
@@ -208,7 +213,7 @@ class Trust:
         """The marks of all that was named or allowed so far."""
         return list(self._used)
 
-    def check(self, holder: Path | str, id_: str | None, named: Iterable[Named], code: Mapping[str, str]) -> None:
+    def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
         """Check that these may be used.
 
         Args:
@@ -227,7 +232,7 @@ class Trust:
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
-                f"{holder} names {_listed(strange)}. You have given none of it here yourself, so it is not used"
+                f"{holder} names {_joined(strange)}. You have given none of it here yourself, so it is not used"
                 if len(strange) > 1
                 else f"{holder} names {strange[0].text}. You have not given that here yourself, so it is not used",
                 advice=Advice("trust", "if you would use it as your own, give trust=True", {"path": holder}),
@@ -240,5 +245,5 @@ class Trust:
         self.give(new)
 
 
-def _listed(named: list[Named]) -> str:
+def _joined(named: list[Reference]) -> str:
     return "; ".join(each.text for each in named)

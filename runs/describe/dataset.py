@@ -14,7 +14,7 @@ from dialoom.runs.store import RunFile
 
 _CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
 _SPEAKERS = ("role", "from", "speaker")
-_WORDS = ("content", "value", "text", "utterance")
+_CONTENTS = ("content", "value", "text", "utterance")
 _LONGEST_FACET = 60
 _NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant"}
 
@@ -99,7 +99,7 @@ class RunDataset:
             )
 
 
-class SeveralDataset:
+class CombinedDataset:
     """Several datasets as one.
 
     Args:
@@ -147,7 +147,7 @@ class RowsDataset:
             ModuleNotFoundError: For Parquet, if pyarrow is not installed.
         """
         for number, row in self._rows():
-            lines = _lines_of(row)
+            lines = _row_lines(row)
             if lines is None and self._skips_wordless:
                 continue
             if lines is None:
@@ -207,7 +207,7 @@ def whole_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
         yield dialogue.id, dialogue.text
 
 
-def first_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
+def opening_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
     """Yield each dialogue's id and its opening."""
     for dialogue in dataset.dialogues():
         yield dialogue.id, dialogue.opening
@@ -220,48 +220,48 @@ def _is_facet(value: object) -> bool:
     return isinstance(value, str | int) and len(str(value)) <= _LONGEST_FACET
 
 
-def _lines_of(row: Mapping[str, Any]) -> list[Line] | None:
+def _row_lines(row: Mapping[str, Any]) -> list[Line] | None:
     """Return the lines of a row's conversation, of its text, or of its texts; `None` if it has none of them."""
     for key in _CONVERSATIONS:
         if isinstance(row.get(key), list):
-            return _said(row[key], "")
+            return _conversation_lines(row[key], "")
     if isinstance(row.get("prompt"), str | list):
         answer: str | list[Any] = next(
             (row[key] for key in ("chosen", "completion", "response", "answer") if row.get(key)), []
         )
-        return [*_said(row["prompt"], "user"), *_said(answer, "assistant")]
+        return [*_conversation_lines(row["prompt"], "user"), *_conversation_lines(answer, "assistant")]
     text = row.get("text")
-    return [Line(role="text", content=text)] if isinstance(text, str) else list(_texts(row, "")) or None
+    return [Line(role="text", content=text)] if isinstance(text, str) else list(_text_lines(row, "")) or None
 
 
-def _texts(value: object, name: str) -> Iterator[Line]:
+def _text_lines(value: object, name: str) -> Iterator[Line]:
     """Yield every string of several words in a row without a conversation, with its key as the role."""
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from _texts(each, str(key))
+            yield from _text_lines(each, str(key))
     elif isinstance(value, list):
         for each in value:
-            yield from _texts(each, name)
+            yield from _text_lines(each, name)
     elif isinstance(value, str) and len(value.split()) > 1:
         yield Line(role=name, content=value)
 
 
-def _said(value: Any, speaker: str) -> list[Line]:
+def _conversation_lines(value: Any, speaker: str) -> list[Line]:
     if isinstance(value, str):
         return [Line(role=speaker, content=value)]
     found = []
     for each in value:
         if isinstance(each, dict) and isinstance(each.get("user"), str):
-            found += _round(each)
+            found += _round_lines(each)
         elif isinstance(each, dict):
             role = next((str(each[key]) for key in _SPEAKERS if each.get(key)), speaker)
-            words = next((each[key] for key in _WORDS if isinstance(each.get(key), str)), "")
+            words = next((each[key] for key in _CONTENTS if isinstance(each.get(key), str)), "")
             if role or words:
                 found.append(Line(role=_NAMES.get(role, role), content=words))
     return found
 
 
-def _round(both: Mapping[str, Any]) -> list[Line]:
+def _round_lines(both: Mapping[str, Any]) -> list[Line]:
     """Return the lines of a round in ALOE's format: of several replies, the one that the conversation went on from."""
     reply = both.get("assistant")
     if isinstance(reply, dict):

@@ -17,9 +17,9 @@ from dialoom.runs.report.report import markdown
 from dialoom.runs.store import RunFile
 from dialoom.shown import counted
 
-from .dataset import Dataset, RowsDataset, RunDataset, SeveralDataset
+from .dataset import CombinedDataset, Dataset, RowsDataset, RunDataset
 from .dialogues import describe_dialogues
-from .lexical import Alike
+from .lexical import SimilarTexts
 from .people import describe_release
 
 _ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
@@ -32,7 +32,7 @@ def describe_path(
     *,
     where: str | None = None,
     trust: Trust | None = None,
-    alike: Alike | None = None,
+    alike: SimilarTexts | None = None,
 ) -> Report:
     """Describe a dataset in tables and charts.
 
@@ -59,7 +59,7 @@ def describe_path(
             return describe_run(file, against, where=where, trust=trust, alike=alike)
         if where is not None:
             raise RunError(f"where: {path} is no run, and only a run's scenarios can be chosen", setting="where")
-        return _described(_opened(path, opened, trust), against, opened, trust, alike)
+        return _describe(_open_dataset(path, opened, trust), against, opened, trust, alike)
 
 
 def describe_run(
@@ -68,11 +68,11 @@ def describe_run(
     *,
     where: str | None = None,
     trust: Trust | None = None,
-    alike: Alike | None = None,
+    alike: SimilarTexts | None = None,
 ) -> Report:
     """Describe an open run, as `describe_path` does."""
     with ExitStack() as opened:
-        return _described(RunDataset(file, where), against, opened, trust, alike)
+        return _describe(RunDataset(file, where), against, opened, trust, alike)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
@@ -117,10 +117,10 @@ def _section(found: Report) -> str:
     return markdown(tables, "What is in it").replace("\n## ", "\n### ").replace("# What", "## What", 1)
 
 
-def _described(
-    dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None, alike: Alike | None
+def _describe(
+    dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None, alike: SimilarTexts | None
 ) -> Report:
-    tables, charts = describe_dialogues(dataset, [_opened(each, opened, trust) for each in against], alike)
+    tables, charts = describe_dialogues(dataset, [_open_dataset(each, opened, trust) for each in against], alike)
     count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)
     if not count:
         raise RunError(f"{dataset.name} has no dialogues to describe yet")
@@ -132,14 +132,14 @@ def _described(
     return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
 
 
-def _opened(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
+def _open_dataset(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
     if path.is_dir():
         is_ours = (path / CARD).is_file()
         files = [path / file for file in ExportedFolder.of(path).files] if is_ours else _files_of_rows(path)
         if not files:
             kinds = ", ".join(f"*{kind}" for kind in _ROWS)
             raise RunError(f"{path} holds neither files of rows ({kinds}) nor a release of people (data/profile)")
-        return SeveralDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
+        return CombinedDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)
 
 

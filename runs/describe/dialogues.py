@@ -24,7 +24,7 @@ from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
 from .dataset import Dataset, DescribedDialogue
-from .lexical import NEAR, SHINGLE, Alike, Duplicates, TextIndex
+from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
 from .people import Combinations, PersonalDatum, Surfacing, finder
 
 MOST_LINES = 50_000
@@ -118,7 +118,7 @@ class DialogueCount:
 
 
 def describe_dialogues(
-    dataset: Dataset, against: Sequence[Dataset] = (), alike: Alike | None = None
+    dataset: Dataset, against: Sequence[Dataset] = (), alike: SimilarTexts | None = None
 ) -> tuple[list[Table], list[Chart]]:
     """Return the tables and charts of a set of dialogues.
 

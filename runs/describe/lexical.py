@@ -15,7 +15,7 @@ from dialoom.personas import EmbedderError, local_embedder
 from dialoom.personas.similarity import Vector, VectorIndex
 from dialoom.runs.errors import RunError
 
-from .dataset import Dataset, first_texts, whole_texts
+from .dataset import Dataset, opening_texts, whole_texts
 
 HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
 
@@ -135,7 +135,7 @@ MOST_TEXTS = 10_000
 _AT_ONCE = 64
 
 
-class Alike:
+class SimilarTexts:
     """Detection of texts with similar meaning.
 
     Args:
@@ -156,7 +156,7 @@ class Alike:
         self._name, self._least = embedder, least
 
     @classmethod
-    def wanted(cls, embedder: str | None, least: float | None) -> Alike | None:
+    def wanted(cls, embedder: str | None, least: float | None) -> SimilarTexts | None:
         """Return the detector that options ask for; `None` without an embedder.
 
         Raises:
@@ -174,7 +174,7 @@ class Alike:
         """
         table = Table("alike", "Texts that are alike", ["of", "looked for in", "texts", "alike", "%"])
         pairs: list[str] = []
-        for what, texts in (("dialogues", whole_texts), ("first lines", first_texts)):
+        for what, texts in (("dialogues", whole_texts), ("first lines", opening_texts)):
             index, ids = VectorIndex(), list[str]()
             found = self._compared(texts(dataset), index, ids, joins=True)
             table.rows.append([what, "itself", *_counts(found)])

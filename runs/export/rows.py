@@ -14,7 +14,7 @@ from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scena
 from dialoom.graphs.capabilities import WithExports, WithFacets
 from dialoom.graphs.outcome import Episode, is_sound
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import known_kinds, means_of, selected
+from dialoom.runs.reading.scenarios import fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
 
@@ -121,7 +121,7 @@ class ExportRequest:
             self._check_share(recipe)
         if self.only not in (None, *get_args(Soundness)):
             raise RunError(f"only {self.only!r}: there are {', '.join(get_args(Soundness))}", setting="only")
-        kinds = known_kinds(recipe)
+        kinds = fault_kinds(recipe)
         if unknown := [kind for kind in self.without if kind not in kinds]:
             raise RunError(f"without {unknown[0]!r}: there are {', '.join(kinds)}", setting="without")
         return exporter
@@ -295,7 +295,7 @@ class Rows:
         """Return a row with its scenario's id and the included fields; the format's own fields take precedence."""
         if not isinstance(item, dict):
             return item  # the content of a file
-        about: dict[str, Any] = {"facets": dict(episode.facets), "scores": means_of(episode)}
+        about: dict[str, Any] = {"facets": dict(episode.facets), "scores": mean_scores(episode)}
         return {**named(episode), **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:

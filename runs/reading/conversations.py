@@ -147,10 +147,10 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
     episode = run.episode(position, judging) or run.so_far(position)
     outcome, calls = episode.outcome, run.calls_of(position)
     faults = outcome.faults or ()
-    said_by = said_by_calls(outcome.messages, calls, run.recipe)
+    call_of = calls_by_message(outcome.messages, calls, run.recipe)
     judged: dict[int | None, list[Item]] = {}
     for item in items_of(episode):
-        judged.setdefault(_end(episode, item), []).append(item)
+        judged.setdefault(_last_message(episode, item), []).append(item)
     return Conversation(
         number=position + 1,
         of=run.planned,
@@ -163,7 +163,7 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
                 line,
                 [fault for fault in faults if fault.message == place],
                 judged.get(place, ()),
-                said_by.get(place),
+                call_of.get(place),
             )
             for place, line in enumerate(outcome.messages)
         ],
@@ -180,11 +180,11 @@ def own_calls(calls: Iterable[Call]) -> list[Call]:
     return sorted(own, key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
 
 
-def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
+def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
     """Return the call that wrote each message, by the message's index; others' messages are left out."""
     left, found = own_calls(calls), dict[int, Call]()
     lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
-    for says in (_says, _is_all_of):
+    for says in (_is_written_by, _is_whole_reply):
         for place, line in lines.items():
             said = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
             if place not in found and said is not None:
@@ -197,7 +197,7 @@ def said_by_calls(messages: Sequence[Line], calls: Iterable[Call], recipe: Recip
     return found
 
 
-def _says(call: Call, line: Line, recipe: Recipe) -> bool:
+def _is_written_by(call: Call, line: Line, recipe: Recipe) -> bool:
     """Return whether a line, or its tool calls, stem from a call's reply."""
     if call["role"] != line.role:
         return False
@@ -214,12 +214,12 @@ def _is_in_reply(text: str, role: str, reply: str, recipe: WithGate) -> bool:
     return text in reply or (role == USER and text == recipe.spoken(reply))
 
 
-def _is_all_of(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001
+def _is_whole_reply(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: ARG001
     """Return whether a line equals a whole reply, even if it is shown under another role."""
     return bool(line.content.strip()) and call["reply"].strip() == line.content.strip()
 
 
-def _end(episode: RecordedEpisode, item: Item) -> int | None:
+def _last_message(episode: RecordedEpisode, item: Item) -> int | None:
     """Return the index of the message that ends the judged turn; `None` for the whole."""
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
@@ -227,7 +227,7 @@ def _end(episode: RecordedEpisode, item: Item) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class CallsAtFault:
+class FaultyCalls:
     """The faulty calls of a scenario according to the gate, by their rows in the ledger.
 
     Attributes:
@@ -240,14 +240,14 @@ class CallsAtFault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _SpokenLine:
     """A line, and all lines before it."""
 
     line: Said
     before: Sequence[Said]
 
 
-def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> CallsAtFault:
+def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:
     """Match the faults of a scenario to the run's own calls that it made.
 
     A fault names its line, and a line is the reply of a call of its speaker; of two equal lines, the first call said
@@ -259,43 +259,43 @@ def calls_at_fault(run: RunFile, position: int, calls: Iterable[Call], outcome: 
         calls: Its rows of the ledger, as from `RunFile.calls`.
         outcome: Its outcome; nothing is matched if its faults are unknown.
     """
-    found = CallsAtFault()
+    found = FaultyCalls()
     if outcome.faults is None:
         return found
     recipe = WithGate.of(run.recipe)
     scenario = run.scenario(run.recipe, position)
     answered = own_calls(calls)
     tries = [list(group) for _, group in groupby(answered, lambda call: (call["step"], call["node"], call["ordinal"]))]
-    said = _said_by([each[-1] for each in tries], list(_heard(recipe, scenario, outcome)), recipe)
+    said = _lines_by_call([each[-1] for each in tries], list(_spoken_lines(recipe, scenario, outcome)), recipe)
     for fault in outcome.faults:
         for row, heard in said.items():
             if (fault.who, fault.message, fault.where) == (heard.line.role, heard.line.message, heard.line.where):
                 found.faults.setdefault(row, []).append(fault)
-    for row, place in _written([each[-1] for each in tries], recipe.talks(scenario, outcome)):
+    for row, place in _written_texts([each[-1] for each in tries], recipe.talks(scenario, outcome)):
         found.faults.setdefault(row, []).extend(fault for fault in outcome.faults if fault.where == place)
     for each in tries:
         taken = said.get(each[-1]["call"])
         before = [Line(role=line.role, content=line.text) for line in taken.before] if taken else outcome.messages
-        for call in _rejected(each):
+        for call in _rejected_calls(each):
             line = Line(role=USER, content=recipe.spoken(call["reply"]), finish_reason=call["finish_reason"])
             found.rejected.add(call["call"])
             found.faults[call["call"]] = run.gate.faults_of_line(scenario, before, line)
     return found
 
 
-def _rejected(tries: Sequence[Call]) -> Iterator[Call]:
+def _rejected_calls(tries: Sequence[Call]) -> Iterator[Call]:
     """Yield the last ask of every try except the final one, which was accepted."""
     blocks = {(call["ask"] - 1) // ASKS: call for call in tries}
     yield from [blocks[number] for number in sorted(blocks)][:-1]
 
 
-def _heard(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_Heard]:
+def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator[_SpokenLine]:
     for talk in recipe.talks(scenario, outcome):
         for place in range(talk.since, len(talk.lines)) if not talk.author else ():
-            yield _Heard(talk.lines[place], talk.lines[:place])
+            yield _SpokenLine(talk.lines[place], talk.lines[:place])
 
 
-def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
+def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
     """Yield the call that wrote each text that nobody says, with its place; one reply may hold many texts, as JSON."""
     for talk in talks:
         for line in talk.checked_lines() if talk.author else ():
@@ -309,9 +309,9 @@ def _written(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int
                 yield row, line.where
 
 
-def _said_by(calls: Sequence[Call], heard: Sequence[_Heard], recipe: WithGate) -> dict[int, _Heard]:
+def _lines_by_call(calls: Sequence[Call], heard: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
     """Return the line that each call said, by the call's row."""
-    said: dict[int, _Heard] = {}
+    said: dict[int, _SpokenLine] = {}
     for each in heard:
         for call in calls:
             if (
@@ -341,7 +341,7 @@ class MarkedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestShown:
+class RequestDiff:
     """A request compared with the previous one.
 
     Attributes:
@@ -355,7 +355,7 @@ class RequestShown:
     has_before: bool
 
 
-def request_shown(run: RunFile, call: int, before: int | None = None) -> RequestShown:
+def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestDiff:
     """Return a call's exact request.
 
     Args:
@@ -372,11 +372,11 @@ def request_shown(run: RunFile, call: int, before: int | None = None) -> Request
     earlier = None if before is None else run.request(before)
     tools = [tool_name(each) for each in asked.tools]
     if earlier is None:
-        return RequestShown([MarkedMessage("same", each) for each in asked.messages], tools, False)
-    return RequestShown(marked(earlier.messages, asked.messages), tools, True)
+        return RequestDiff([MarkedMessage("same", each) for each in asked.messages], tools, False)
+    return RequestDiff(message_diff(earlier.messages, asked.messages), tools, True)
 
 
-def marked(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
+def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
     """Return the messages of a request, each marked by its presence in the previous one."""
     old, new = ([json.dumps(identity(each)) for each in messages] for messages in (before, now))
     found: list[MarkedMessage] = []
@@ -390,7 +390,7 @@ def marked(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[Ma
 
 
 _WORDS = re.compile(r"\s+|[^\s]+")
-_MOST = 4_000
+_MOST_WORDS = 4_000
 """The maximum number of words in two compared texts; longer ones are treated as entirely different."""
 
 
@@ -401,10 +401,10 @@ class Piece(NamedTuple):
     is_shared: bool
 
 
-def beside(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
+def word_diff(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
     """Return two texts in pieces, each with whether the other text has it, too."""
     ours, theirs = _WORDS.findall(left), _WORDS.findall(right)
-    if len(ours) + len(theirs) > _MOST:
+    if len(ours) + len(theirs) > _MOST_WORDS:
         return [Piece(left, left == right)], [Piece(right, left == right)]
     found: tuple[list[Piece], list[Piece]] = ([], [])
     for kind, a, b, c, d in SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes():

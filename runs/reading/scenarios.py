@@ -53,10 +53,10 @@ class Absent(Undefined):
 
     __slots__ = ()
 
-    def _never(self, _other: object) -> bool:
+    def _false(self, _other: object) -> bool:
         return False
 
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = _never  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __contains__ = _false  # type: ignore[assignment]
     __hash__ = Undefined.__hash__
 
 
@@ -69,22 +69,22 @@ class _Environment(Sandbox):
 
 
 _ENVIRONMENT = _Environment(undefined=Unknown)
-_LONGEST = 1_000
+_MOST_CHARACTERS = 1_000
 """The maximum length of an expression in characters, which bounds its computation."""
 
 
-def compiled(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
+def compile_expression(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
     """Return a function that evaluates an expression from the values of its names, and these names.
 
     Raises:
         TemplateError: If it is invalid, or longer than 1,000 characters.
     """
-    if len(text) > _LONGEST:
-        raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_LONGEST:,}", 1)
+    if len(text) > _MOST_CHARACTERS:
+        raise TemplateSyntaxError(f"it has {len(text):,} characters; an expression has at most {_MOST_CHARACTERS:,}", 1)
     return _ENVIRONMENT.expression(text)
 
 
-OF_EACH = (
+_COMMON_NAMES = (
     "number",
     "id",
     "trial",
@@ -105,7 +105,7 @@ OF_EACH = (
 """The names that every recipe's scenarios have, besides its own facets, counts and metrics."""
 
 
-_OF_WORDS = frozenset({"lines", "messages", "judgements"})
+_TEXT_NAMES = frozenset({"lines", "messages", "judgements"})
 
 
 class Score(float):
@@ -123,7 +123,7 @@ class Score(float):
         return made
 
 
-def known_kinds(recipe: Recipe) -> list[str]:
+def fault_kinds(recipe: Recipe) -> list[str]:
     """Return the kinds of faults: those of the rules, and the recipe's own."""
     return [*KINDS, *WithGate.of(recipe).fault_kinds]
 
@@ -134,7 +134,7 @@ class FaultCount(int):
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
         """Count the faults; a role or kind that the recipe does not have is no attribute."""
         made = super().__new__(cls, dialogue_faults(faults))
-        made.__dict__.update(dict.fromkeys((*known_kinds(recipe), USER, *recipe.roles), 0))
+        made.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
         return made
 
@@ -143,7 +143,7 @@ class FaultCount(int):
         return f"there are roles and kinds, such as {USER} and {next(iter(KINDS))}"
 
 
-def means_of(episode: Episode) -> dict[str, float]:
+def mean_scores(episode: Episode) -> dict[str, float]:
     """Return the mean score of each metric and target, such as `naturalness.user`, over all judgements with a score."""
     found: dict[str, list[float]] = {}
     for each in episode.outcome.judgements:
@@ -191,10 +191,10 @@ class Where:
             RunError: If it is invalid, uses a name that does not exist, or uses no name at all.
         """
         try:
-            value, names = compiled(text)
+            value, names = compile_expression(text)
         except TemplateError as error:
             raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
-        known = dict.fromkeys((*OF_EACH, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
+        known = dict.fromkeys((*_COMMON_NAMES, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
         if unknown := sorted(names.difference(known)):
@@ -204,9 +204,9 @@ class Where:
         return cls(text, setting, run, value, frozenset(names))
 
     @property
-    def needs_words(self) -> bool:
+    def needs_texts(self) -> bool:
         """Return whether the expression uses messages or other texts, and not only numbers."""
-        return not self._names.isdisjoint(_OF_WORDS) or BY_JUDGES in self.text
+        return not self._names.isdisjoint(_TEXT_NAMES) or BY_JUDGES in self.text
 
     def keeps(self, episode: RecordedEpisode) -> bool:
         """Return whether the expression holds for a scenario.
@@ -245,13 +245,13 @@ def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[R
     return episodes if where is None else filter(Where.parse(where, run).keeps, episodes)
 
 
-def every(
+def all_scenarios(
     run: RunFile,
     judging: str | None,
     where: str | None,
     sort: str | None = None,
     is_descending: bool = False,
-    on_look: Callable[[int], None] = lambda _position: None,
+    on_examined: Callable[[int], None] = lambda _position: None,
 ) -> Iterable[tuple[int, RecordedEpisode]]:
     """Return every scenario's position and data, with texts only if an expression needs them.
 
@@ -261,7 +261,7 @@ def every(
         where: An expression that selects scenarios.
         sort: The expression to sort by; by default in plan order. Sorting reads all of them into memory.
         is_descending: Return the highest first, or the last of the plan.
-        on_look: Called with the position of each scenario that is examined.
+        on_examined: Called with the position of each scenario that is examined.
 
     Raises:
         RunError: If the expression is invalid.
@@ -269,20 +269,20 @@ def every(
     """
     wanted = None if where is None else Where.parse(where, run)
     by = None if sort is None else Where.parse(sort, run, "sort")
-    needs_words = any(each is not None and each.needs_words for each in (wanted, by))
+    needs_texts = any(each is not None and each.needs_texts for each in (wanted, by))
 
     def kept() -> Iterator[tuple[int, RecordedEpisode]]:
-        for position, episode in _whole(run, judging) if needs_words else run.figures(judging):
-            on_look(position)
+        for position, episode in _with_texts(run, judging) if needs_texts else run.figures(judging):
+            on_examined(position)
             if wanted is None or wanted.keeps(episode):
                 yield position, episode
 
     if by is not None:
-        return _in_order(kept(), by, is_descending)
+        return _sorted_by(kept(), by, is_descending)
     return reversed([*kept()]) if is_descending else kept()
 
 
-def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
+def _with_texts(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
     """Yield every scenario as exports have it; a pending one has neither messages nor an ending."""
     finished = run.episodes(judging)
     ahead = next(finished, None)
@@ -294,7 +294,7 @@ def _whole(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpi
             yield position, RecordedEpisode(id_, facets, "pending", Outcome(messages=(), ended_by=""))
 
 
-def _in_order(
+def _sorted_by(
     found: Iterable[tuple[int, RecordedEpisode]], by: Where, is_reversed: bool = False
 ) -> list[tuple[int, RecordedEpisode]]:
     """Sort scenarios by an expression's value, numbers before strings; those without a value come last.
@@ -341,39 +341,39 @@ OnProgress = Callable[[str, int, int], None]
 
 _STEP = 500
 """The number of scenarios between two progress reports."""
-_MOST_KEPT = 4
+_CACHE_SIZE = 4
 
-_kept: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
+_cache: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
 """The results of expressions, cached while the run's file is unchanged: the pages of one list repeat the query."""
-_keeping = Lock()
+_cache_lock = Lock()
 """Guards the cache, because several threads use it."""
 
 
-def unheard(_what: str, _done: int, _of: int) -> None:
+def ignore_progress(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
-def listed(
+def scenario_page(
     run: RunFile,
     query: ScenarioQuery,
     where: str | None,
     said: str | None,
     offset: int,
     limit: int,
-    on_progress: OnProgress = unheard,
+    on_progress: OnProgress = ignore_progress,
 ) -> ScenarioPage:
     """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
-    wanted, found = _wanted(run, query, where, said, on_progress)
+    wanted, found = _narrowed(run, query, where, said, on_progress)
     page = run.page(wanted, offset, limit)
-    return replace(page, said=_texts(run, {row.position: found[row.position] for row in page.rows if found}))
+    return replace(page, said=_found_texts(run, {row.position: found[row.position] for row in page.rows if found}))
 
 
-def found_words(run: RunFile, words: str, on_progress: OnProgress = unheard) -> dict[int, str]:
+def search_messages(run: RunFile, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, str]:
     """Return the first message that contains the words, by the position of its scenario; see `dialoom.Run.search`."""
-    return _texts(run, SearchIndex(run).search(words, on_progress))
+    return _found_texts(run, SearchIndex(run).search(words, on_progress))
 
 
-def _texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
+def _found_texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
     texts = dict(run.spoken().contents([*{*found.values()}]))
     return {position: texts[id_] for position, id_ in found.items()}
 
@@ -382,10 +382,10 @@ def neighbours(
     run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, said: str | None
 ) -> Neighbours | None:
     """Return the neighbours of a scenario in such a list; see `dialoom.Run.neighbours`."""
-    return run.neighbours(run.resolve(str(scenario)), _wanted(run, query, where, said, unheard)[0])
+    return run.neighbours(run.resolve(str(scenario)), _narrowed(run, query, where, said, ignore_progress)[0])
 
 
-def _wanted(
+def _narrowed(
     run: RunFile, query: ScenarioQuery, where: str | None, said: str | None, on_progress: OnProgress
 ) -> tuple[ScenarioQuery, dict[int, int]]:
     """Return a query narrowed by an expression and by words, and the text in which each scenario has the words."""
@@ -395,16 +395,16 @@ def _wanted(
         found = SearchIndex(run).search(said, on_progress)
         among = {*found} if among is None else {*among} & found.keys()
     if where:
-        holding = _holding(run, query.judging, where, on_progress)
+        holding = _matching_positions(run, query.judging, where, on_progress)
         among = holding if among is None else holding & {*among}
     return replace(query, among=among), found
 
 
-def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
+def _matching_positions(run: RunFile, judging: str | None, where: str, on_progress: OnProgress) -> frozenset[int]:
     """Return the positions of the scenarios that an expression selects."""
     key = (signature(run.path), str(run.path.resolve()), judging, where)
-    with _keeping:
-        known = _kept.get(key)
+    with _cache_lock:
+        known = _cache.get(key)
     if known is None:
         planned = run.planned
 
@@ -412,10 +412,10 @@ def _holding(run: RunFile, judging: str | None, where: str, on_progress: OnProgr
             if position % _STEP == 0:
                 on_progress("looking at scenarios", position, planned)
 
-        known = frozenset(position for position, _ in every(run, judging, where, on_look=look))
-    with _keeping:
-        _kept.pop(key, None)
-        _kept[key] = known  # moved to the end, to be dropped last
-        while len(_kept) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+        known = frozenset(position for position, _ in all_scenarios(run, judging, where, on_examined=look))
+    with _cache_lock:
+        _cache.pop(key, None)
+        _cache[key] = known  # moved to the end, to be dropped last
+        while len(_cache) > _CACHE_SIZE:
+            del _cache[next(iter(_cache))]
     return known

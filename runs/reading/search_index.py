@@ -35,7 +35,7 @@ class SearchIndex:
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
         self._run = run
         self._texts = run.spoken()
-        self.path = (folder or _folder()) / f"{_name(run)}.db"
+        self.path = (folder or _cache_folder()) / f"{_file_name(run)}.db"
         private_file(self.path)
 
     def search(
@@ -54,7 +54,7 @@ class SearchIndex:
         Raises:
             RunError: If there is no word in it.
         """
-        wanted = _wanted(words)
+        wanted = _fts_query(words)
         with self._opened() as connection:
             self._update(connection, on_progress)
             found = connection.execute(
@@ -99,7 +99,7 @@ class SearchIndex:
         with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous = OFF")  # the index can be rebuilt
             if connection.execute("PRAGMA user_version").fetchone()[0] != _LAYOUT:
-                _make(connection)
+                _create_tables(connection)
             yield connection
 
 
@@ -118,7 +118,7 @@ def snippet(text: str, words: str, length: int = 160) -> str:
     return f"{'…' if start else ''}{part}{'…' if start + length < len(text) else ''}"
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for table in ("seen", "said", "indexed", "words", "taken_in"):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -134,7 +134,7 @@ def _make(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _wanted(words: str) -> str:
+def _fts_query(words: str) -> str:
     """Return the words as an FTS5 query: each quoted, so that none of them is an operator."""
     found = [*_terms(words)]
     if not any(char.isalnum() for term in found for char in term):
@@ -152,12 +152,12 @@ def _terms(words: str) -> Iterable[str]:
             yield from part.split()
 
 
-def _name(run: RunFile) -> str:
+def _file_name(run: RunFile) -> str:
     """Return a name from the run's id and its path: a copy may have diverged."""
     return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
 
 
-def _folder() -> Path:
+def _cache_folder() -> Path:
     """Return the folder by the XDG base directory specification, which ignores a relative folder."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117

@@ -18,8 +18,8 @@ from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table
-from .judges import comparison, judges_tables, name_in_file
-from .reported import ReportedRun, difference_note, named_offline, notes_on, notes_on_content, reported_runs
+from .judges import comparison_table, judges_tables, name_in_file
+from .reported import ReportedRun, add_offline_column, difference_note, notes_on, notes_on_content, reported_runs
 from .trials import own_tables_warning, trials_tables
 
 FAULTS = "faults"
@@ -119,7 +119,7 @@ def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
     return _SOUND if where is None else f"({where}) and {_SOUND}"
 
 
-def marked_sound(tables: Sequence[Table]) -> list[Table]:
+def label_sound(tables: Sequence[Table]) -> list[Table]:
     """Return the tables of dialogues with a sound user, with names and titles that say so."""
     kept = [table for table in tables if table.name != "dialogues"]
     for table in kept:
@@ -128,7 +128,7 @@ def marked_sound(tables: Sequence[Table]) -> list[Table]:
     return kept
 
 
-_OF_ALL_SETS = ("dialogues", "faults")
+_EQUAL_IN_ALL_SETS = ("dialogues", "faults")
 
 Shown = TypeVar("Shown", Table, Chart)
 
@@ -145,25 +145,25 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
         StoreError: If the set of judgements does not exist.
     """
     recipe = run.recipe
-    sets = _sets(run, recipe, judging)
+    sets = _reported_sets(run, recipe, judging)
     tables: list[Table] = []
     for number, reported in enumerate(sets):
-        for table in _twice([reported], recipe, where):
-            if number and table.name in _OF_ALL_SETS:
+        for table in _tables_and_sound_ones([reported], recipe, where):
+            if number and table.name in _EQUAL_IN_ALL_SETS:
                 continue  # they describe the dialogues, which are the same in all sets
-            if len(sets) > 1 and table.name not in _OF_ALL_SETS:
+            if len(sets) > 1 and table.name not in _EQUAL_IN_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{name_in_file(reported.set_name or '')}"
-            tables += _noted(named_offline([table], [reported]), *notes_on_content([reported], where))
+            tables += _with_notes(add_offline_column([table], [reported]), *notes_on_content([reported], where))
     members = [each.judging for each in sets if each.judging and not each.judging.members]
     for left, right in itertools.combinations(members, 2):
         both = [each for each in sets if each.judging in (left, right)]
-        compared = named_offline([comparison(run, left, right, where)], both)
-        tables += _noted(compared, *(note for each in both for note in notes_on_content([each], where)))
+        compared = add_offline_column([comparison_table(run, left, right, where)], both)
+        tables += _with_notes(compared, *(note for each in both for note in notes_on_content([each], where)))
     about_judges = [] if judging is not None else judges_tables(run, where)
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
     notes = (note for each in sets for note in notes_on_content([each], where))
-    return tables + _noted(named_offline(about_judges, sets), *notes)
+    return tables + _with_notes(add_offline_column(about_judges, sets), *notes)
 
 
 def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
@@ -180,13 +180,13 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    tables = named_offline(_twice(chosen, recipe, where), chosen)
-    beside = named_offline(differences(chosen, recipe, where), chosen, with_first=True)
+    tables = add_offline_column(_tables_and_sound_ones(chosen, recipe, where), chosen)
+    beside = add_offline_column(differences(chosen, recipe, where), chosen, with_first=True)
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
     for table in beside:
         table.warnings += warned
-    tables += [*beside, *named_offline(length_table(chosen, [each.label for each in chosen], where), chosen)]
-    return _noted(tables, difference_note(chosen, recipe), *notes_on_content(chosen, where))
+    tables += [*beside, *add_offline_column(length_table(chosen, [each.label for each in chosen], where), chosen)]
+    return _with_notes(tables, difference_note(chosen, recipe), *notes_on_content(chosen, where))
 
 
 def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
@@ -202,27 +202,29 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
         StoreError: If a run has no such set.
     """
     recipe = _common_recipe(runs)
-    chosen = _sets(runs[0], recipe, judging) if len(runs) == 1 else reported_runs(runs, recipe, judging)
+    chosen = _reported_sets(runs[0], recipe, judging) if len(runs) == 1 else reported_runs(runs, recipe, judging)
     if len(runs) == 1 and len(chosen) > 1:
         chosen = [replace(each, label=f"{each.label}, judgements {each.set_name!r}") for each in chosen]
     difference = difference_note(chosen, recipe) if len(runs) > 1 else None
-    return _noted(WithReport.of(recipe).charts(_episodes(chosen, where)), difference, *notes_on(chosen, where))
+    return _with_notes(
+        WithReport.of(recipe).charts(_labelled_episodes(chosen, where)), difference, *notes_on(chosen, where)
+    )
 
 
-def _twice(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
+def _tables_and_sound_ones(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
-    tables = WithReport.of(recipe).compared(_episodes(reported, where))
+    tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
     if (warning := own_tables_warning(reported, recipe)) is not None:
         for table in tables:
             table.warnings.append(warning)
     tables = [*tables, *trials_tables(reported, where), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
-        tables += marked_sound(WithReport.of(recipe).compared(_episodes(reported, sound)))
+        tables += label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))
     return tables
 
 
-def _sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
+def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
     """Return the named set of one run, or one per judge, and the panel's if there are several judges."""
     known = run.judgement_sets() if judging is None else []
     named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
@@ -241,11 +243,11 @@ def _common_recipe(runs: Sequence[RunFile]) -> Recipe:
     return recipes[0]
 
 
-def _episodes(reported: Sequence[ReportedRun], where: str | None) -> list[tuple[str, Iterable[Episode]]]:
+def _labelled_episodes(reported: Sequence[ReportedRun], where: str | None) -> list[tuple[str, Iterable[Episode]]]:
     return [(each.label, selected(each.run, each.set_name, where)) for each in reported]
 
 
-def _noted(shown: list[Shown], *notes: str | None) -> list[Shown]:
+def _with_notes(shown: list[Shown], *notes: str | None) -> list[Shown]:
     """Add notes to each of the tables or charts, unless they have them."""
     for each in shown:
         each.notes += [note for note in dict.fromkeys(notes) if note and note not in each.notes]

@@ -42,7 +42,7 @@ class JudgedDifference:
 
     Attributes:
         label: The run's label.
-        what: The metric and target, as named by `what_of`.
+        what: The metric and target, as named by `subject_of`.
         before: The mean in the first run, over these scenarios.
         after: The mean in this run.
         paired: The tested difference; marked as constant if all scores of either run are equal.
@@ -55,7 +55,7 @@ class JudgedDifference:
     paired: PairedDifference
 
 
-def what_of(judgement: Judgement) -> str:
+def subject_of(judgement: Judgement) -> str:
     """Return the subject of a judgement as the name of a column or row."""
     return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
 
@@ -114,7 +114,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
         scores: dict[str, list[float]] = defaultdict(list)
         for judgement in episode.outcome.judgements:
             if judgement.score is not None:
-                scores[what_of(judgement)].append(float(judgement.score))
+                scores[subject_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
             person = episode.scenario if unit is None else str(episode.facets[unit])
@@ -217,7 +217,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
                 if judgement.metric not in WithJudging.of(each.run.recipe).scales or judgement.score is None:
                     continue
                 for words in _words(episode.outcome, judgement):
-                    pairs[what_of(judgement)].append((words, float(judgement.score)))
+                    pairs[subject_of(judgement)].append((words, float(judgement.score)))
         rows = [(what, rank_correlation(found)) for what, found in pairs.items()]
         table.rows += [[*([label] if several else []), what, found] for what, found in rows if found is not None]
     table.notes.append(_NOTE)

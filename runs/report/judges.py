@@ -13,7 +13,7 @@ from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
 
-from .differences import what_of
+from .differences import subject_of
 
 NEEDED = "Alpha and kappa are computed by libraries that are not installed here: pip install 'dialoom[agree]'."
 _ALPHA = (
@@ -71,14 +71,14 @@ def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> di
             for each in episode.outcome.judgements:
                 if each.score is not None:
                     by_thing[_key(each)].append(float(each.score))
-                    names[_key(each)] = what_of(each)
+                    names[_key(each)] = subject_of(each)
         for thing, scores in by_thing.items():
             if len(scores) > 1:
                 found[names[thing]].append(scores)
     return found
 
 
-def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
+def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
     """Compare two sets on the same items: means where both have a score, and the share of equal scores.
 
     Args:
@@ -105,7 +105,7 @@ def comparison(run: RunFile, left: JudgementSet, right: JudgementSet, where: str
             score, second = judgement.score, theirs.get(_key(judgement))
             if score is None or second is None:
                 continue
-            what = what_of(judgement)
+            what = subject_of(judgement)
             values = (score, second, second - score, score == second)
             pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):

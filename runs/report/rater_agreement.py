@@ -25,7 +25,7 @@ Codes = NDArray[np.int64]
 """Labels: a row per item, a column per rater; values from 0, and -1 for a missing label."""
 MISSING = -1
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-_WIDTHLESS = 1e-6
+_ZERO_WIDTH = 1e-6
 """Width up to which an interval counts as zero but for rounding."""
 
 
@@ -51,8 +51,8 @@ class Interval:
     @classmethod
     def between(cls, value: float, low: float, high: float, n: int, skipped: int = 0) -> Interval:
         """Return a kappa of `n` items, with its interval if that is informative."""
-        is_telling = n >= FEWEST and high - low > _WIDTHLESS
-        return cls(value, low, high, skipped) if is_telling else cls(value, None, None, skipped)
+        is_informative = n >= FEWEST and high - low > _ZERO_WIDTH
+        return cls(value, low, high, skipped) if is_informative else cls(value, None, None, skipped)
 
 
 Kappa = Interval | None
@@ -88,7 +88,7 @@ def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kap
         weighted: Whether a disagreement is weighted by the square of its distance.
     """
     table = _table(first, second, size)
-    if not _tells(table):
+    if not _is_informative(table):
         return None
     with np.errstate(all="ignore"):  # the library's test of zero agreement may divide by zero
         result = require_statistics().cohens_kappa(table, wt="quadratic" if weighted else None)
@@ -101,7 +101,7 @@ def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = Fals
 
     The annotators label the same items, so their kappas are not independent: items are resampled with all their labels.
     """
-    columns = [column for column in annotators.T if _tells(_table(judge, column, size))]
+    columns = [column for column in annotators.T if _is_informative(_table(judge, column, size))]
     if not columns:
         return None
     kappa, wt = require_statistics().cohens_kappa, "quadratic" if weighted else None
@@ -135,7 +135,7 @@ def observed(first: Codes, second: Codes) -> float | None:
     return float((first == second)[both].mean()) if both.any() else None
 
 
-def _tells(table: NDArray[np.int64]) -> bool:
+def _is_informative(table: NDArray[np.int64]) -> bool:
     """Return whether kappa is informative for two raters: not if one of them used only one value."""
     return all(np.count_nonzero(table.sum(axis=axis)) > 1 for axis in (0, 1))
 

@@ -16,7 +16,7 @@ from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.reporting.table import CONSTANT, Cell
 from dialoom.outputs import binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import every
+from dialoom.runs.reading.scenarios import all_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.shown import csv_cell, latex_text, markdown_text
 
@@ -217,7 +217,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     title = f"{run.path.name}: {status.done:,} of {status.total:,} scenarios done"
     if where is None:
         return title
-    fitting = sum(episode.state != "pending" for _, episode in every(run, judging, where))
+    fitting = sum(episode.state != "pending" for _, episode in all_scenarios(run, judging, where))
     return f"{title}, {fitting:,} fit"
 
 

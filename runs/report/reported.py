@@ -18,7 +18,7 @@ _OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no eviden
 OFFLINE = "offline"
 """The column of tables and data frames with the roles played by an offline model."""
 
-_NAMED = 10
+_MOST_LISTED = 10
 """Maximum number of changed outcomes that are listed; the rest is counted."""
 
 
@@ -73,7 +73,7 @@ def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | N
 def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
     """Return these notes without the one on offline models: tables of scores have a column for them."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
-    return [only, changed_note(reported, where), broken_off_note(reported), own_words_note(reported)]
+    return [only, changed_note(reported, where), broken_off_note(reported), self_judging_note(reported)]
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
@@ -88,9 +88,9 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
                 named[each.run.path, id_] = f"{id_} ({branch.summary()}{f', {each.label}' if several else ''})"
     if not named:
         return None
-    rest = f"; and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    rest = f"; and {len(named) - _MOST_LISTED:,} more" if len(named) > _MOST_LISTED else ""
     what = "1 outcome was" if len(named) == 1 else f"{len(named):,} outcomes were"
-    some = "; ".join([*named.values()][:_NAMED])
+    some = "; ".join([*named.values()][:_MOST_LISTED])
     return (
         f"{what} changed by a person in the step debugger and counted here: {some}{rest}. "
         "To leave them out: where 'not changed'."
@@ -102,7 +102,7 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
     named = {}
     for each in reported:
         by_role = each.run.status().by_role.items()
-        cut_off = [f"{role} {_listed(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
+        cut_off = [f"{role} {_counts_text(usage.broken_off)}" for role, usage in by_role if usage.broken_off]
         if cut_off:
             named[each.label] = "; ".join(cut_off)
     if not named:
@@ -113,11 +113,11 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
     )
 
 
-def _listed(counts: Mapping[str, int]) -> str:
+def _counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items())
 
 
-def own_words_note(reported: Sequence[ReportedRun]) -> str | None:
+def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
     """Return a note on models that judge their own replies; `None` if there are none."""
     found: dict[str, None] = {}
     for each in reported:
@@ -157,7 +157,7 @@ def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     return {label: offline_roles(found) for label, found in models.items()}
 
 
-def _joined(roles: Iterable[str]) -> str:
+def _joined_roles(roles: Iterable[str]) -> str:
     """Return the distinct roles of several comma-separated texts."""
     return ", ".join(dict.fromkeys(role for text in roles if text for role in text.split(", ")))
 
@@ -172,7 +172,9 @@ def is_offline(model: str) -> bool:
     return model.startswith("offline/")
 
 
-def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, with_first: bool = False) -> list[Table]:
+def add_offline_column(
+    tables: Sequence[Table], reported: Sequence[ReportedRun], *, with_first: bool = False
+) -> list[Table]:
     """Add a column of offline players to each table of scores that they took part in, and a note to other tables.
 
     Args:
@@ -181,9 +183,9 @@ def named_offline(tables: Sequence[Table], reported: Sequence[ReportedRun], *, w
         with_first: Whether each row compares a run with the first one.
     """
     played = offline_by_label(reported)
-    everywhere = _joined(played.values())
+    everywhere = _joined_roles(played.values())
     if with_first:
-        played = {label: _joined([played[reported[0].label], roles]) for label, roles in played.items()}
+        played = {label: _joined_roles([played[reported[0].label], roles]) for label, roles in played.items()}
     note = offline_note(reported)
     for table in tables:
         if not any(isinstance(cell, Estimate) for row in table.rows for cell in row):

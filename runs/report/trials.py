@@ -10,14 +10,15 @@ from dialoom.graphs import Recipe, Table
 from dialoom.graphs.capabilities import WithReport
 from dialoom.graphs.outcome import Judgement
 from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import selected
 
 from .reported import ReportedRun
 
 _PASS = (
-    "pass^k: the probability that k trials of a scenario all succeed; pass@k: that at least one of k does (tau-bench, "
-    "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as success "
-    "nor as failure. In brackets: 95 % intervals, bootstrapped over scenarios."
+    "pass^k: the probability that k trials of a scenario all succeed; pass@k: that one of k does (tau-bench, "
+    "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
+    "success nor as failure. In brackets: 95 % intervals over scenarios, bootstrapped, or Wilson's if each is 0 or 1."
 )
 _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
@@ -100,12 +101,12 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
     total = sum(sizes)
     if len(sizes) < 2 or total == len(sizes):
         return None
-    means = [math.fsum(group) / len(group) for group in groups if group]
     whole = math.fsum(map(math.fsum, groups)) / total
-    within = math.fsum(
-        (score - mean) ** 2 for group, mean in zip(filter(None, groups), means, strict=True) for score in group
-    )
-    between = math.fsum(size * (mean - whole) ** 2 for size, mean in zip(sizes, means, strict=True))
+    between = within = 0.0
+    for group in filter(None, groups):
+        mean = math.fsum(group) / len(group)
+        between += len(group) * (mean - whole) ** 2
+        within += math.fsum((score - mean) ** 2 for score in group)
     within /= total - len(sizes)
     size = (total - math.fsum(each**2 for each in sizes) / total) / (len(sizes) - 1)
     component = max(0.0, (between / (len(sizes) - 1) - within) / size)
@@ -143,10 +144,16 @@ class _Scores:
         return scores
 
 
-def _passed(by_scenario: Mapping[str, Sequence[float]], k: int) -> list[object]:
-    tallies = Tally(), Tally()
-    for scenario, verdicts in by_scenario.items():
-        if len(verdicts) >= k:
-            for tally, estimate in zip(tallies, (pass_hat, pass_at), strict=True):
-                tally.add(estimate(len(verdicts), round(sum(verdicts)), k), scenario)
-    return [tally.estimate() for tally in tallies]
+def _passed(by_scenario: Mapping[str, Sequence[float]], k: int) -> list[Cell]:
+    """Return pass^k and pass@k over the scenarios with at least k verdicts."""
+    cells: list[Cell] = []
+    for estimator in (pass_hat, pass_at):
+        values = [
+            estimator(len(verdicts), round(sum(verdicts)), k) for verdicts in by_scenario.values() if len(verdicts) >= k
+        ]
+        is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval without width
+        tally = Tally()
+        for value in values:
+            tally.add(bool(value) if is_certain else value)
+        cells.append(tally.estimate())
+    return cells

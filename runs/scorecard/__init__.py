@@ -1,11 +1,11 @@
 """Scorecards: the results of assistants in all systems of a suite, on one page."""
 
 from .card import Scorecard
-from .figures import MADE
+from .figures import PROVENANCE_TABLES
 from .suite import AssistantRuns, CardRecord, Size, Suite, SuiteSystem, read_record, read_suite, write_record
 
 __all__ = [
-    "MADE",
+    "PROVENANCE_TABLES",
     "AssistantRuns",
     "CardRecord",
     "Scorecard",

@@ -28,11 +28,11 @@ from .figures import (
     cost_of_all,
     figures_chart,
     figures_table,
-    finished,
-    opened,
+    open_systems,
     settings_table,
     soundness_table,
     system_figures,
+    unfinished_counts,
     versions_table,
 )
 from .suite import Contrast, Size, Suite
@@ -132,8 +132,8 @@ class Scorecard:
             StoreError: If a run is missing or damaged.
         """
         with ExitStack() as stack:
-            suite, size, systems = opened(folders, trust, stack)
-            return _made(suite, size, systems)
+            suite, size, systems = open_systems(folders, trust, stack)
+            return _build(suite, size, systems)
 
     @property
     def is_complete(self) -> bool:
@@ -155,7 +155,7 @@ class Scorecard:
 
     def page(self) -> str:
         """Return one self-contained HTML page, with its charts if matplotlib is installed."""
-        return page(self.report.tables, self.report.title, self.report.charts, _lead(self))
+        return page(self.report.tables, self.report.title, self.report.charts, _introduction(self))
 
     def as_json(self) -> dict[str, Any]:
         """Return the scorecard as plain values; a mean is an object with its n and the ends of its interval."""
@@ -165,12 +165,12 @@ class Scorecard:
             "dialoom": __version__,
             "assistants": list(self.assistants),
             "scenarios": {"pending": self.pending, "failed": self.failed},
-            "figures": [{**asdict(each), "value": _plain(each.value)} for each in self.figures],
+            "figures": [{**asdict(each), "value": _as_plain(each.value)} for each in self.figures],
             "tables": {
                 table.name: {
                     "title": table.title,
                     "columns": list(table.columns),
-                    "rows": [[_plain(cell) for cell in row] for row in table.rows],
+                    "rows": [[_as_plain(cell) for cell in row] for row in table.rows],
                     "warnings": table.warnings,
                     "notes": table.footnotes,
                 }
@@ -193,7 +193,7 @@ class Scorecard:
         return paths
 
 
-def _made(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecard:
+def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecard:
     figures: list[Figure] = []
     tables: list[Table] = []
     drawn: list[Chart] = []
@@ -209,14 +209,14 @@ def _made(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecar
         tables.append(table)
         drawn += of_system
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
-    tables += _behind(suite, size, systems, [*warned])
-    pending, failed = finished(systems)
+    tables += _overall_tables(suite, size, systems, [*warned])
+    pending, failed = unfinished_counts(systems)
     labels = [each.label for each in systems[0].reported]
     title = f"Scorecard: {suite.suite} {suite.version}, {size}"
     return Scorecard(suite, size, labels, figures, Report(title, tables, drawn), pending, failed)
 
 
-def _behind(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: Sequence[str]) -> list[Table]:
+def _overall_tables(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: Sequence[str]) -> list[Table]:
     """Return the tables over all systems: differences, with the figures' warnings, and provenance and costs."""
     everything = [reported for played in systems for reported in played.reported]
     contrasts = contrasts_table(systems)
@@ -246,7 +246,7 @@ def _own_charts(played: PlayedSystem) -> list[Chart]:
     return chosen
 
 
-def _lead(card: Scorecard) -> list[str]:
+def _introduction(card: Scorecard) -> list[str]:
     """Return the paragraphs below the title."""
     who = ", ".join(card.assistants)
     lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
@@ -259,5 +259,5 @@ def _lead(card: Scorecard) -> list[str]:
     return [line for line in lead if line]
 
 
-def _plain(cell: Any) -> Any:
+def _as_plain(cell: Any) -> Any:
     return asdict(cell) if isinstance(cell, Estimate) else cell

@@ -44,7 +44,7 @@ class PlayedSystem:
     reported: Sequence[ReportedRun]
 
 
-def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
+def read_records(folders: Sequence[Path]) -> list[CardRecord]:
     """Return the records of folders, which must be of the same suite in the same size.
 
     Raises:
@@ -67,14 +67,14 @@ def kept_records(folders: Sequence[Path]) -> list[CardRecord]:
     return records
 
 
-def opened(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
+def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tuple[Suite, Size, list[PlayedSystem]]:
     """Open all runs of the folders until the stack is closed.
 
     Raises:
-        RunError: As `kept_records`.
+        RunError: As `read_records`.
         StoreError: If a run is missing or damaged.
     """
-    records = kept_records(folders)
+    records = read_records(folders)
     runs = [
         (folder, assistant) for folder, record in zip(folders, records, strict=True) for assistant in record.assistants
     ]
@@ -208,12 +208,12 @@ def _on_scale(cell: Cell, scale: tuple[float, float]) -> tuple[float | None, flo
     """Return a figure and the ends of its interval, as percentages of its scale."""
     low, high = scale
 
-    def placed(value: float | None) -> float | None:
+    def percentage(value: float | None) -> float | None:
         return None if value is None else 100 * (value - low) / (high - low)
 
     if isinstance(cell, Estimate):
-        return placed(cell.mean), placed(cell.low), placed(cell.high)
-    return (placed(float(cell)), None, None) if isinstance(cell, int | float) else (None, None, None)
+        return percentage(cell.mean), percentage(cell.low), percentage(cell.high)
+    return (percentage(float(cell)), None, None) if isinstance(cell, int | float) else (None, None, None)
 
 
 def _scale_text(headline: Headline) -> str:
@@ -221,7 +221,7 @@ def _scale_text(headline: Headline) -> str:
     return "0 to 100 %" if headline.name.endswith("%") else f"{low:g} to {high:g}"
 
 
-MADE = ("settings", "versions")
+PROVENANCE_TABLES = ("settings", "versions")
 """The tables that give the provenance."""
 
 _PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
@@ -232,7 +232,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
     faults = ("a fault of the user's %", "a fault of the assistant's %")
     table = Table("soundness", "How sound it is", ["system", "assistant", "played", "failed", "unparsed", *faults])
     gated, languages = 0, Counter[str]()
-    for played, reported in _each(systems):
+    for played, reported in _reported_runs(systems):
         found = FaultsOf.read(reported, None)
         evaluated = WithRoles.of(played.recipe).evaluated or ""
         user = share_of(found.unsound[USER], found.gated) if USER in reported.models else None
@@ -255,7 +255,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
 def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
     """Return the agreement of judges with each other and with themselves; no table if nothing was judged twice."""
     table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
-    for played, reported in _each(systems):
+    for played, reported in _reported_runs(systems):
         for found in judges_tables(reported.run, None):
             columns = list(found.columns)
             for row in found.rows:
@@ -273,7 +273,7 @@ def cost_of_all(systems: Sequence[PlayedSystem]) -> Table:
     """Return the table of the costs of each run's calls."""
     columns = ["system", "assistant", "calls", "input tokens", "output tokens", "US dollars", "seconds"]
     table = Table("cost", "What it took", columns, decimals={"US dollars": 4, "seconds": 1})
-    for played, reported in _each(systems):
+    for played, reported in _reported_runs(systems):
         usage = reported.run.status().usage
         tokens = (usage.input_tokens, usage.output_tokens)
         seconds = seconds_of_calls(reported.run.path)
@@ -290,7 +290,7 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
     columns = ["system", "assistants", "seed", "scenarios", "hash", "others", "options"]
     table = Table("settings", "Settings of each run", columns)
     rows: dict[tuple[str, ...], list[str]] = {}
-    for played, reported in _each(systems):
+    for played, reported in _reported_runs(systems):
         config, recipe = reported.run.config, played.recipe
         others = [
             f"{role} {each.model}" for role, each in reported.models.items() if role != WithRoles.of(recipe).evaluated
@@ -298,7 +298,7 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
         usual = recipe.options_type().model_dump(mode="json")
         options = {name: value for name, value in config.options.items() if value != usual.get(name)}
         options |= {} if config.sample is None else {"sample": config.sample}
-        texts = (", ".join(others), "; ".join(f"{name} {_plainly(value)}" for name, value in options.items()))
+        texts = (", ".join(others), "; ".join(f"{name} {_option_text(value)}" for name, value in options.items()))
         total, plan = reported.run.status().total, plan_hash(reported.run)
         key = (played.system.label, str(config.seed), f"{total:,}", plan, *texts)
         rows.setdefault(key, []).append(reported.label)
@@ -311,7 +311,7 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
     return table
 
 
-def _plainly(value: object) -> str:
+def _option_text(value: object) -> str:
     """Format an option's value."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -324,26 +324,26 @@ def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) ->
         ["suite's settings", suite.hash],
         ["dialoom", __version__],
         ["Python", platform.python_version()],
-        *([name, found] for name in _PACKAGES if (found := _version(name)) is not None),
+        *([name, found] for name in _PACKAGES if (found := _package_version(name)) is not None),
     ]
-    code = {spec: found for _, reported in _each(systems) for spec, found in reported.run.config.code.items()}
+    code = {spec: found for _, reported in _reported_runs(systems) for spec, found in reported.run.config.code.items()}
     table.rows += [[spec, f"sha256 {found[:16]}"] for spec, found in code.items()]
     table.notes.append("Of dialoom and its packages: those that have made this page.")
     return table
 
 
-def finished(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
+def unfinished_counts(systems: Sequence[PlayedSystem]) -> tuple[int, int]:
     """Return the numbers of pending and of failed scenarios."""
-    statuses = [reported.run.status() for _, reported in _each(systems)]
+    statuses = [reported.run.status() for _, reported in _reported_runs(systems)]
     return sum(each.pending for each in statuses), sum(each.failed for each in statuses)
 
 
-def _version(package: str) -> str | None:
+def _package_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def _each(systems: Sequence[PlayedSystem]) -> Iterator[tuple[PlayedSystem, ReportedRun]]:
+def _reported_runs(systems: Sequence[PlayedSystem]) -> Iterator[tuple[PlayedSystem, ReportedRun]]:
     return ((played, reported) for played in systems for reported in played.reported)

@@ -23,13 +23,13 @@ Size = Literal["quick", "full"]
 _Judges = str | list[str]
 
 
-class _Said(BaseModel):
+class _SuitePart(BaseModel):
     """A part of a suite's file: unknown keys are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Headline(_Said):
+class Headline(_SuitePart):
     """A headline figure of a system: a cell of one of its report's tables.
 
     Attributes:
@@ -48,7 +48,7 @@ class Headline(_Said):
     scale: tuple[float, float] | None = None
 
     @model_validator(mode="after")
-    def _sensible(self) -> Headline:
+    def _check_figure(self) -> Headline:
         if self.column.endswith("%") != self.name.endswith("%"):
             raise ValueError(f"name {self.name!r} and column {self.column!r}: both end in %, or neither does")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
@@ -56,7 +56,7 @@ class Headline(_Said):
         return self
 
 
-class Contrast(_Said):
+class Contrast(_SuitePart):
     """A tested difference between assistants that have played the same scenarios.
 
     Attributes:
@@ -70,7 +70,7 @@ class Contrast(_Said):
     where: str | None = None
 
 
-class SuiteSize(_Said):
+class SuiteSize(_SuitePart):
     """The settings that one size of the suite adds to a system's own."""
 
     sample: int | None = Field(None, ge=1)
@@ -78,7 +78,7 @@ class SuiteSize(_Said):
     headlines: tuple[Headline, ...] = ()
 
 
-class _Players(_Said):
+class _Players(_SuitePart):
     """The players of the roles that are not under evaluation, and their sampling settings, by role."""
 
     models: Mapping[str, _Judges] = {}
@@ -157,7 +157,7 @@ class Suite(_Players):
     systems: tuple[SuiteSystem, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _apart(self) -> Suite:
+    def _check_names(self) -> Suite:
         names = [system.label for system in self.systems]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"systems: {twice[0]!r} is there twice; give each a name of its own")

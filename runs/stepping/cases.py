@@ -27,7 +27,7 @@ from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import load_recipe
-from dialoom.runs.configuration.trust import Trust, loads_named, recipe_named, remember
+from dialoom.runs.configuration.trust import Trust, load_references, recipe_references, remember
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.checkpoints.values import pack, revived, text_of
 
@@ -106,7 +106,11 @@ async def case_of(stepper: StepperView) -> Case:
     recorded: list[RecordedStep] = []
     for before, stop in pairwise(stops):
         if stop.kind == "edit":
-            channels = [name for name in stop.state if changes(_only(before.state, name), _only(stop.state, name))]
+            channels = [
+                name
+                for name in stop.state
+                if changes(_only_channel(before.state, name), _only_channel(stop.state, name))
+            ]
             edit = {name: json.loads(text_of(pack(stop.state[name]))) for name in channels}
             recorded.append(RecordedStep(nodes=await context.nodes_before(context.line(stop.checkpoint)), edit=edit))
         elif stop.kind == "step" and stop.ran != (START,):
@@ -142,7 +146,7 @@ async def case_of(stepper: StepperView) -> Case:
             update={"faults": None, "languages": ()}
         ),  # the gate's rules may change, a case must not
     )
-    own = context.store.known([*context.store.recipe_named(), *loads_named(scenario.loads)])
+    own = context.store.known([*context.store.recipe_references(), *load_references(scenario.loads)])
     remember(case.mark, [named.mark for named in own])
     return case
 
@@ -171,7 +175,7 @@ def read_case(path: Path) -> Case:
     try:
         return Case.model_validate(read_json(path))
     except ValidationError as error:
-        raise RunError(f"{path} is no saved case: {_complaint(error)}") from error
+        raise RunError(f"{path} is no saved case: {_problem_text(error)}") from error
 
 
 def digest(messages: Sequence[ChatMessage]) -> str:
@@ -180,11 +184,11 @@ def digest(messages: Sequence[ChatMessage]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _only(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _only_channel(state: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {name: state[name]} if name in state else {}
 
 
-def _complaint(error: ValidationError) -> str:
+def _problem_text(error: ValidationError) -> str:
     place, message, _ = first_problem(error)
     return f"{place or 'it'}: {message}"
 
@@ -226,9 +230,9 @@ class _Replay:
 
     def __init__(self, case: Case, trust: Trust) -> None:
         self._case = case
-        trust.check("the case", case.mark, recipe_named(case.recipe), {})
+        trust.check("the case", case.mark, recipe_references(case.recipe), {})
         self._recipe: Recipe = load_recipe(case.recipe, study=case.study)
-        trust.check("the case", case.mark, recipe_named(case.recipe, recipe=self._recipe), {})
+        trust.check("the case", case.mark, recipe_references(case.recipe, recipe=self._recipe), {})
         try:
             self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
             options = self._recipe.options_type.model_validate(case.options)
@@ -237,7 +241,7 @@ class _Replay:
             raise RunError(
                 f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
             ) from error
-        trust.check("the case", case.mark, loads_named(self._scenario.loads), {})
+        trust.check("the case", case.mark, load_references(self._scenario.loads), {})
         self._graph: Compiled = graph_of(self._recipe, options).compile(checkpointer=InMemorySaver())
         self._departures: list[str] = []
         self._used = self._others = 0
@@ -245,7 +249,7 @@ class _Replay:
     async def play(self) -> ReplayResult:
         config = at(self._case.thread)
         initial = self._recipe.initial(self._scenario)
-        await self._graph.ainvoke(initial, config, context=self._stage(_Recorded(()), 0), interrupt_before="*")
+        await self._graph.ainvoke(initial, config, context=self._stage(_RecordedGateway(()), 0), interrupt_before="*")
         number = 0
         for number, step in enumerate(self._case.steps, start=1):
             if not await self._played(step, number):
@@ -264,9 +268,11 @@ class _Replay:
         tasks = (await self._graph.aget_state(config)).tasks
         coming = tuple(dict.fromkeys(task.name for task in tasks))
         if coming != step.nodes:
-            self._departures.append(f"step {number}: {_names(coming)} came, where {_names(step.nodes)} was recorded")
+            self._departures.append(
+                f"step {number}: {_node_names(coming)} came, where {_node_names(step.nodes)} was recorded"
+            )
             return False
-        recorded = _Recorded(step.calls)
+        recorded = _RecordedGateway(step.calls)
         played = sum(each.edit is None for each in self._case.steps[: number - 1])
         try:
             context = self._stage(recorded, played + 1)
@@ -275,7 +281,7 @@ class _Replay:
             self._departures.append(f"step {number}: {error}")
             return False
         except Exception as error:  # any error of the current code is a departure
-            self._departures.append(f"step {number}: {_names(coming)} failed: {_failure(error)}")
+            self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
             return False
         finally:
             self._used += len(recorded.used)
@@ -290,7 +296,9 @@ class _Replay:
         try:
             await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
         except Exception as error:  # e.g. the graph no longer has such a node or channel
-            self._departures.append(f"step {number}: the edit of {_names(tuple(values))} failed: {_failure(error)}")
+            self._departures.append(
+                f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}"
+            )
             return False
         return True
 
@@ -298,7 +306,7 @@ class _Replay:
         snapshot = await self._graph.aget_state(at(self._case.thread))
         is_end = not snapshot.tasks
         if is_end != self._case.is_end:
-            names = _names(tuple(task.name for task in snapshot.tasks))
+            names = _node_names(tuple(task.name for task in snapshot.tasks))
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
         try:
             outcome = finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
@@ -308,7 +316,7 @@ class _Replay:
         differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
         self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
 
-    def _stage(self, recorded: _Recorded, step: int) -> Stage:
+    def _stage(self, recorded: _RecordedGateway, step: int) -> Stage:
         library = PromptLibrary.from_sources(self._case.prompts)
         models = self._case.models
         used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
@@ -321,7 +329,7 @@ class _NotRecordedError(Exception):
     """A call that the case does not contain."""
 
 
-class _Recorded:
+class _RecordedGateway:
     """A gateway that answers the calls of one step from the case, and compares the requests.
 
     Attributes:
@@ -373,5 +381,5 @@ def _failure(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
 
 
-def _names(nodes: Sequence[str]) -> str:
+def _node_names(nodes: Sequence[str]) -> str:
     return " and ".join(nodes) or "the end"

@@ -21,7 +21,7 @@ from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
-from dialoom.runs.configuration.trust import loads_named, players_named
+from dialoom.runs.configuration.trust import cast_references, load_references
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
@@ -257,11 +257,11 @@ async def open_context(
     """
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
-            yield PlayableContext(**_parts(store, position, saver, tell), store=store, gateway=gateway)
+            yield PlayableContext(**_common_parts(store, position, saver, tell), store=store, gateway=gateway)
 
 
 @asynccontextmanager
-async def open_to_look(store: RunFile, position: int) -> AsyncIterator[ScenarioContext]:
+async def open_read_only(store: RunFile, position: int) -> AsyncIterator[ScenarioContext]:
     """Open a scenario of a run that is open for reading, even while another process writes it.
 
     Args:
@@ -269,17 +269,17 @@ async def open_to_look(store: RunFile, position: int) -> AsyncIterator[ScenarioC
         position: The scenario's position.
     """
     async with store.checkpointer() as saver:
-        yield ScenarioContext(**_parts(store, position, saver, lambda _text: None), store=store)
+        yield ScenarioContext(**_common_parts(store, position, saver, lambda _text: None), store=store)
 
 
-def _parts(
+def _common_parts(
     store: RunFile, position: int, saver: BaseCheckpointSaver[int], tell: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the attributes common to both kinds of contexts."""
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
-    store.permit([*players_named(config.models), *loads_named(work.scenario.loads)])
+    store.permit([*cast_references(config.models), *load_references(work.scenario.loads)])
     builder = graph_of(recipe, config.options)
     return {
         "recipe": recipe,

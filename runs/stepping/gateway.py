@@ -26,8 +26,8 @@ from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.ledger import SAID
 
-_LIKE_A_CALL = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
-_TURNS_OF_THE_LOOP = 50
+_CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
+_LOOP_TURNS = 50
 """Number of event loop turns before a recorded request is abandoned, so that parallel ones are recorded, too."""
 
 
@@ -81,7 +81,7 @@ class CallOverrides:
     messages: Mapping[str, Sequence[ChatMessage]] = field(default_factory=dict)
 
 
-def said_reply(request: Request, text: str) -> Completion:
+def reply_from_text(request: Request, text: str) -> Completion:
     """Convert a person's text to a reply: text, or where tools are offered also tool calls as JSON.
 
     Args:
@@ -92,7 +92,7 @@ def said_reply(request: Request, text: str) -> Completion:
     Raises:
         SteppingError: If it is empty or does not parse as the reply type.
     """
-    words, calls = _words_and_calls(text) if request.tools else (text, ())
+    words, calls = _text_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
         raise SteppingError(f"{request.role} cannot say nothing; give its words")
     if request.reply_type is not None:
@@ -103,8 +103,8 @@ def said_reply(request: Request, text: str) -> Completion:
     return Completion(words, input_tokens=0, output_tokens=0, cost=0.0, finish_reason=SAID, tool_calls=calls)
 
 
-def as_said(answer: Completion) -> str:
-    """Return the text that a person would write to give this reply; see `said_reply`."""
+def text_from_reply(answer: Completion) -> str:
+    """Return the text that a person would write to give this reply; see `reply_from_text`."""
     if not answer.tool_calls:
         return answer.text
     calls = [{"name": call["name"], "arguments": _arguments(call["arguments"])} for call in answer.tool_calls]
@@ -120,12 +120,12 @@ def _arguments(text: str) -> Any:
         return text
 
 
-def _words_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
+def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
     """Split a person's text for an agent into text and tool calls."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if _LIKE_A_CALL.match(text):
+        if _CALL_START.match(text):
             raise SteppingError(f"{text!r:.60} is a call, and no JSON: {error}") from error
         return text, ()
     message = given if isinstance(given, dict) and "tool_calls" in given else {"tool_calls": given}
@@ -189,7 +189,7 @@ class SteppingGateway:
     async def _say(self, request: Request, place: CallPlace, text: str) -> Completion:
         """Record a person's reply as a call without cost."""
         key = request.key(place)
-        completion = said_reply(request, text).with_ids(key)
+        completion = reply_from_text(request, text).with_ids(key)
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, int):
             await self._ledger.record(begun, CallRecord(completion, None, 0, 0.0))
@@ -222,7 +222,7 @@ class RecordingGateway:
         if (model := self._models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
         self._asked[request.key(place)] = place, request
-        for _ in range(_TURNS_OF_THE_LOOP):
+        for _ in range(_LOOP_TURNS):
             await asyncio.sleep(0)
         raise NotSentError
 

@@ -10,14 +10,14 @@ from typing import Any
 from dialoom.graphs import Outcome
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.runs.configuration.trust import player_named
+from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point
 from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates
-from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, said_reply
+from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, reply_from_text
 from .stop import Stop
 from .tree import fork_branch, index_main
 from .values import replaced
@@ -67,7 +67,7 @@ class Stepper(StepperView):
     @classmethod
     async def _at_head_of(cls, context: PlayableContext, name: str) -> Stepper:
         branch = context.branch(name)
-        context.store.permit(named for model in branch.models.values() for named in player_named(model))
+        context.store.permit(named for model in branch.models.values() for named in player_references(model))
         head = branch.head or context.latest(branch.thread) or await context.begin()
         stepper = cls(context, branch, head)
         await stepper.here()
@@ -186,7 +186,7 @@ class Stepper(StepperView):
             SteppingError: If the next step does not call that role, or the reply is not possible.
         """
         asked = await self._asked(role)
-        said_reply(asked.request, text)
+        reply_from_text(asked.request, text)
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._branch_off()
         return await self.step(CallOverrides(said={asked.key: (text, sample)}))
@@ -217,7 +217,7 @@ class Stepper(StepperView):
             raise SteppingError(f"there is no role {role!r}; there are {', '.join(self.roles)}")
         check_model(model)
         check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
-        self.context.store.give(player_named(model))
+        self.context.store.give(player_references(model))
         await self._branch_off()
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:

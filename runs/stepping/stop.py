@@ -17,9 +17,9 @@ from dialoom.graphs.conversation import calls_of
 from dialoom.prompts.messages import call_text
 from dialoom.runs.store.branches import StepCall
 
-from .values import extended, plain
+from .values import extended_path, plain
 
-_MORE = "..."
+_ELLIPSIS = "..."
 _BEFORE_CHANGE = 12
 """Number of shared characters of two long texts that are shown before their first difference."""
 
@@ -70,7 +70,7 @@ def change_text(change: Change, width: int | None = 100) -> str:
     head, arrow = f"{change.path}: ", " -> "
     if width is None or (room := width - cell_len(head) - cell_len(arrow)) >= cell_len(old) + cell_len(new):
         return f"{head}{old}{arrow}{new}"
-    old, new = _parting(old, new, room // 2)
+    old, new = _from_difference(old, new, room // 2)
     left = max(room // 2, room - cell_len(new))
     old = _cut(old, left)
     return _cut(f"{head}{old}{arrow}{_cut(new, room - cell_len(old))}", width)
@@ -100,7 +100,7 @@ def _is_list(value: Any) -> bool:
 
 def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) -> Iterator[Change]:
     for key in [*before, *(key for key in after if key not in before)]:
-        yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), extended(path, str(key)))
+        yield from _differences(before.get(key, ABSENT), after.get(key, ABSENT), extended_path(path, str(key)))
 
 
 def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
@@ -113,7 +113,7 @@ def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator
         yield from _differences(
             old[index] if index < len(old) else ABSENT,
             new[index] if index < len(new) else ABSENT,
-            extended(path, start + index),
+            extended_path(path, start + index),
         )
 
 
@@ -142,18 +142,18 @@ def _flat(value: Any) -> Any:
     return {_flat(key): _flat(each) for key, each in value.items()} if isinstance(value, dict) else value
 
 
-def _parting(old: str, new: str, room: int) -> tuple[str, str]:
+def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
     """Shorten two texts that do not fit to begin shortly before their first difference."""
     shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
-    if shared <= len(_MORE) or max(cell_len(old), cell_len(new)) <= room:
+    if shared <= len(_ELLIPSIS) or max(cell_len(old), cell_len(new)) <= room:
         return old, new
-    return _MORE + old[shared:], _MORE + new[shared:]
+    return _ELLIPSIS + old[shared:], _ELLIPSIS + new[shared:]
 
 
 def _cut(text: str, width: int | None) -> str:
     if width is None or cell_len(text) <= width:
         return text
-    return set_cell_size(text, max(width - len(_MORE), 0)) + _MORE[: max(width, 0)]
+    return set_cell_size(text, max(width - len(_ELLIPSIS), 0)) + _ELLIPSIS[: max(width, 0)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
     """
     _check(nodes)
     children = _children(nodes)
-    lines = _Lines()
+    lines = _OpenLines()
     rows: list[tuple[str, TreeNode | None]] = []
     for node in nodes:
         if rows and not lines.expect(node.number):
@@ -75,7 +75,7 @@ def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
         ValueError: As `draw_tree`.
     """
     _check(nodes)
-    children, lines, found = _children(nodes), _Lines(), dict[int, int]()
+    children, lines, found = _children(nodes), _OpenLines(), dict[int, int]()
     for node in nodes:
         column = found[node.number] = lines.column_of(node.number)
         lines.follow(column, children.get(node.number, []))
@@ -109,7 +109,7 @@ def _label(node: TreeNode, digits: int, here: int | None) -> str:
     return f"{node.number:>{digits}} {label}".rstrip() + shown
 
 
-class _Lines:
+class _OpenLines:
     """The open lines: by column, the number of the next checkpoint; `None` for a free column."""
 
     def __init__(self) -> None:
@@ -262,14 +262,14 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
         names=(left.branch, right.branch),
         stands=(stands[0], stands[1]),
         shared=sum(stop.kind == "step" and bool(stop.ran) and stop.ran != ("__start__",) for stop in shared),
-        lines=_beside(spoken(ours[-1].transcript), spoken(theirs[-1].transcript)),
-        judgements=_judged((await left.outcome()).judgements, (await right.outcome()).judgements),
+        lines=_paired_lines(transcript_lines(ours[-1].transcript), transcript_lines(theirs[-1].transcript)),
+        judgements=_paired_judgements((await left.outcome()).judgements, (await right.outcome()).judgements),
         costs=(sums[0], sums[1]),
         before=Cost.of([call for stop in shared for call in stop.calls]),
     )
 
 
-def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
+def transcript_lines(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
     """Return a transcript as lines; those of an outline are indented by two spaces per level."""
     if not isinstance(transcript, Outline):
         return [(line.role, line.spoken) for line in transcript]
@@ -284,7 +284,7 @@ def spoken(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
     return found
 
 
-def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
+def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
     """Pair lines by position if their speakers agree; else align equal lines."""
     if all(one[0] == other[0] != "" for one, other in zip(left, right, strict=False)):
         return [Pair(one, other) for one, other in zip_longest(left, right)]
@@ -294,13 +294,13 @@ def _beside(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pai
     return pairs
 
 
-def _judged(
+def _paired_judgements(
     left: Sequence[Judgement], right: Sequence[Judgement]
 ) -> list[tuple[str, Judgement | None, Judgement | None]]:
-    ours, theirs = ({_thing(judgement): judgement for judgement in each} for each in (left, right))
+    ours, theirs = ({_judged_item(judgement): judgement for judgement in each} for each in (left, right))
     return [(thing, ours.get(thing), theirs.get(thing)) for thing in dict.fromkeys([*ours, *theirs])]
 
 
-def _thing(judgement: Judgement) -> str:
+def _judged_item(judgement: Judgement) -> str:
     turn = "" if judgement.turn is None else f" turn {judgement.turn}"
     return f"{judgement.metric} {judgement.target}{turn}"

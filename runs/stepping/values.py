@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
     A message with tool calls also has its `tool_calls`, and a tool's output the `tool_call_id` of the call.
     """
     if isinstance(value, BaseMessage):
-        return {"role": _role(value), "content": plain(value.content), "id": value.id, **_of_tools(value)}
+        return {"role": _role(value), "content": plain(value.content), "id": value.id, **_tool_fields(value)}
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -51,7 +51,7 @@ def _role(message: BaseMessage) -> str:
     return message.type if isinstance(message, ToolMessage) else message.name or message.type
 
 
-def _of_tools(message: BaseMessage) -> dict[str, Any]:
+def _tool_fields(message: BaseMessage) -> dict[str, Any]:
     if isinstance(message, ToolMessage):
         return {"tool_call_id": message.tool_call_id}
     return {"tool_calls": [{**call} for call in calls]} if (calls := calls_of(message)) else {}
@@ -62,13 +62,13 @@ def kind_of(value: Any) -> str:
     return next((name for types, name in _KINDS if isinstance(value, types)), f"of type {type(value).__name__}")
 
 
-def shortened(value: Any) -> str:
+def short_text(value: Any) -> str:
     """Format a value for an error message."""
     text = json.dumps(plain(value), ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def fitting(old: Any, new: Any, where: str) -> Any:
+def converted(old: Any, new: Any, where: str) -> Any:
     """Return the new value converted to the old one's type: the plain form of a message becomes a message.
 
     Args:
@@ -85,7 +85,7 @@ def fitting(old: Any, new: Any, where: str) -> Any:
         return _items(old, new, where)
     if old is not None and kind_of(old) != kind_of(new):
         raise PathError(
-            f"{where} is {kind_of(old)}: {shortened(old)}; {shortened(new)} is {kind_of(new)}{_hint(old, new)}"
+            f"{where} is {kind_of(old)}: {short_text(old)}; {short_text(new)} is {kind_of(new)}{_hint(old, new)}"
         )
     return new
 
@@ -107,8 +107,8 @@ def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
     for index, each in enumerate(new):
         if kinds and each is not None and kind_of(each) not in kinds:
             raise PathError(
-                f"{where} is a list with items of this kind: {shortened(old[0])}; for {where}[{index}], "
-                f"{shortened(each)} is {kind_of(each)}"
+                f"{where} is a list with items of this kind: {short_text(old[0])}; for {where}[{index}], "
+                f"{short_text(each)} is {kind_of(each)}"
             )
     return list(new)
 
@@ -129,21 +129,21 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
     known = old if isinstance(old, BaseMessage) else None
     if not _is_message(new, known):
         raise PathError(
-            f"{where} is a message, so {shortened(new)} cannot stand there; give "
+            f"{where} is a message, so {short_text(new)} cannot stand there; give "
             '{"role": "user", "content": "..."}' + (f" or exchange {where}.content" if known else "")
         )
-    if known is not None and _stays(new, plain(known)):
+    if known is not None and _changes_only_content(new, plain(known)):
         return known.model_copy(update={"content": new["content"]})
-    message, id_ = _made(new, position), new.get("id")
+    message, id_ = _new_message(new, position), new.get("id")
     return message if id_ is None else message.model_copy(update={"id": id_})
 
 
-def _stays(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+def _changes_only_content(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     """Return whether only a message's content changes; keys that are left out stay as they are."""
     return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
 
 
-def _made(new: Mapping[str, Any], position: int) -> BaseMessage:
+def _new_message(new: Mapping[str, Any], position: int) -> BaseMessage:
     """Return a message of the given plain values."""
     role, content = new["role"], new["content"]
     if (answered := new.get("tool_call_id")) is not None:
@@ -174,22 +174,22 @@ _NAME = re.compile(r"\w[\w-]*")
 _EXAMPLES = """messages[-1].content, said.p or induced["p r"]"""
 
 
-def parsed(text: str) -> Any:
+def parsed_value(text: str) -> Any:
     """Parse a value as a person types it: JSON if it is JSON, else the text itself."""
     try:
-        return json.loads(text, parse_constant=_no_json)
+        return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return text
 
 
-def extended(path: str, piece: Piece) -> str:
-    """Return the path extended by one piece, as `look` reads it."""
+def extended_path(path: str, piece: Piece) -> str:
+    """Return the path extended by one piece, as `value_at` reads it."""
     if isinstance(piece, str) and _NAME.fullmatch(piece):
         return f"{path}.{piece}" if path else piece
     return f"{path}[{json.dumps(piece, ensure_ascii=False)}]"
 
 
-def look(state: Mapping[str, Any], path: str) -> Any:
+def value_at(state: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path in plain form; the empty path is the whole state.
 
     Raises:
@@ -200,7 +200,7 @@ def look(state: Mapping[str, Any], path: str) -> Any:
     for piece in _pieces(path):
         key = _key(value, piece, path, done)
         value = plain(value)[key] if isinstance(value, BaseMessage) else value[key]
-        done = extended(done, piece)
+        done = extended_path(done, piece)
     return plain(value)
 
 
@@ -221,10 +221,10 @@ def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]
     if not pieces:
         raise PathError(f"an empty path is the whole state; name what is to be exchanged: {', '.join(state)}")
     channel: str = _key(state, pieces[0], path, "")
-    return channel, copy.deepcopy(_exchanged(state[channel], pieces[1:], value, path, extended("", channel)))
+    return channel, copy.deepcopy(_replaced_at(state[channel], pieces[1:], value, path, extended_path("", channel)))
 
 
-def _no_json(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
@@ -259,36 +259,36 @@ def _key(value: Any, piece: Piece, path: str, done: str) -> Any:
         for name in names:
             if str(name) == str(piece):
                 return name
-        there = f"there is {', '.join(extended('', str(name)) for name in names) or 'nothing'}"
+        there = f"there is {', '.join(extended_path('', str(name)) for name in names) or 'nothing'}"
     else:
-        there = f"it is {kind_of(value)}: {shortened(value)}"
+        there = f"it is {kind_of(value)}: {short_text(value)}"
     shown = f"[{piece}]" if isinstance(piece, int) else repr(piece)
     raise PathError(f"{path}: {done or 'the state'} has no {shown}; {there}")
 
 
-def _exchanged(old: Any, pieces: Sequence[Piece], value: Any, path: str, done: str) -> Any:
+def _replaced_at(old: Any, pieces: Sequence[Piece], value: Any, path: str, done: str) -> Any:
     """Return the old value with the value at the remaining pieces replaced."""
     if not pieces:
-        return fitting(old, value, done)
+        return converted(old, value, done)
     piece, rest = pieces[0], pieces[1:]
     if isinstance(old, list | tuple) and piece == len(old) and not rest:
-        return fitting(old, [*old, value], done)
+        return converted(old, [*old, value], done)
     key = _key(old, piece, path, done)
-    here = extended(done, key)
+    here = extended_path(done, key)
     if isinstance(old, BaseMessage):
         return _message_with(old, key, rest, value, path, here)
     if isinstance(old, list | tuple):
-        inner = _exchanged(old[key], rest, value, path, here) if rest else value
-        return fitting(old, [*old[:key], inner, *old[key + 1 :]], done)
+        inner = _replaced_at(old[key], rest, value, path, here) if rest else value
+        return converted(old, [*old[:key], inner, *old[key + 1 :]], done)
     if value is None and not rest and isinstance(old[key], str | int | float):
         return {**old, key: None}  # an unknown text or number: null is often valid as a mapping's value
-    return {**old, key: _exchanged(old[key], rest, value, path, here)}
+    return {**old, key: _replaced_at(old[key], rest, value, path, here)}
 
 
 def _message_with(old: BaseMessage, key: str, rest: Sequence[Piece], value: Any, path: str, here: str) -> BaseMessage:
     """Return the message with its content or its speaker replaced; its id stays."""
     if key == "content":
-        return old.model_copy(update={"content": _exchanged(old.content, rest, value, path, here)})
+        return old.model_copy(update={"content": _replaced_at(old.content, rest, value, path, here)})
     if key != "role" or rest or not isinstance(value, str) or not value:
         raise PathError(f"{path}: of a message, its content can be exchanged and, for another text, its name")
     return old.model_copy(update={"name": value})

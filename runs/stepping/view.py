@@ -13,12 +13,12 @@ from jinja2 import TemplateError
 from dialoom.errors import DialoomError
 from dialoom.graphs import Outcome
 from dialoom.graphs.capabilities import WithProgress
-from dialoom.runs.reading.scenarios import NotYetError, Unknown, compiled
+from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_expression
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN, Branch, Point
 from dialoom.runs.store.corruption import reading
 
-from .context import START, ScenarioContext, at, one_step, open_to_look, steps
+from .context import START, ScenarioContext, at, one_step, open_read_only, steps
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
 from .stop import Stop, changes
 from .values import plain
@@ -117,7 +117,7 @@ def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[s
 
 def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
     """Return the test of an expression; raise `TemplateError` if it is invalid, or names nothing of the state."""
-    value, names = compiled(text)
+    value, names = compile_expression(text)
     if not names:
         raise TemplateError("it names nothing of the state")
     if unknown := sorted(names.difference(channels)) if channels else []:
@@ -355,7 +355,7 @@ class ReadOnlyStepper(StepperView):
             SteppingError: If there is no such branch or checkpoint.
             TrustError: If it is played by code, or at an address, that only the run's author has named.
         """
-        async with open_to_look(run, run.resolve(str(scenario))) as context:
+        async with open_read_only(run, run.resolve(str(scenario))) as context:
             stepper = cls._of(context, branch, checkpoint)
             await stepper.here()
             yield stepper

@@ -13,8 +13,13 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 LONG = 300
 """Parts whose JSON has at least this many characters become documents."""
+
+_REMEMBERED = 4096
+"""The number of parts whose references are cached: scenarios that share parts follow each other."""
 
 _REFERENCE = "$doc"
 _WORTH = 0.75
@@ -25,7 +30,13 @@ _MOST = 2**26
 
 def canonical(value: Any) -> str:
     """Return the canonical JSON of a value. Keys keep their order, because prompts show it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if "null" in text and not isinstance(value, str):  # NaN and infinite numbers are null to orjson
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text
 
 
 def digest(text: str) -> bytes:
@@ -33,14 +44,40 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
-def pack(value: Any, keep: Callable[[bytes, str], None]) -> str:
-    """Return the value as JSON, with long parts replaced by references.
+class Packing:
+    """The conversion of values to JSON in which long parts are replaced by references.
 
     Args:
-        value: A JSON value.
-        keep: Called with each document: its hash and its JSON.
+        keep: Called with the hash and the JSON of each document, possibly more than once.
     """
-    return canonical(_packed(value, keep, top=True))
+
+    def __init__(self, keep: Callable[[bytes, str], object]) -> None:
+        self._keep = keep
+        self._references: dict[str, str] = {}
+
+    def pack(self, value: Any) -> str:
+        """Return a JSON value as JSON with references."""
+        if isinstance(value, dict):
+            return f"{{{','.join([f'{canonical(key)}:{self._part(part)}' for key, part in value.items()])}}}"
+        if isinstance(value, list):
+            return f"[{','.join(map(self._part, value))}]"
+        return canonical(value)
+
+    def _part(self, value: Any) -> str:
+        """Return a part's JSON, or a reference if it is long even with references to its own long parts."""
+        text = canonical(value)
+        return text if len(text) < LONG else self._references.get(text) or self._referring(value, text)
+
+    def _referring(self, value: Any, text: str) -> str:
+        packed = self.pack(value)
+        if len(packed) >= LONG:
+            hash_ = digest(packed)
+            self._keep(hash_, packed)
+            packed = f'{{"{_REFERENCE}":"{hash_.hex()}"}}'
+        if len(self._references) == _REMEMBERED:
+            self._references.clear()
+        self._references[text] = packed
+        return packed
 
 
 def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
@@ -76,21 +113,6 @@ def text_of(content: Any) -> str:
 def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
     """Return the value of a document by its hash in hex digits; `fetch` as in `unpack`."""
     return unpack(fetch(bytes.fromhex(hash_)), fetch)
-
-
-def _packed(value: Any, keep: Callable[[bytes, str], None], top: bool = False) -> Any:
-    if isinstance(value, dict):
-        value = {key: _packed(part, keep) for key, part in value.items()}
-    elif isinstance(value, list):
-        value = [_packed(part, keep) for part in value]
-    elif not isinstance(value, str) or len(value) < LONG:
-        return value
-    text = canonical(value)
-    if top or len(text) < LONG:
-        return value
-    hash_ = digest(text)
-    keep(hash_, text)
-    return {_REFERENCE: hash_.hex()}
 
 
 def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:

@@ -166,10 +166,10 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
             )
             branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
-            error = {"error": row["error"], "at_fault": row["fault"]}
+            rest = {"error": row["error"], "at_fault": row["fault"], "trial": row["trial"], "branch": branch}
             yield (
                 position,
-                RecordedEpisode(row["id"], facets, row["state"], outcome, **error, trial=row["trial"], branch=branch),
+                RecordedEpisode(row["id"], facets, row["state"], outcome, **rest),
             )
         after = last
 

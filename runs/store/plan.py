@@ -17,7 +17,7 @@ from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import documents
 
-from .documents import canonical, kept, pack
+from .documents import Packing, canonical, kept
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
@@ -38,16 +38,18 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
 
     def keep_shared(hash_: str, content: str) -> None:
         if hash_ not in shared:
-            keep(bytes.fromhex(hash_), pack(json.loads(content), keep))
+            keep(bytes.fromhex(hash_), packing.pack(json.loads(content)))
             shared.add(hash_)
 
+    packing = Packing(keep)
     by_hash = ByHash(keep_shared)
     insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
     count = 0
     for count, scenario in enumerate(scenarios, start=1):
-        content = pack(scenario.model_dump(mode="json", context=by_hash), keep)
+        values = scenario.model_dump(mode="json", context=by_hash)
+        row = (count - 1, scenario.id_of(values), canonical(scenario.facets()), packing.pack(values))
         try:
-            connection.execute(insert, (count - 1, scenario.id, canonical(scenario.facets()), content))
+            connection.execute(insert, row)
         except sqlite3.IntegrityError as error:
             raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
     connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
@@ -124,7 +126,7 @@ class ScenarioTable:
         return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
-        """Return the position of an episode by its id, its number in the plan (from 1), or a prefix of the scenario's id.
+        """Return an episode's position by its id, its number in the plan (from 1), or a prefix of its scenario's id.
 
         A prefix means the first trial, `PREFIX~2` the second.
 
@@ -339,8 +341,8 @@ class WorkQueue:
             only: The positions to include; by default all.
         """
         query = (
-            "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
-            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
+            "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position"
+            " WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
             if only is not None and row["position"] not in only:

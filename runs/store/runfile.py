@@ -23,7 +23,7 @@ from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import check_same, in_folder, load_recipe
-from dialoom.runs.configuration.trust import Named, Trust, recipe_named, remember, remembered
+from dialoom.runs.configuration.trust import Reference, Trust, recipe_references, remember, remembered
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 
@@ -129,7 +129,7 @@ class RunFile:
             TrustError: If it is a file that only the run's author has named.
         """
         if self._recipe is None:
-            self.permit(self.recipe_named())
+            self.permit(self.recipe_references())
             config = self.config
             self._recipe = load_recipe(config.recipe, self.path, self._recipe_folders, config.study)
         return self._recipe
@@ -145,15 +145,15 @@ class RunFile:
         made = (self.config.study or {}).get("folder") or self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 
-    def recipe_named(self) -> list[Named]:
+    def recipe_references(self) -> list[Reference]:
         """Return the code that the recipe consists of: its file if one exists, or the functions that a study names."""
         if (study := self.config.study) is not None:
             recipe = load_recipe(self.config.recipe, self.path, self._recipe_folders, study)
-            return recipe_named(self.config.recipe, recipe=recipe)
+            return recipe_references(self.config.recipe, recipe=recipe)
         found = self.located_recipe
-        return [] if found is None else recipe_named(self.config.recipe, found)
+        return [] if found is None else recipe_references(self.config.recipe, found)
 
-    def permit(self, named: Iterable[Named]) -> None:
+    def permit(self, named: Iterable[Reference]) -> None:
         """Check that the code and addresses that the file names may be used, before they are.
 
         Raises:
@@ -162,13 +162,13 @@ class RunFile:
         if found := list(named):
             self._trust.check(self.path, self._find("id"), found, self.config.code)
 
-    def give(self, named: Iterable[Named]) -> None:
+    def give(self, named: Iterable[Reference]) -> None:
         """Grant trust in these for this run and remember it for later; for what the user has just named."""
         found = list(named)
         self._trust.give(found)
         remember(self._find("id"), [each.mark for each in found])
 
-    def known(self, named: Iterable[Named]) -> list[Named]:
+    def known(self, named: Iterable[Reference]) -> list[Reference]:
         """Return those that this user has trusted for this run on this machine."""
         marks = remembered(self._find("id"))
         return [each for each in named if each.mark in marks]

@@ -21,7 +21,7 @@ from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
-from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, Worked, WorkTally
+from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
 from dialoom.runs.store import JudgeWork, PlayWork, RunStore, Work
 from dialoom.runs.store.transfer import Transfer
 
@@ -97,7 +97,7 @@ class WorkerPool:
         self._models = models
         self._policy = policy
         self._on_event = on_event
-        self.tally = WorkTally(on_event, policy.fail_on_error, self.drain)
+        self.stop_rule = StopRule(on_event, policy.fail_on_error, self.drain)
         self._is_stopped = False
         self._work: Iterator[Work] = iter(())
         self._is_all_leased = False
@@ -113,7 +113,7 @@ class WorkerPool:
     @property
     def is_draining(self) -> bool:
         """Return whether it was asked to stop."""
-        return self.tally.is_draining
+        return self.stop_rule.is_draining
 
     @property
     def states(self) -> Mapping[str, LimitState]:
@@ -127,12 +127,12 @@ class WorkerPool:
 
     def drain(self) -> None:
         """Lease nothing more; let each worker finish its conversations' steps and return everything."""
-        self.tally.is_draining = True
+        self.stop_rule.is_draining = True
         self._tell_workers(lambda handle: handle.drain())
 
     def stop(self) -> None:
         """Cancel the calls in flight. Committed results are still merged."""
-        self.tally.is_draining = self._is_stopped = True
+        self.stop_rule.is_draining = self._is_stopped = True
         self._tell_workers(lambda handle: handle.stop())
 
     def _tell_workers(self, tell: Callable[[WorkerHandle], None]) -> None:
@@ -341,9 +341,9 @@ class WorkerPool:
     def _hear(self, event: Event) -> None:
         match event:
             case ScenarioDone() | ScenarioFailed():
-                self.tally.count(event)
+                self.stop_rule.count(event)
             case Stopping():
-                self.tally.stop(event)
+                self.stop_rule.stop(event)
             case _:
                 self._on_event(event)
 

@@ -103,7 +103,7 @@ class Worker:
             self._tell,
             drain_calls=gateway.drain,
         )
-        gateway.listen(self._engine.hear)
+        gateway.listen(self._engine.on_provider_event)
         self._working = asyncio.create_task(self._work(self._engine))
         self._listening = asyncio.create_task(common.listen_on())
         self._path = path

@@ -16,7 +16,7 @@ import pytest
 
 import dialoom
 from dialoom.roles.gateway.secrets import redacted
-from dialoom.runs.configuration.trust import Trust, player_named
+from dialoom.runs.configuration.trust import Trust, player_references
 from dialoom.runs.errors import TrustError
 from tests.conftest import ROOT, Command
 
@@ -250,7 +250,7 @@ def test_trust_notice_is_printed_once() -> None:
     lines: list[str] = []
     trust = Trust(everything=True, tell=lines.append)
     for _ in range(3):
-        trust.check("r.db", "id", player_named("graph:g.py:G"), {})
+        trust.check("r.db", "id", player_references("graph:g.py:G"), {})
     assert len(lines) == 1
 
 

@@ -158,11 +158,11 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
 @pytest.mark.parametrize(
     ("place", "change", "said"),
     [
-        ("sessions.jsonl:3", lambda row: row.update(turns=[]), "session s-u01-commute-rule-3-1 has no turns"),
+        ("sessions.jsonl:3", lambda row: row.update(turns=[]), "session s-u01-commute-rule-3-1: it has no turns"),
         ("sessions.jsonl:2", lambda row: row.update(user="u77"), "there is no user 'u77' in users.jsonl"),
-        ("sessions.jsonl:2", lambda row: row.pop("topic"), "topic: Field required"),
+        ("sessions.jsonl:2", lambda row: row.pop("topic"), "'topic' is missing"),
         ("sessions.jsonl:4", lambda row: row["turns"][-4].update(name="fly"), 'there is no tool "fly"'),
-        ("sessions.jsonl:2", lambda row: row.update(id="s-u01-commute-rule-1-1"), "is also the name of line 1"),
+        ("sessions.jsonl:2", lambda row: row.update(id="s-u01-commute-rule-1-1"), "is also that of line 1"),
         ("pairs.jsonl:2", lambda row: row["gold"][0].update(name="guess"), 'there is no tool "guess"'),
         ("pairs.jsonl:2", lambda row: row["gold"][0]["arguments"].pop("city"), "needs city: a text"),
         ("pairs.jsonl:4", lambda row: row["values"].update(colour="red"), "commute-bus has no facet 'colour'; it has"),
@@ -170,9 +170,9 @@ def spoilt(folder: Path, file: str, line: int, change: Callable[[dict[str, Any]]
         ("pairs.jsonl:4", lambda row: row.update(flow="bus"), "there is no flow 'bus'; there are commute-rule, "),
         ("pairs.jsonl:4", lambda row: row.update(user="u9"), "there is no user 'u9' in users.jsonl"),
         ("pairs.jsonl:4", lambda row: row.update(session="x"), "user u01 has no session 'x' in sessions.jsonl"),
-        ("pairs.jsonl:4", lambda row: row.update(form="shouted"), "form: Input should be 'explicit', 'choice'"),
+        ("pairs.jsonl:4", lambda row: row.update(form="shouted"), "'form' is 'shouted': Input should be 'explicit'"),
         ("meta.jsonl:1", lambda row: row.update(world="0" * 64), "made in the world 000000000000..., and this one is"),
-        ("meta.jsonl:1", lambda row: row.update(version=7), "version: Input should be less than or equal to 1"),
+        ("meta.jsonl:1", lambda row: row.update(version=7), "'version' is 7: Input should be less than or equal to 1"),
     ],
 )
 def test_malformed_source_is_reported_with_file_and_line(

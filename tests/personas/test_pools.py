@@ -92,7 +92,7 @@ def test_other_encodings_and_untidy_texts_are_repaired_and_counted(tmp_path: Pat
         ('["one", "two"]', "pool.jsonl:1: holds list"),
         ('{"profile": "x"}', "pool.jsonl:1: holds an object with 'profile'"),
         ('{"text": "x", "round": -1}', "pool.jsonl:1: 'round' is -1"),
-        ('{"text": "x", "note": 1}', "pool.jsonl:1: 'note' is 1"),
+        ('{"text": "x", "note": 1}', "pool.jsonl:1: there is no key 'note'; there are id, text"),
         ('{"text": "x", "id": "a"}\n{"text": "y", "id": "a"}', "pool.jsonl:2: the id 'a' is also that of line 1"),
         (b'"\x81"', "pool.jsonl:1: byte 0x81 is neither UTF-8 nor Windows-1252"),
         (b"\xff\xfe\x00", "begins as UTF-16"),

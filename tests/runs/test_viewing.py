@@ -13,7 +13,7 @@ import pytest
 
 import dialoom
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Piece, beside, marked
+from dialoom.runs.reading.conversations import Piece, message_diff, word_diff
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.processes import Started
 from tests.runs.stepping.played import dialogue, play
@@ -57,7 +57,7 @@ def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
 
 def test_removed_message_is_shown_where_it_stood() -> None:
     one, two, three = ({"role": "user", "content": each} for each in ("one", "two", "three"))
-    found = marked([one, two], [one, three])  # type: ignore[list-item]
+    found = message_diff([one, two], [one, three])  # type: ignore[list-item]
     assert [(each.mark, each.message["content"]) for each in found] == [
         ("same", "one"),
         ("gone", "two"),
@@ -73,12 +73,12 @@ def test_pending_scenario_shows_its_progress(tmp_path: Path) -> None:
 
 def test_marked_texts_are_complete_and_show_their_differences() -> None:
     left, right = "It is  set for 3:30 PM.", "It is  set for noon."
-    ours, theirs = beside(left, right)
+    ours, theirs = word_diff(left, right)
     assert ("".join(each.text for each in ours), "".join(each.text for each in theirs)) == (left, right)
     assert [each.text for each in ours if not each.is_shared] == ["3:30 PM."]
     assert [each.text for each in theirs if not each.is_shared] == ["noon."]
     long = "word " * 3000
-    assert beside(long, long + "more")[0] == [Piece(long, False)]
+    assert word_diff(long, long + "more")[0] == [Piece(long, False)]
 
 
 def test_tree_marks_the_shown_conversation(made_once: MadeOnce) -> None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dialoom.runs.stepping import Condition, NextRequest, Stepper, SteppingError, Stop, case_of, diff, write_case
 from dialoom.runs.stepping.stop import label
-from dialoom.runs.stepping.values import look, parsed
+from dialoom.runs.stepping.values import parsed_value, value_at
 from dialoom.runs.store.branches import MAIN
 
 from . import branch_views, views
@@ -164,14 +164,14 @@ async def _history(interpreter: CommandInterpreter, rest: str) -> Answer:
 
 
 async def _state(interpreter: CommandInterpreter, rest: str) -> Answer:
-    return views.state_answer(rest, look(interpreter.stepper.state, rest))
+    return views.state_answer(rest, value_at(interpreter.stepper.state, rest))
 
 
 async def _set(interpreter: CommandInterpreter, rest: str) -> Answer:
     path, _, text = rest.partition(" ")
     if not path or not text.strip():
         raise SteppingError("set takes a place and a value: set turns 2, set messages[1].content Hello")
-    return await interpreter.stopped(await interpreter.stepper.edit(path, parsed(text.strip())))
+    return await interpreter.stopped(await interpreter.stepper.edit(path, parsed_value(text.strip())))
 
 
 async def _say(interpreter: CommandInterpreter, rest: str) -> Answer:

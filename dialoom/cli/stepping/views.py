@@ -17,7 +17,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, tool_name
 from dialoom.runs.stepping import Cost, NextRequest, Stop
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
-from dialoom.runs.stepping.tree import SpokenLine, spoken
+from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
@@ -84,7 +84,7 @@ def stop_data(stop: Stop, parsed: Mapping[int, Any]) -> dict[str, Any]:
         "counts": dict(stop.counts),
         "changes": [{"path": each.path, "line": change_text(each, None)} for each in stop.changes],
         "calls": [call_data(call, parsed.get(call.id)) for call in stop.calls],
-        "transcript": [{"role": role, "content": content} for role, content in spoken(stop.transcript)],
+        "transcript": [{"role": role, "content": content} for role, content in transcript_lines(stop.transcript)],
         "faults": [each.model_dump() for each in stop.faults],
     }
 
@@ -143,7 +143,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
 
 def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
     """Return the whole conversation."""
-    lines = [{"role": role, "content": content} for role, content in spoken(transcript)]
+    lines = [{"role": role, "content": content} for role, content in transcript_lines(transcript)]
     return Answer({"transcript": lines}, _conversation(transcript, None, faults) or [Text("nothing was said yet")])
 
 
@@ -298,7 +298,7 @@ def _style(change: Change) -> str:
 def _conversation(
     transcript: Sequence[Line] | Outline, last: int | None, faults: Sequence[DialogueFault] = ()
 ) -> list[RenderableType]:
-    lines = spoken(transcript)
+    lines = transcript_lines(transcript)
     left = 0 if last is None else max(0, len(lines) - last)
     shown: list[RenderableType] = [Text(f"... {left} before: 'transcript' shows them", style="dim")] if left else []
     if isinstance(transcript, Outline):  # whose lines are no messages

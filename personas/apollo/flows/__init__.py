@@ -1,8 +1,7 @@
 """Flows: recurring tasks, the preferences that decide them, and the right calls."""
 
-from .catalogue import FLOWS
+from .catalogue import FLOWS, Flow, FlowStep, If, Preference, PreferenceFacet, Provenance
 from .checks import FlowError, FlowPair, apart, drawn_slots, find_pairs, find_request, find_sets, refusal
-from .expressions import Flow, Preference, PreferenceFacet, Provenance
 from .gold import FlowRequest, Gold, GoldCall, Resident, Slots, follow
 
 __all__ = [
@@ -11,8 +10,10 @@ __all__ = [
     "FlowError",
     "FlowPair",
     "FlowRequest",
+    "FlowStep",
     "Gold",
     "GoldCall",
+    "If",
     "Preference",
     "PreferenceFacet",
     "Provenance",

@@ -10,13 +10,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 from dialoom.errors import DialoomError
-from dialoom.personas.apollo.calls import Value
 
+from ..calls import Value
 from ..executor import execute
 from ..scores import compare
 from ..world import CITIES, World
-from .catalogue import FLOWS
-from .expressions import Above, Among, Bands, Flow, If, Preference
+from .catalogue import FLOWS, Above, Among, Bands, Flow, If, Preference
 from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
-from dialoom.personas.apollo.calls import Value
-
+from ..calls import Value
 from ..draws import Row
 from ..executor import Output, execute
 from ..scores import compare
 from ..world import World
-from .catalogue import FLOWS
-from .expressions import (
+from .catalogue import (
+    FLOWS,
     Above,
     Among,
     Bands,

@@ -7,22 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
-from dialoom.inputs import DataError
+from dialoom.inputs import DataError, Record
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.pools import content_id
 
 from ..flows import Preference, Resident
-from .reading import read_lines
-from .source import META, ApolloMeta, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech
+from .source import META, ApolloMeta, ApolloUser, PastCall, PreferenceForm, QueryKind, Speech, read_lines
 
 DraftKind = Literal["users", "preferences", "sessions", "queries"]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Of = TypeVar("Of", bound="ApolloDraft")
 
 
-class ApolloDraft(BaseModel):
+class ApolloDraft(Record):
     """A draft of one part of a source: a line of a file.
 
     Attributes:
@@ -33,7 +32,6 @@ class ApolloDraft(BaseModel):
         checked: The value of `own_id` at the last check, which reveals later edits.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     about_itself: ClassVar[frozenset[str]] = frozenset({"accepted", "problem", "checked"})
     id: Text
     user: Text
@@ -83,15 +81,14 @@ class UserDraft(ApolloDraft):
         return ApolloUser(**mine, interests={})
 
 
-class RequestSlots(BaseModel):
+class RequestSlots(Record):
     """The slots of two requests for one preference: the one whose session states it, and a later one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     told: dict[str, Value]
     asked: dict[str, Value]
 
 
-class PreferenceSet(BaseModel):
+class PreferenceSet(Record):
     """A preference of a user for a flow during a period.
 
     Attributes:
@@ -101,7 +98,6 @@ class PreferenceSet(BaseModel):
         requests: The drawn requests; drawn anew if the values change.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     values: dict[str, Value]
     order: tuple[str, ...]
     story: Text
@@ -176,10 +172,9 @@ DRAFTS: Mapping[DraftKind, type[ApolloDraft]] = {
 """The kinds of drafts; each kind's file has its name and the ending `.jsonl`."""
 
 
-class UserDrafts(BaseModel):
+class UserDrafts(Record):
     """All drafts of a user, by kind."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     users: tuple[UserDraft, ...] = ()
     preferences: tuple[PreferencesDraft, ...] = ()
     sessions: tuple[SessionDraft, ...] = ()

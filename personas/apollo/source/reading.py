@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from dialoom.errors import first_problem
 from dialoom.inputs import DataError
 from dialoom.personas.apollo.calls import TOOLS
-from dialoom.personas.pools import values_of
-from dialoom.personas.profile import Repairs
 
 from ..calls import CallError, canonical, shown
-from ..flows import FLOWS, Flow
+from ..flows import FLOWS
 from .asking import pair_refusal, unrelated_refusal
 from .history import TOOLS_OFFERED
 from .source import (
@@ -29,9 +24,8 @@ from .source import (
     ApolloSource,
     ApolloUser,
     PastCall,
+    read_lines,
 )
-
-M = TypeVar("M", bound=BaseModel)
 
 
 def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
@@ -50,73 +44,36 @@ def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
     (_, meta), *more = read_lines(folder / META, ApolloMeta)
     if more:
         raise DataError(folder / META, "a source has one line here", more[0][0])
-    users, sessions, pairs = (
-        read_lines(folder / USERS, ApolloUser),
-        read_lines(folder / SESSIONS, ApolloSession),
-        read_lines(folder / PAIRS, ApolloPair),
+    users = read_lines(folder / USERS, ApolloUser)
+    sessions, pairs = read_lines(folder / SESSIONS, ApolloSession), read_lines(folder / PAIRS, ApolloPair)
+    source = ApolloSource.of(
+        (user for _, user in users), (session for _, session in sessions), (pair for _, pair in pairs), meta
     )
-    source = ApolloSource.of(_models(users), _models(sessions), _models(pairs), meta)
     if meta.world != source.world.hash:
         made, here = meta.world[:12], source.world.hash[:12]
         raise DataError(folder / META, f"made in the world {made}..., and this one is {here}...: make it anew", 1)
-    _check(folder / SESSIONS, sessions, lambda session: _wrong_session(source, session))
-    _check(folder / PAIRS, pairs, lambda pair: _wrong_pair(source, pair))
-    if thorough:
-        _check(folder / SESSIONS, sessions, lambda session: _refused_session(source, session))
-        _check(folder / PAIRS, pairs, lambda pair: _refused_pair(source, pair))
+    for of_session, of_pair in ((_wrong_session, _wrong_pair), (_refused_session, _refused_pair))[: 1 + thorough]:
+        for line, session in sessions:
+            if problem := of_session(source, session):
+                raise DataError(folder / SESSIONS, f"session {session.id}: {problem}", line)
+        for line, pair in pairs:
+            if problem := of_pair(source, pair):
+                raise DataError(folder / PAIRS, f"pair {pair.id}: {problem}", line)
     return source
-
-
-def read_lines(path: Path, model: type[M]) -> list[tuple[int, M]]:
-    """Read the models of a file, each with its line number.
-
-    Raises:
-        DataError: If the file is missing or empty, a line is invalid, or two have the same `id`.
-    """
-    found: list[tuple[int, M]] = []
-    ids: dict[Any, int] = {}
-    for number, value in values_of(path, Repairs()):
-        try:
-            read = model.model_validate(value)
-        except ValidationError as error:
-            place, message, wrong = first_problem(error)
-            raise DataError(path, f"{place or 'the line'}: {message}; it is {wrong!r:.60}", number) from error
-        named = getattr(read, "id", None)
-        if named is not None and named in ids:
-            raise DataError(path, f"{named!r} is also the name of line {ids[named]}", number)
-        ids[named] = number
-        found.append((number, read))
-    if not found:
-        raise DataError(path, "holds nothing")
-    return found
-
-
-def _models(found: Sequence[tuple[int, M]]) -> list[M]:
-    return [model for _, model in found]
-
-
-def _check(path: Path, found: Sequence[tuple[int, M]], wrong: Callable[[M], str | None]) -> None:
-    for number, model in found:
-        problem = wrong(model)
-        if problem is not None:
-            raise DataError(path, problem, number)
 
 
 def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
     if session.user not in source.users:
-        return f"session {session.id}: there is no user {session.user!r} in {USERS}"
+        return f"there is no user {session.user!r} in {USERS}"
     if not session.turns:
-        return f"session {session.id} has no turns"
-    for turn in session.turns:
-        if isinstance(turn, PastCall) and (problem := _wrong_call(turn.call())):
-            return f"session {session.id}: {problem}"
-    return None
+        return "it has no turns"
+    calls = (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))
+    return next(filter(None, calls), None)
 
 
 def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
     """Return the problem of a pair itself, before any check of its request."""
-    problem = next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
-    return f"pair {pair.id}: {problem}" if problem else None
+    return next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
 
 
 def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
@@ -131,28 +88,11 @@ def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
         yield f"user {pair.user} has no session {pair.session!r} in {SESSIONS}"
     elif session.kind != "preference":
         yield f"its session {session.id} is {session.kind}, by {SESSIONS}: it is to be of the kind preference"
-    yield from _wrong_values(flow, pair)
+    yield from flow.problems(pair.values, pair.order)
     for slot in flow.slots:
         if slot not in pair.slots:
             yield f"slots: {slot} is missing; {pair.flow} needs {', '.join(flow.slots)}"
-    lookups = [step.tool for step in flow.lookups]
-    if sorted(pair.order) != sorted(lookups):
-        yield f"order {shown(pair.order)}: give {', '.join(lookups)}, each once, in any order"
     yield from _wrong_tools(pair)
-
-
-def _wrong_values(flow: Flow, pair: ApolloPair) -> Iterator[str]:
-    facets = {facet.name: facet.values for facet in flow.facets}
-    for name, value in pair.values.items():
-        if name not in facets:
-            yield f"{pair.flow} has no facet {name!r}; it has {', '.join(facets)}"
-        elif value not in facets[name]:
-            yield f"{name} {shown(value)}: it is one of {', '.join(map(str, facets[name]))}"
-    for name in facets:
-        if name not in pair.values and name not in flow.either:
-            yield f"values: {name} is missing; it is one of {', '.join(map(str, facets[name]))}"
-    if flow.either and not set(flow.either) & set(pair.values):
-        yield f"values: give one of {', '.join(flow.either)}"
 
 
 def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
@@ -189,10 +129,8 @@ def _wrong_call(call: Mapping[str, Any]) -> str | None:
 
 
 def _refused_session(source: ApolloSource, session: ApolloSession) -> str | None:
-    problem = unrelated_refusal(source.world, session) if session.kind == "unrelated" else None
-    return f"session {session.id}: {problem}" if problem else None
+    return unrelated_refusal(source.world, session) if session.kind == "unrelated" else None
 
 
 def _refused_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
-    problem = pair_refusal(source.world, source.users[pair.user], pair, source.sessions[pair.session])
-    return f"pair {pair.id}: {problem}" if problem else None
+    return pair_refusal(source.world, source.users[pair.user], pair, source.sessions[pair.session])

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from dialoom.errors import DialoomError
 from dialoom.personas.apollo.calls import TOOLS, Value
 from dialoom.personas.apollo.executor import execute
-from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, find_request, find_sets
-from dialoom.personas.apollo.flows.expressions import Flow
+from dialoom.personas.apollo.flows import FLOWS, Flow, FlowError, FlowPair, Resident, find_request, find_sets
 from dialoom.personas.apollo.world import CITIES, World
 
 from .asking import day_phrases, leaking_place, pair_refusal, query_text, unrelated_refusal

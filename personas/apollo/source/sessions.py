@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from dialoom.personas.apollo.calls import PREFERENCE_DOMAINS, TOOLS, Parameter, Tool, Value
 from dialoom.personas.apollo.executor import Output, execute
-from dialoom.personas.apollo.flows import FlowRequest, Gold, Preference, Resident, Slots, follow
-from dialoom.personas.apollo.flows.expressions import Flow, FlowStep, If, Query, User
+from dialoom.personas.apollo.flows import Flow, FlowRequest, FlowStep, Gold, If, Preference, Resident, Slots, follow
+from dialoom.personas.apollo.flows.catalogue import Query, User
 from dialoom.personas.apollo.world import World
 
 from .phrases import as_said, capital, content, filled, phrases
@@ -303,7 +303,7 @@ class SessionPiece(NamedTuple):
     call: dict[str, Any] | None
 
 
-class _NextCallError(Exception):
+class NextCallError(Exception):
     """A call without a result so far."""
 
     def __init__(self, call: Mapping[str, Any]) -> None:
@@ -332,8 +332,8 @@ def told_piece(
     """
     turns = opening_turns(told, slots, form, draw) if outputs is None else []
     try:
-        made = follow(wanted, resident, slots, _answers(iter(outputs or ())))
-    except _NextCallError as next_:
+        made = follow(wanted, resident, slots, replayed(outputs or ()))
+    except NextCallError as next_:
         return SessionPiece(turns, next_.call)
     return SessionPiece(closing_turns(made.calls[-1].name, made.outputs[-1], draw), None)
 
@@ -350,19 +350,20 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
     """
     scripts, turns = errand_scripts(tool), list[PastCall | Speech]()
     try:
-        for turn in errand_turns(TOOLS[tool], scripts[number % len(scripts)], {}, draw, _answers(iter(outputs))):
+        for turn in errand_turns(TOOLS[tool], scripts[number % len(scripts)], {}, draw, replayed(outputs)):
             turns.append(turn)
-    except _NextCallError as next_:
+    except NextCallError as next_:
         return SessionPiece(turns[behind:], next_.call)
     return SessionPiece(turns[behind:], None)
 
 
-def _answers(outputs: Iterator[Output]) -> Callable[[Mapping[str, Any]], Output]:
-    """Return a function that replays results in order and raises `_NextCallError` for the first call without one."""
+def replayed(outputs: Iterable[Output]) -> Callable[[Mapping[str, Any]], Output]:
+    """Return a function that replays results in order and raises `NextCallError` for the first call without one."""
+    left = iter(outputs)
 
     def answer(call: Mapping[str, Any]) -> Output:
-        for output in outputs:
+        for output in left:
             return output
-        raise _NextCallError(call)
+        raise NextCallError(call)
 
     return answer

@@ -10,19 +10,22 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from dialoom.inputs import DataError, Model, Record, validated
 from dialoom.outputs import folder_output, json_line
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
 from dialoom.personas.apollo.world import World
+from dialoom.personas.pools import check_id, values_of
+from dialoom.personas.profile import Repairs
 
 PreferenceForm = Literal["explicit", "choice", "anti", "facts", "comparison", "tone"]
 FORMS: tuple[PreferenceForm, ...] = get_args(PreferenceForm)
 QueryKind = Literal["reactive", "proactive"]
 
 
-class ApolloUser(BaseModel):
+class ApolloUser(Record):
     """A user of an assistant with tools.
 
     Attributes:
@@ -37,7 +40,6 @@ class ApolloUser(BaseModel):
         work: The work address, in the same city.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str = Field(min_length=1)
     name: str = Field(min_length=1)
     gender: str
@@ -65,7 +67,7 @@ class ApolloUser(BaseModel):
         )
 
 
-class ApolloPair(BaseModel):
+class ApolloPair(Record):
     """A session in which a preference is stated, and a later query that it decides.
 
     Attributes:
@@ -86,7 +88,6 @@ class ApolloPair(BaseModel):
         session: The id of the session.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str = Field(min_length=1)
     user: str
     flow: str
@@ -141,10 +142,9 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(map(stem, words_of(text)))
 
 
-class Speech(BaseModel):
+class Speech(Record):
     """A spoken turn."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     speaker: Literal["user", "assistant"]
     text: str = Field(min_length=1)
 
@@ -153,10 +153,9 @@ class Speech(BaseModel):
         return (f"{self.speaker}: {self.text}",)
 
 
-class PastCall(BaseModel):
+class PastCall(Record):
     """A tool call of the assistant, and its result."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     arguments: dict[str, Value]
     output: dict[str, Any] | list[dict[str, Any]]
@@ -170,7 +169,7 @@ class PastCall(BaseModel):
         return _json({"call": self.call()}), _json({"output": self.output})
 
 
-class ApolloSession(BaseModel):
+class ApolloSession(Record):
     """One past conversation of a user with an assistant that has tools.
 
     Attributes:
@@ -181,7 +180,6 @@ class ApolloSession(BaseModel):
         turns: The turns in order.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     id: str = Field(min_length=1)
     user: str
     kind: Literal["preference", "unrelated"]
@@ -223,7 +221,7 @@ VERSION = 1
 USERS, SESSIONS, PAIRS, META = "users.jsonl", "sessions.jsonl", "pairs.jsonl", "meta.jsonl"
 
 
-class ApolloMeta(BaseModel):
+class ApolloMeta(Record):
     """The settings that a source folder was made with.
 
     Attributes:
@@ -234,7 +232,6 @@ class ApolloMeta(BaseModel):
         world: The world's hash: calls and outputs are valid only in this world.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     version: int = Field(default=VERSION, ge=VERSION, le=VERSION)
     maker: Literal["scripted", "written"] = "scripted"
     seed: int
@@ -295,6 +292,23 @@ class ApolloSource:
         for pair in self.pairs.values():
             found.setdefault((pair.user, pair.flow), []).append(pair)
         return found
+
+
+def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
+    """Read the models of a file, each with its line number.
+
+    Raises:
+        DataError: If the file is missing or empty, a line is invalid, or two have the same `id`.
+    """
+    found: list[tuple[int, Model]] = []
+    lines: dict[str, int] = {}
+    for number, value in values_of(path, Repairs()):
+        found.append((number, validated(model, value, path, number)))
+        if "id" in value:
+            check_id(value["id"], lines, path, number)
+    if not found:
+        raise DataError(path, "holds nothing")
+    return found
 
 
 def write_source(folder: Path, source: ApolloSource) -> None:

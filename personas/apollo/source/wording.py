@@ -35,17 +35,11 @@ def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
     flow = FLOWS.get(draft.flow)
     if flow is None or len(draft.sets) != count:
         return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
-    known = {facet.name: facet.values for facet in flow.facets}
-    lookups = sorted(step.tool for step in flow.lookups)
     for number, each in enumerate(draft.sets, start=1):
-        for name, value in each.values.items():
-            if value not in known.get(name, ()):
-                return f"values: {name} {value!r} in preference {number}; give one of {known.get(name) or list(known)}"
-        missing = [name for name in known if name not in each.values and name not in flow.either]
-        if missing or (flow.either and len(set(flow.either) & set(each.values)) != 1):
-            return f"values: preference {number} lacks {missing or 'one of ' + ', '.join(flow.either)}"
-        if sorted(each.order) != lookups or not flow.consistent(each.values):
-            return f"values: preference {number} does not go together, or its order is not of {lookups}"
+        if problem := next(flow.problems(each.values, each.order), None):
+            return f"values: preference {number}: {problem.removeprefix('values: ')}"
+        if not flow.consistent(each.values):
+            return f"values: preference {number} is inconsistent: {', '.join((*flow.rising, *flow.apart))}"
     if not all(apart(flow, one, other) for one, other in combinations(draft.preferences(), 2)):
         return "apart: two of the preferences agree in something that has three values or more"
     return None

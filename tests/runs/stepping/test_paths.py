@@ -17,7 +17,7 @@ from dialoom.graphs.conversation import said
 from dialoom.graphs.conversation import said as message
 from dialoom.runs.stepping import Condition, ConditionError, PathError
 from dialoom.runs.stepping.stop import ABSENT, Change, change_text, changes
-from dialoom.runs.stepping.values import extended, look, parsed, plain, replaced
+from dialoom.runs.stepping.values import extended_path, parsed_value, plain, replaced, value_at
 from dialoom.runs.stepping.view import Position
 
 values = st.recursive(
@@ -62,12 +62,12 @@ def a_state() -> dict[str, Any]:
     ],
 )
 def test_path_reads_what_stands_there(path: str, there: Any) -> None:
-    assert look(a_state(), path) == there
+    assert value_at(a_state(), path) == there
 
 
 def test_empty_path_is_the_whole_state() -> None:
     state = {**a_state(), "notes": (SystemMessage(content="Be brief.", id="s"),)}
-    whole = look(state, "")
+    whole = value_at(state, "")
     assert json.loads(json.dumps(whole)) == whole
     assert whole["notes"] == [{"role": "system", "content": "Be brief.", "id": "s"}]
     assert plain({1: object}) == {"1": str(object)}
@@ -94,7 +94,7 @@ def test_empty_path_is_the_whole_state() -> None:
 )
 def test_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> None:
     with pytest.raises(PathError) as caught:
-        look(a_state(), path)
+        value_at(a_state(), path)
     assert words in str(caught.value)
     assert path in str(caught.value)
     with pytest.raises(PathError):
@@ -104,13 +104,13 @@ def test_path_that_leads_nowhere_says_where_it_ends(path: str, words: str) -> No
 @given(states)
 def test_every_place_has_a_path(state: dict[str, Any]) -> None:
     def check(value: Any, path: str) -> None:
-        assert look(state, path) == value
+        assert value_at(state, path) == value
         if isinstance(value, dict):
             for name, inner in value.items():
-                check(inner, extended(path, name))
+                check(inner, extended_path(path, name))
         elif isinstance(value, list):
             for index, inner in enumerate(value):
-                check(inner, extended(path, index))
+                check(inner, extended_path(path, index))
 
     check(state, "")
 
@@ -179,7 +179,7 @@ def test_whole_message_is_given_by_role_and_content() -> None:
 
 def test_conversation_is_replaced_by_its_plain_form() -> None:
     state = a_state()
-    shown = look(state, "messages")
+    shown = value_at(state, "messages")
     assert replaced(state, "messages", shown) == ("messages", state["messages"])
     shown[1]["content"] = "It is not."
     assert replaced(state, "messages", shown)[1][1] == said("assistant", "It is not.", 1)
@@ -235,7 +235,7 @@ def test_impossible_value_is_refused_with_its_place(path: str, value: Any, words
     ],
 )
 def test_typed_value_is_json_or_the_text_itself(text: str, value: Any) -> None:
-    assert parsed(text) == value
+    assert parsed_value(text) == value
 
 
 changed_values = st.recursive(
@@ -299,9 +299,9 @@ def test_changes_are_exactly_where_two_states_differ(before: dict[str, Any], aft
     for change in found:
         assert change.before != change.after
         if change.after is ABSENT:
-            assert look(before, change.path) == change.before
+            assert value_at(before, change.path) == change.before
         else:
-            assert look(after, change.path) == change.after
+            assert value_at(after, change.path) == change.after
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dialoom import Stepper
 from dialoom.graphs import Outline
 from dialoom.runs.stepping import ConditionError, NotBegunError, PathError, ReadOnlyStepper, SteppingError, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
-from dialoom.runs.stepping.values import look
+from dialoom.runs.stepping.values import value_at
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import dialogue, shown, stepping, stood
 
@@ -184,7 +184,7 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
     path = dialogue(made_once)
     before = sha256(path.read_bytes()).digest()
 
-    async def look() -> None:
+    async def value_at() -> None:
         async with dialoom.open_run(path).look(1, checkpoint=3) as looking:
             stop = await looking.here()
             assert stop.number == 3
@@ -194,7 +194,7 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
             with pytest.raises(SteppingError, match="no branch 'other'"):
                 await looking.at("other")
 
-    asyncio.run(look())
+    asyncio.run(value_at())
     assert sha256(path.read_bytes()).digest() == before
 
 
@@ -202,7 +202,7 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
     run = dialoom.open_run(dialogue(made_once))
     messages = run.conversation(1).messages
 
-    async def look() -> None:
+    async def value_at() -> None:
         async with run.look(1) as looking:
             for message in messages:
                 assert message.call is not None
@@ -220,18 +220,18 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
             with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
                 await looking.first_where(looking.condition("turn 99"))
 
-    asyncio.run(look())
+    asyncio.run(value_at())
 
 
 def test_scenario_not_begun_has_nothing_to_show(tmp_path: Path) -> None:
     run = dialoom.plan("personalens", path=tmp_path / "run.db", options={"limit": 1})
 
-    async def look() -> ReadOnlyStepper:
+    async def value_at() -> ReadOnlyStepper:
         async with run.look(1) as looking:
             return looking
 
     with pytest.raises(NotBegunError, match="has not begun"):
-        asyncio.run(look())
+        asyncio.run(value_at())
 
 
 def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
@@ -246,7 +246,7 @@ def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
 def test_error_of_the_caller_is_no_corruption(made_once: MadeOnce) -> None:
     async def act(path: Path, place: str) -> None:
         async with dialoom.open_run(path).look(1) as looking:
-            look(looking.state, place)
+            value_at(looking.state, place)
             int("four")
 
     with pytest.raises(ValueError, match="invalid literal for int"):

@@ -21,12 +21,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dialoom.roles.offline.request import Draws, mentions_any, sentences
-
-from ..request import MarkedRequest
-from ..understudy import understudy
-from ..words import joined, say, tidy
-from .domains import (
+from .personalens_domains import (
     USER,
     DomainWords,
     Facet,
@@ -42,6 +37,9 @@ from .domains import (
     topics,
     wishes,
 )
+from .request import Draws, MarkedRequest, mentions_any, sentences
+from .understudy import understudy
+from .words import joined, say, tidy
 
 END_MARK = "TERMINATE"
 

@@ -21,12 +21,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dialoom.roles.offline.request import Draws, mentions_any, quoted, sentences
-
-from ..request import MarkedRequest, SpokenLine
-from ..understudy import understudy
-from ..words import joined
-from .domains import DomainWords, acts, affinities, domain_named, offers, signal, strays, topic_of_line, wishes
+from .personalens_domains import (
+    DomainWords,
+    acts,
+    affinities,
+    domain_named,
+    offers,
+    signal,
+    strays,
+    topic_of_line,
+    wishes,
+)
+from .request import Draws, MarkedRequest, SpokenLine, mentions_any, quoted, sentences
+from .understudy import understudy
+from .words import joined
 
 
 @understudy("personalens", "judge")

@@ -24,13 +24,22 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from dialoom.roles.offline.request import Draws, sentences
-
-from ..request import MarkedRequest
-from ..understudy import understudy
-from ..words import Words, joined, tidy
-from .domains import FOLDER, DomainWords, Facet, Kind, acts, concerning, domain_named, offers, signal, topic_of_line
-from .user import least_repeating, told_by
+from .personalens_domains import (
+    FOLDER,
+    DomainWords,
+    Facet,
+    Kind,
+    acts,
+    concerning,
+    domain_named,
+    offers,
+    signal,
+    topic_of_line,
+)
+from .personalens_user import least_repeating, told_by
+from .request import Draws, MarkedRequest, sentences
+from .understudy import understudy
+from .words import Words, joined, tidy
 
 _WORDS = Words(FOLDER / "assistant.toml")
 

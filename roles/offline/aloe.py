@@ -9,11 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from dialoom.roles.offline.request import Draws, MarkedRequest, plain, quoted
-from dialoom.roles.offline.understudy import understudy
-from dialoom.roles.offline.words import joined
-
-from .speech import (
+from .aloe_speech import (
     ENGLISH,
     GRAVE,
     LINES,
@@ -38,6 +34,9 @@ from .speech import (
     telling,
     told_by,
 )
+from .request import Draws, MarkedRequest, plain, quoted
+from .understudy import understudy
+from .words import joined
 
 _ENOUGH = 0.45
 _PARTS = 720720  # divisible by 1 to 16, so that sums of shares are exact in any order
@@ -56,7 +55,7 @@ Facts = tuple[Fact, ...]
 
 
 @understudy("aloe", "induction")
-def induce(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+def induce(request: MarkedRequest, _draws: Draws) -> str:
     """Answer with one JSON object: the known sentences of `profile` and `personality`, or null."""
     lines = request.said_by("user")
     facts, traits = facts_of(request.part("profile")), facts_of(request.part("personality"))
@@ -123,14 +122,14 @@ _Found = tuple[int, float, str]
 
 
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
-def judge_alignment(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+def judge_alignment(request: MarkedRequest, _draws: Draws) -> str:
     """Judge one answer: a JSON object with `score` and `explanation`."""
     score, _, why = _assessed(request, request.part("answer"))
     return json.dumps({"score": score, "explanation": why}, ensure_ascii=False)
 
 
 @understudy("aloe", "judge", marks=("message", "first", "second"))
-def judge_pair(request: MarkedRequest, draws: Draws) -> str:  # noqa: ARG001
+def judge_pair(request: MarkedRequest, _draws: Draws) -> str:
     """Judge which of two answers suits better: a JSON object with `better` and `explanation`."""
     one, other = (_assessed(request, request.part(place)) for place in ("first", "second"))
     better = "second" if other[:2] > one[:2] else "first"

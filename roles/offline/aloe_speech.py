@@ -8,11 +8,11 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from dialoom.roles.offline.request import Draws, plain
-from dialoom.roles.offline.request import stem as plain_stem
-from dialoom.roles.offline.words import Words, ing_form, say, third_person, tidy
+from .request import Draws, plain
+from .request import stem as plain_stem
+from .words import Words, ing_form, say, third_person, tidy
 
-DATA = Path(__file__).parent.parent / "data" / "aloe"
+DATA = Path(__file__).parent / "data" / "aloe"
 ENGLISH = Words(DATA / "english.toml")
 LINES = Words(DATA / "lines.toml")
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from dialoom.roles.offline.request import mentions_any, sentences
+from .request import MarkedRequest, mentions_any, sentences, values_of
+from .words import Words, heard
 
-from ..request import MarkedRequest, values_of
-from ..words import Words, heard
-
-FOLDER = Path(__file__).parent.parent / "data" / "personalens"
+FOLDER = Path(__file__).parent / "data" / "personalens"
 USER = Words(FOLDER / "user.toml")
 _INDEX = Words(FOLDER / "index.toml")
 _SIGNALS = Words(FOLDER / "signals.toml")

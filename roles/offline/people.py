@@ -1,0 +1,281 @@
+"""The understudies that write people: profiles and personalities for pools, and the people of PersonaLens.
+
+The writer of PersonaLens' people answers in the form that the instruction asks for, recognized by its first key. Of
+forty lists of preferences one takes an unlisted value, and one has a value that contradicts the demographics; one
+summary in twenty states a value that the person does not have; one list of tasks in ten names a preference that no
+domain has. As `attentive` it corrects a reported fault; as `generic` it may repeat it. The judge recognizes
+contradictions by their words, and a foreign sentence by its form and value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .request import Draws, MarkedRequest, Part, sentences, values_of
+from .understudy import understudy
+from .words import Words, heard, joined, say, third_person
+
+_LIVES, _CHARACTERS, WORDS = (
+    Words(Path(__file__).parent / "data" / "people" / f"{name}.toml") for name in ("lives", "characters", "personalens")
+)
+_MOST = 500
+"""Maximum number of texts in one answer: a real model would not write more either."""
+
+_SHARED, _TRIES = 3, 20
+"""Maximum number of sentences that two texts of one answer share, and of tries to find such a text."""
+
+_AGES = (19, 20, 22, 23, *range(24, 62), 64, 66, 68, 70, 72, 75, 77, 79, 81, 84)
+_VERB = re.compile(r"\[(\w+)\]")
+_SLOT = re.compile(r"\{(\w+|\d+-\d+)\}")
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+
+_SHE, _HE, _THEY = ("She", "her", "her", False), ("He", "his", "him", False), ("They", "their", "them", True)
+_NEUTRAL = ("This person", "their", "them", False)
+_ANYONE = (_SHE,) * 4 + (_HE,) * 4 + (_THEY, _NEUTRAL)
+"""Forms of reference to a person: subject, possessive, object, whether verbs are plural; repetitions weight the draw.
+"""
+
+
+@understudy("pools", "writer")
+def write_texts(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with `{"items": [...]}`: the number of texts in the prompt's input `count`, by default one."""
+    number = min(request.inputs.get("count", 1), _MOST)
+    is_character = request.prompt == "pools/personalities"
+    compose = _character if is_character else _life
+    draws = request.draws(kind="personality" if is_character else "profile")
+    items: list[str] = []
+    before: list[frozenset[str]] = []
+    for place in range(number):
+        for again in range(_TRIES):
+            person, templates = compose(draws.fork(place, again))
+            said = frozenset(templates)
+            if all(len(said & other) <= _SHARED for other in before):
+                break
+        before.append(said)
+        items.append(person.described(templates))
+    return json.dumps({"items": items}, ensure_ascii=False)
+
+
+class _Fact(NamedTuple):
+    """A sentence with the marks that it gives the person, excludes and requires."""
+
+    text: str
+    gives: set[str]
+    bars: set[str]
+    needs: set[str]
+
+
+@dataclass(slots=True)
+class _Person:
+    """A person under construction: the marks so far, and the form of reference."""
+
+    draws: Draws
+    spoken_of: tuple[str, str, str, bool]
+    marks: set[str] = field(default_factory=set)
+    barred: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+
+    def fitting(self, facts: Sequence[_Fact]) -> list[str]:
+        """Return a fact compatible with the person's marks, and add its marks; an empty list if there is none."""
+        for fact in self.draws.shuffled(facts):
+            if fact.needs <= self.marks and not fact.gives & self.barred and not fact.bars & self.marks:
+                self.marks |= fact.gives
+                self.barred |= fact.bars
+                return [fact.text]
+        return []
+
+    def one_of_each(self, topics: Mapping[str, str], most: int) -> list[str]:
+        """Return compatible sentences of different topics in random order, up to a maximum."""
+        each = (self.fitting(_facts(topics[topic])) for topic in self.draws.shuffled(tuple(topics)))
+        return list(islice(chain.from_iterable(each), most))
+
+    def described(self, templates: Iterable[str]) -> str:
+        """Return the templates as sentences about this person."""
+        return " ".join(_SLOT.sub(self._word, _VERB.sub(self._verb, template)) for template in templates)
+
+    def _verb(self, found: re.Match[str]) -> str:
+        verb = found[1]
+        return {"be": "are", "was": "were"}.get(verb, verb) if self.spoken_of[3] else third_person(verb)
+
+    def _word(self, found: re.Match[str]) -> str:
+        slot = found[1]
+        subject, possessor, object_, _ = self.spoken_of
+        own = {"S": subject, "s": subject.lower(), "P": possessor.capitalize(), "p": possessor, "o": object_}
+        if slot in own:
+            return own[slot]
+        low, dash, high = slot.partition("-")
+        if dash:
+            number = self.draws.number(int(low), int(high))
+            return _NUMBERS[number] if number < len(_NUMBERS) else str(number)
+        # No word is used twice for a person: equal months or towns would look like a pattern.
+        word: str = self.draws.pick([word for word in _LIVES.get(f"words.{slot}") if word not in self.used])
+        self.used.add(word)
+        return word
+
+
+def _life(draws: Draws) -> tuple[_Person, list[str]]:
+    person = _Person(draws, draws.pick(_ANYONE))
+    age = draws.pick(_AGES)
+    person.marks |= {mark for mark, (low, high) in _LIVES.get("ages").items() if low <= age <= high}
+    homes = person.fitting(_facts(_LIVES.get("homes")))
+    told = [f"{{S}} [be] {age} and [live] in {home} in {{town}}." for home in homes]
+    told += _occupation(person, age)
+    told += person.fitting(_facts(_LIVES.get("households")))
+    return person, told + person.one_of_each(_LIVES.get("topics"), draws.number(8, 10) - len(told))
+
+
+def _character(draws: Draws) -> tuple[_Person, list[str]]:
+    person = _Person(draws, _THEY)  # a personality is combined with people of any gender
+    # The first sentence must name its subject, to which "their" and "them" refer.
+    traits = person.one_of_each(_CHARACTERS.table, draws.number(8, 10))
+    traits.sort(key=lambda trait: not trait.startswith("{S}"))
+    return person, traits[:1] + draws.shuffled(traits[1:])
+
+
+def _occupation(person: _Person, age: int) -> list[str]:
+    if age <= 23 and person.draws.chance(0.6):
+        person.marks.add("student")
+        return [f"{{S}} [study] {study}." for study in person.fitting(_facts(_LIVES.get("studies")))]
+    jobs, frames = _facts(_LIVES.get("jobs")), _facts(_LIVES.get("job_frames"))
+    return [frame.replace("{job}", job) for job in person.fitting(jobs) for frame in person.fitting(frames)]
+
+
+@cache
+def _facts(text: str) -> tuple[_Fact, ...]:
+    lines = (line.partition(" | ") for line in text.strip().splitlines())
+    return tuple(
+        _Fact(text.strip(), *({mark[1:] for mark in marks.split() if mark[0] == sign} for sign in "+-?"))
+        for text, _, marks in lines
+    )
+
+
+@understudy("personalens_people", "writer")
+def write(request: MarkedRequest, draws: Draws) -> str:
+    """Answer with a JSON object, or with a summary."""
+    if not request.reply_key:
+        return _summary(request, draws)
+    return json.dumps(_WRITERS.get(request.reply_key, _interests)(request, draws), ensure_ascii=False)
+
+
+@understudy("personalens_people", "judge")
+def judge(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with the contradictions, or the foreign passages: a JSON object."""
+    found = {"passages": _foreign(request)} if "summary" in request else {"contradictions": _contradictions(request)}
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _ruled_out(demographics: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """Return the contradictions that apply to these demographics."""
+    return [each for each in WORDS.get("contradictions") if re.search(each["value"], demographics.get(each["key"], ""))]
+
+
+def _interests(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    """Return at least three of the domains, and others with probability 0.72."""
+    names = [_name(part) for part in request.parts("domain")]
+    first = draws.shuffled(names)[:3]
+    return {"domains": [name for name in names if name in first or draws.chance(0.72)]}
+
+
+def _preferences(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    options = {part.attributes.get("of", ""): values_of(part.body) for part in request.parts("values")}
+    fault, found = _fault(request, draws, 40), []
+    for part in request.parts("preference"):
+        is_listed = part.attributes.get("from") == "list"
+        count = draws.number(1, 3) if part.attributes.get("takes") == "several" else 1
+        values = draws.shuffled(options.get(_name(part), []) if is_listed else _free(part))[:count]
+        if fault == 0 and is_listed:
+            values, fault = [WORDS.get("preferences.unlisted")], None
+        elif fault == 1 and not is_listed and (against := _ruled_out(request.fields("demographics"))):
+            values, fault = [draws.pick(against)["words"]], None
+        found.append({"name": _name(part), "values": values})
+    return {"preferences": found}
+
+
+def _free(preference: Part) -> Sequence[str]:
+    """Return values for a preference without a list: by its name, else by its description."""
+    about = (_name(preference), preference.body)
+    fitting = (bank for text in about for bank in WORDS.get("free") if re.search(bank["cue"], text, re.IGNORECASE))
+    found: Sequence[str] = next(fitting, {"words": WORDS.get("preferences.any")})["words"]
+    return found
+
+
+def _summary(request: MarkedRequest, draws: Draws) -> str:
+    """Return a summary with every preference worded as in the request."""
+    told = [{"name": name, "value": joined(values_of(value))} for name, value in request.fields("preferences").items()]
+    if _fault(request, draws, 20) == 0 and told:
+        told.append({**told[0], "value": draws.pick(WORDS.get("summary.foreign"))})
+    said = [WORDS.say("summary.told", draws.fork(place), slots) for place, slots in enumerate(told)]
+    slots = {"domain": "".join(map(_name, request.parts("domain")[:1])).lower()}
+    return " ".join([WORDS.say("summary.opening", draws, slots), *said, WORDS.say("summary.ending", draws)])
+
+
+def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    """Return tasks of one domain; or, where several are given, each of two or three of them."""
+    domains = list(map(_name, request.parts("domain")))
+    made = [_task(request, draws.fork(at), domains) for at in range(request.inputs.get("count", 1))]
+    if _fault(request, draws, 10) == 0 and made:
+        made[0]["preferences"].append(WORDS.get("tasks.foreign"))
+    return {"tasks": made}
+
+
+def _task(request: MarkedRequest, draws: Draws, domains: Sequence[str]) -> dict[str, Any]:
+    about = draws.shuffled(domains)[: draws.number(2, 3)]
+    chosen: list[str] = []
+    for domain in about:
+        own = [_name(part) for part in request.parts("preference") if part.attributes.get("domain") == domain]
+        chosen += draws.shuffled(own)[: 1 if len(about) > 1 else draws.number(2, 3)]
+    slots = {key: draws.pick(WORDS.get(f"tasks.{key}")) for key in ("occasion", "again")}
+    slots |= {"domain": joined(about).lower(), "preference": joined(chosen).lower()}
+    kind = {**draws.pick(WORDS.get("tasks.kinds")), "goal": WORDS.get("tasks.goal")}
+    texts = {key: say([template], draws, slots) for key, template in kind.items()}
+    return {**texts, "domains": about, "preferences": chosen}
+
+
+def _situation(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
+    made = {key: draws.pick(words) for key, words in WORDS.get("situation").items()}
+    country = request.fields("demographics").get("reside_country")
+    return made | ({"location": f"{made['location']}, {country}"} if country else {})
+
+
+def _contradictions(request: MarkedRequest) -> list[dict[str, str]]:
+    demographics = request.fields("demographics")
+    return [
+        {
+            "domain": part.attributes.get("domain", ""),
+            "preference": name,
+            "reason": WORDS.get("judge.rules_out").format(key=against["key"], value=demographics[against["key"]]),
+        }
+        for part in request.parts("preferences")
+        for name, value in part.fields.items()
+        for against in _ruled_out(demographics)
+        if against["words"] in value
+    ]
+
+
+def _foreign(request: MarkedRequest) -> list[str]:
+    own = {joined(values_of(value)).lower() for value in request.fields("preferences").values()}
+    told = {sentence: heard(WORDS.get("summary.told"), sentence) for sentence in sentences(request.part("summary"))}
+    return [sentence for sentence, slots in told.items() if slots and slots["value"].lower() not in own]
+
+
+def _fault(request: MarkedRequest, draws: Draws, among: int) -> int | None:
+    """Return the number of the fault to make, if any."""
+    return None if request.is_repair else draws.fork("fault").number(0, among - 1)
+
+
+def _name(part: Part) -> str:
+    return part.attributes.get("name", "")
+
+
+_WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
+    "preferences": _preferences,
+    "tasks": _tasks,
+    "location": _situation,
+}
