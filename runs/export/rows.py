@@ -14,7 +14,7 @@ from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scena
 from dialoom.graphs.capabilities import WithExports, WithFacets
 from dialoom.graphs.outcome import Episode, is_sound
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import fault_kinds, mean_scores, selected
+from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
 
@@ -257,6 +257,7 @@ class Rows:
         self.request = request
         self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
+        self._check_trials()
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
@@ -264,6 +265,18 @@ class Rows:
         self._split_by = WithFacets.of(self.recipe).split_facet
         if request.test_share is not None and self._split_by is not None:
             self.split = Split.of(run, self._split_by, request.test_share)
+
+    def _check_trials(self) -> None:
+        """Refuse several trials in a folder: a release's own layout names each scenario once."""
+        where, trials = self.request.where, self.run.config.trials
+        if self.exporter is None or not self.exporter.is_folder or trials == 1:
+            return
+        if where is None or "trial" not in compile_expression(where)[1]:
+            raise RunError(
+                f"{self.request.format!r} holds each scenario once, and this run has {trials} trials of each; choose one, "
+                "such as 'trial == 1'",
+                setting="where",
+            )
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """Yield the items of a part (`train`, `test`, or the only one), and count them."""

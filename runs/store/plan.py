@@ -341,8 +341,9 @@ class WorkQueue:
             only: The positions to include; by default all.
         """
         query = (
-            "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position"
-            " WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
+            "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings "
+            "ON scenario = position "
+            "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
             if only is not None and row["position"] not in only:
