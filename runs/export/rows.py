@@ -273,8 +273,8 @@ class Rows:
             return
         if where is None or "trial" not in compile_expression(where)[1]:
             raise RunError(
-                f"{self.request.format!r} holds each scenario once, and this run has {trials} trials of each; choose one, "
-                "such as 'trial == 1'",
+                f"{self.request.format!r} holds each scenario once, and this run has {trials} trials of each; choose "
+                "one, such as 'trial == 1'",
                 setting="where",
             )
 

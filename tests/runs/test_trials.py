@@ -129,7 +129,7 @@ def test_estimators_are_those_of_the_literature() -> None:
 def test_trials_cannot_be_taken_away(dialoom: Command) -> None:
     dialoom("run", "aloe", "--limit", 1, "--rounds", 1, "--trials", 2, "-o", "run.db")
     refused = dialoom("resume", "run.db", "--trials", 1, code=2)
-    assert "--trials must be at least 2, as the run has them, got 1" in refused.stderr
+    assert "--trials must be at least 2, which the run has, got 1" in refused.stderr
 
 
 def test_folder_of_a_release_holds_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
