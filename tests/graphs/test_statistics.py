@@ -285,7 +285,7 @@ def test_table_that_only_one_run_has_is_shown() -> None:
 class Counting(Support):
     """Counts endings in several ways."""
 
-    checks = (*Support.checks, Check("unheard of", lambda _talk: None))
+    checks = [*Support.checks, Check("unheard of", lambda _talk: None)]
     pivots = (
         Pivot(
             "endings",
