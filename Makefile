@@ -21,7 +21,7 @@ BIN    := $(VENV)/bin
 COG    := -I docs docs/commands.md docs/design/layout.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray regression check docs notebook commands install bench clean
+.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray mutants regression check docs notebook commands install bench clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -41,6 +41,12 @@ test: $(VENV)/.installed-dev
 # Thousands of dialogues with a provider that often fails, and kills in between: one or two minutes.
 test-soak: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/soak
+
+# Mutation testing, by hand: a seeded sample of changes to engine, gateway, store and gate, each of which a test must
+# notice. The first time it takes a run of the suite more. Others: make mutants MUTANTS="--sample 400 --seed 2"
+MUTANTS ?= --sample 40
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 # Every benchmark at its smallest size.
 test-benchmarks: $(VENV)/.installed-dev
@@ -174,4 +180,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .mutants

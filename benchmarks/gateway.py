@@ -1,14 +1,14 @@
 """The gateway's overhead: the slots that it keeps busy, and its CPU per call beside bare `litellm.acompletion`.
 
-    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--like]
+    python benchmarks/gateway.py [--calls 3000] [--concurrency 128] [--wait 0.3] [--repeat 3] [--client]
 
 A server in a process of its own answers every request after a fixed wait. The gateway, with the ledger of a real run's
 file, sends calls to it, so many at once; then a bare asyncio loop sends the same messages through LiteLLM. Both run in
 this process, in turn. A slot is busy while the server waits: calls x wait / (seconds x concurrency). CPU is that of
 this process, all its threads included; the ratio is the median of those within a turn.
 
-The bare loop uses LiteLLM as it comes. Dialoom has LiteLLM send with its own HTTP handler instead of OpenAI's client;
-`--like` lets the bare loop do so too.
+Both send with LiteLLM's own HTTP handler, which dialoom chooses for its calls. `--client` lets the bare loop use
+OpenAI's client, as LiteLLM does by default.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ import dialoom
 from dialoom.prompts import ChatMessage
 from dialoom.roles import CallPlace, Gateway
 from dialoom.roles.gateway import Request
+from dialoom.roles.gateway.exchange import HANDLER
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.litellm_backend import load_litellm
 from dialoom.runs.store import RunStore
 
 MODEL = "openai/gpt-4o-mini"
-HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
 SERVER = """
 import asyncio, json, sys
 
@@ -115,10 +115,10 @@ async def at_once(calls: int, concurrency: int, call: Callable[[int], Awaitable[
     return Figures(calls, time.perf_counter() - started, time.process_time() - cpu)
 
 
-async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figures:
-    """Call LiteLLM alone, as it comes or with the handler that dialoom chooses."""
+async def through_litellm(calls: int, concurrency: int, *, with_client: bool) -> Figures:
+    """Call LiteLLM alone, with its own HTTP handler or with OpenAI's client."""
     litellm = load_litellm()
-    os.environ[HANDLER] = str(like)
+    os.environ[HANDLER] = str(not with_client)
 
     async def call(number: int) -> None:
         await litellm.acompletion(
@@ -136,7 +136,7 @@ async def through_litellm(calls: int, concurrency: int, *, like: bool) -> Figure
 
 async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int) -> Figures:
     """Call through the gateway, with the ledger of a newly planned run; calls belong to its first scenarios."""
-    os.environ[HANDLER] = "True"
+    os.environ.pop(HANDLER, None)  # the gateway chooses the handler itself
     path = folder / f"{turn}.db"
     await dialoom.aplan("personalens", path=path, model=MODEL, options={"limit": 50}, seed=7)
     with RunStore(path) as store:
@@ -156,12 +156,12 @@ async def through_gateway(calls: int, concurrency: int, folder: Path, turn: int)
 async def measure(arguments: argparse.Namespace, folder: Path) -> list[tuple[Figures, Figures]]:
     """Return pairs of (gateway, bare), one per turn, after a short one that warms both up."""
     concurrency = arguments.concurrency
-    await through_litellm(concurrency, concurrency, like=arguments.like)
+    await through_litellm(concurrency, concurrency, with_client=arguments.client)
     await through_gateway(concurrency, concurrency, folder, turn=0)
     pairs = []
     for turn in range(1, arguments.repeat + 1):
         ours = await through_gateway(arguments.calls, concurrency, folder, turn)
-        bare = await through_litellm(arguments.calls, concurrency, like=arguments.like)
+        bare = await through_litellm(arguments.calls, concurrency, with_client=arguments.client)
         pairs.append((ours, bare))
         for name, figures in (("gateway", ours), ("LiteLLM", bare)):
             busy = figures.busy(concurrency, arguments.wait)
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=128)
     parser.add_argument("--wait", type=float, default=0.3, metavar="SECONDS")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--like", action="store_true", help="the bare loop with the same HTTP handler")
+    parser.add_argument("--client", action="store_true", help="the bare loop with OpenAI's client")
     arguments = parser.parse_args()
     command = [sys.executable, "-c", SERVER, str(arguments.wait)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, tempfile.TemporaryDirectory() as name:
@@ -190,7 +190,11 @@ def main() -> None:
             server.terminate()
     busy = statistics.median(ours.busy(arguments.concurrency, arguments.wait) for ours, _ in pairs)
     ratio = statistics.median(ours.cpu_per_call / bare.cpu_per_call for ours, bare in pairs)
-    print(f"slots busy: {busy:.1%}; CPU per call: {ratio:.2f} x that of bare LiteLLM")
+    above = statistics.median(ours.cpu_per_call - bare.cpu_per_call for ours, bare in pairs)
+    rate = statistics.median(bare.seconds / ours.seconds for ours, bare in pairs)
+    sender = "OpenAI's client" if arguments.client else "the same HTTP handler"
+    print(f"slots busy: {busy:.1%}; beside bare LiteLLM with {sender}: {rate:.2f} x its calls per second,")
+    print(f"CPU per call {ratio:.2f} x its own, which is {above:+.2f} ms")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from importlib import import_module
 from os.path import isfile
 from typing import TYPE_CHECKING, Any
 
+from dialoom.importing import collection_paused
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
@@ -229,7 +230,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    with collection_paused():
+        value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

@@ -14,9 +14,9 @@ from pydantic import Field
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.flows import FlowError
 from dialoom.personas.apollo.source import FORMS, ApolloMeta, ApolloUser
+from dialoom.personas.apollo.source.checks import topic_diversity
 from dialoom.personas.apollo.source.scripted import ERRANDS, MOST_USERS, PAIRS_OF_SET, SETS, drawn_users, user_part
 from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
-from dialoom.personas.apollo.source.wording import topic_diversity
 
 from .apollo.loop import gold_refusal
 from .capabilities import Exporter

@@ -46,7 +46,11 @@ _LITELLM_STAYS = threading.Event()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the state of the tests' runs apart from the user's; react to SIGINT where it was ignored (`nohup`, `&`)."""
+    """Keep the state of the tests' runs apart from the user's; react to SIGINT where it was ignored (`nohup`, `&`).
+
+    The garbage collector looks through everything less often: it took a seventh of the suite's time.
+    """
+    gc.set_threshold(20_000, 20, 50)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_STATE] = os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="dialoom-state-")
 

@@ -11,6 +11,7 @@ import threading
 import dialoom
 import dialoom.cli
 
+gc.set_threshold(20_000, 20, 50)  # as in tests/conftest.py
 for _module in pkgutil.walk_packages(dialoom.cli.__path__, f"{dialoom.cli.__name__}."):
     importlib.import_module(_module.name)
 with tempfile.TemporaryDirectory() as _folder:  # LiteLLM, LangGraph and others import much when they are first used

@@ -12,10 +12,9 @@ from dialoom.graphs.generation import Note, due, earlier, problem, written
 from dialoom.graphs.stage import Scene, Update
 from dialoom.personas.apollo import CallError
 from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Resident, find_pairs, find_sets
-from dialoom.personas.apollo.source.asking import leaking_place
+from dialoom.personas.apollo.source.checks import leaking_place, preferences_refusal, profile_refusal
 from dialoom.personas.apollo.source.drafts import PreferencesDraft, PreferenceSet, RequestSlots, UserDraft
 from dialoom.personas.apollo.source.scripted import SETS, about_flow, facets_shown, values_text
-from dialoom.personas.apollo.source.wording import preferences_refusal, profile_refusal
 
 from .drafts import WriteState, ask_checker, draft_of, passed, review, rows_of, stated, unwritten_of
 from .scenario import WriteScenario, world_of

@@ -11,7 +11,14 @@ from dialoom.graphs.stage import Scene, Update, ask_each
 from dialoom.personas.apollo import CallError, canonical, execute
 from dialoom.personas.apollo.flows import FLOWS, Preference
 from dialoom.personas.apollo.source import PastCall
-from dialoom.personas.apollo.source.asking import query_refusal, session_refusal, unrelated_refusal
+from dialoom.personas.apollo.source.checks import (
+    errand_refusal,
+    query_refusal,
+    query_wording_refusal,
+    session_refusal,
+    unrelated_refusal,
+    wording_refusal,
+)
 from dialoom.personas.apollo.source.drafts import QueryDraft, SessionDraft
 from dialoom.personas.apollo.source.scripted import (
     about_flow,
@@ -22,7 +29,6 @@ from dialoom.personas.apollo.source.scripted import (
     occasion,
 )
 from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, spoken
-from dialoom.personas.apollo.source.wording import errand_refusal, query_wording_refusal, wording_refusal
 
 from .drafts import (
     UNCHECKED,

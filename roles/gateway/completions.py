@@ -52,7 +52,7 @@ def ensure_short(model: str, *texts: str | None) -> None:
         raise PermanentProviderError(f"{model}: the reply has {letters:,} letters; {MOST_LETTERS:,} are the most")
 
 
-def completion_of(response: Any, model: str) -> Completion:
+def completion_of(response: Any, model: str, cost: Any) -> Completion:
     """Convert LiteLLM's response to a completion.
 
     Raises:
@@ -73,7 +73,6 @@ def completion_of(response: Any, model: str) -> Completion:
         model,
     )
     completion = _calling(completion, message, model)
-    cost = (response._hidden_params or {}).get("response_cost")
     return _booked(completion, getattr(response, "usage", None), cost)
 
 

@@ -11,8 +11,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError
 
@@ -81,4 +79,6 @@ def embedding_backend(spec: str) -> EmbeddingBackend:
 
 
 def _packed(values: Any) -> str:
+    import numpy as np  # here, as few runs embed anything
+
     return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -152,12 +153,30 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
         _current.reset(token)
 
 
-def install() -> None:
-    """Make LiteLLM's two transports apply the rules of the current exchange. Called once, when LiteLLM is imported."""
-    litellm: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
-    kinds: tuple[Any, ...] = (litellm.LiteLLMAiohttpTransport, httpx.AsyncHTTPTransport)
+HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
+"""The environment variable by which LiteLLM sends to OpenAI-compatible servers itself, without OpenAI's client."""
+
+
+def install(litellm: Any) -> None:
+    """Make LiteLLM apply the rules of the current exchange. Called once, when LiteLLM is imported.
+
+    Within an exchange, LiteLLM's own HTTP handler sends to OpenAI-compatible servers, which takes a third less
+    processor time per call than OpenAI's client; other users of LiteLLM keep that client. The environment variable
+    decides for all of them if it is set.
+    """
+    transport = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport").LiteLLMAiohttpTransport
+    kinds: tuple[Any, ...] = (transport, httpx.AsyncHTTPTransport)
     for kind in kinds:
         kind.handle_async_request = _ruled(kind.handle_async_request)
+    read = litellm.main.get_secret_bool
+
+    def decided(name: str, default: bool | None = None) -> bool | None:
+        if name == HANDLER and _current.get() is not None and name not in os.environ:
+            return True
+        value: bool | None = read(name, default)
+        return value
+
+    litellm.main.get_secret_bool = decided
 
 
 def _ruled(send: _Send) -> _Send:

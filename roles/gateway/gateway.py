@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -165,9 +166,13 @@ class Gateway:
             CacheError: If the cache file cannot be used.
         """
         key = request.key(place)
-        if place.is_common:
-            return await self._common(key, request, place)
-        return await self._complete(key, request, place)
+        try:
+            if place.is_common:
+                return await self._common(key, request, place)
+            return await self._complete(key, request, place)
+        except DrainedError:
+            await self._account.idle()  # LangGraph would cancel concurrent calls, which are paid for
+            raise
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a call whose reply and failure are shared by all callers; a permanent failure is remembered."""
@@ -214,93 +219,82 @@ class Gateway:
         return completion
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
+        """Return a call's reply: from the cache or the ledger, or within the budget from the model."""
         if self._cache is not None and (shared := await self._cache.find(request, place)) is not None:
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
-        await self._backend_for_call(request.model)  # its table of models is needed for the window
-        try:
-            self._windows.check(request)
-        except ContextError:
-            if (known := await self._ledger.find(key, place)) is not None:
-                return known
-            raise
+        backend = await self._backend_for_call(request.model)  # its table of models is needed for the window
         expected = self._expected(request)
         try:
+            self._windows.check(request)
             self._account.reserve(expected)
-        except BudgetError:
+        except (ContextError, BudgetError) as refusal:
             if (known := await self._ledger.find(key, place)) is not None:
                 return known
+            if isinstance(refusal, ContextError):
+                raise
             await self._account.claim(expected)
         taken = Spend()
         try:
-            completion, taken = await self._call(request, place, key)
-        except DrainedError:
-            self._account.settle(expected, taken)
-            await self._account.idle()  # LangGraph would cancel concurrent calls, which are paid for
-            raise
-        except BaseException:
-            self._account.settle(expected, taken)
-            raise
+            completion, taken = await self._call(backend, request, place, key)
         finally:
             self._in_flight.pop(key, None)
-        self._account.settle(expected, taken)
+            self._account.settle(expected, taken)
         return completion
 
-    async def _call(self, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
-        """Return the reply and its consumption, which is zero if it was replayed."""
-        limit = self._limit(request)
-        backend = await self._backend_for_call(request.model)
+    async def _call(self, backend: Backend, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
+        """Send a request until it is answered, and record what became of it.
+
+        It is recorded as begun when its first attempt has a slot, unless the ledger holds a reply by then.
+
+        Returns:
+            The reply and its consumption, which is zero if it was replayed.
+        """
         if timeouts := self._limits.timeouts:
             request = replace(request, timeout=timeouts.get(request.role, timeouts.get("")))
-        availability = self._availability(request)
+        limit, availability = self._limit(request), self._availability(request)
         if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
-        async with availability.turn(limit, request.expected_tokens) as turn:
-            begun = await self._ledger.begin(key, place, request)
-            if isinstance(begun, Completion):
-                limit.unsent(turn.slot)
-                return begun, Spend()
-            self._in_flight[key] = CallInFlight(request.role, request.model)
-            attempts = Attempts(
-                backend,
-                request,
-                key,
-                limit,
-                availability,
-                self._limits.longest_wait,
-                lambda attempt: self._ledger.failed(begun, attempt),
-                self._pauses,
-            )
-            started = time.monotonic()
-            completion: Completion | None = None
-            error: ProviderError | None = None
-            try:
-                completion = await attempts.first(turn)
-            except ProviderError as failure:
-                error = failure
-        if completion is None and error is None:
-            try:
-                completion = await attempts.further()
-            except ProviderError as failure:
-                error = failure
-            except DrainedError:
-                failed = CallRecord(None, str(attempts.last_error), attempts.made, time.monotonic() - started)
-                await self._ledger.record(begun, failed)
-                raise
-        if completion is not None:
-            completion = self._limits.stated_prices.applied(completion, request.model).with_ids(key)
+        attempts = Attempts(limit, availability, self._limits.longest_wait, self._pauses)
+        begun: Completion | int | None = None
+        started = time.monotonic()
+        outcome: Completion | ProviderError
+        try:
+            async for attempt in attempts.loop():
+                with attempt:
+                    async with availability.turn(limit, request.expected_tokens) as turn:
+                        if begun is None:
+                            begun = await self._ledger.begin(key, place, request)
+                            started = time.monotonic()
+                        if isinstance(begun, Completion):
+                            limit.unsent(turn.slot)
+                            return begun, Spend()
+                        self._in_flight.setdefault(key, CallInFlight(request.role, request.model))
+                        failed = functools.partial(self._ledger.failed, begun)
+                        outcome = await attempts.make(turn, backend.complete(request, key), failed)
+        except ProviderError as failure:
+            outcome = failure
+        except DrainedError:
+            if isinstance(begun, int):
+                latency = time.monotonic() - started
+                await self._ledger.record(begun, CallRecord(None, str(attempts.last_error), attempts.made, latency))
+            raise
+        assert isinstance(begun, int)
         latency = time.monotonic() - started
-        text = None if error is None else str(error)
-        await self._ledger.record(begun, CallRecord(completion, text, attempts.made, latency))
+        if isinstance(outcome, Completion):
+            outcome = self._limits.stated_prices.applied(outcome, request.model).with_ids(key)
+            record = CallRecord(outcome, None, attempts.made, latency)
+        else:
+            record = CallRecord(None, str(outcome), attempts.made, latency)
+        await self._ledger.record(begun, record)
         if self._tracing is not None:
-            self._tracing.called(request, place, completion or error, attempts.made, latency)
-        if completion is None:
-            assert error is not None
-            raise error
+            self._tracing.called(request, place, outcome, attempts.made, latency)
+        if isinstance(outcome, ProviderError):
+            raise outcome
         if self._cache is not None:
-            await self._cache.keep(request, place, completion)
-        return completion, self._taken(completion, request)
+            await self._cache.keep(request, place, outcome)
+        return outcome, self._taken(outcome, request)
 
     async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
         """Record a cached reply as a call of this run with no attempt, tokens or cost.

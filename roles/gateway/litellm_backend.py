@@ -6,14 +6,17 @@ import asyncio
 import functools
 import gc
 import importlib
+import inspect
 import os
 import threading
 import warnings
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from types import ModuleType
 from typing import Any
 
+from dialoom.importing import collection_paused
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
@@ -24,7 +27,6 @@ from .calls import Completion, Request
 from .completions import completion_of, salvaged
 from .exchange import Exchange, exchanging
 from .failures import classified, status_of
-from .litellm_tuning import AdmissionGate, Unpriced, prepared_inline, pricing_only
 from .structure import Form, Shapes, is_refused, response_format
 from .tool_wire import tool_options, wire_messages
 
@@ -33,14 +35,21 @@ TIMEOUT = 600.0
 a connection that died silently must not occupy its slot for ever.
 """
 
-_LISTENERS = (
+_HOOKS = (
     "callbacks",
+    "input_callback",
     "success_callback",
     "failure_callback",
+    "_async_input_callback",
     "_async_success_callback",
     "_async_failure_callback",
+    "pre_call_rules",
+    "post_call_rules",
+    "cache",
+    "max_budget",
+    "model_fallbacks",
 )
-"""Attributes in which LiteLLM keeps its callbacks."""
+"""LiteLLM's settings for which only its public function `acompletion` cares: who logs, checks or replaces calls."""
 
 
 class LiteLLMBackend:
@@ -55,10 +64,9 @@ class LiteLLMBackend:
         _prepare_calls()  # now, so that it does not add to a call's latency or block the event loop
         self._timeout = timeout
         self._shapes = shapes or Shapes()
-        self._unpriced = Unpriced()
-        self._admission = AdmissionGate()
+        self._unpriced: dict[tuple[str, str | None], float | None] = {}
 
-    async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
+    async def complete(self, request: Request, key: str) -> Completion:
         """Make one attempt.
 
         Raises:
@@ -66,35 +74,77 @@ class LiteLLMBackend:
             PermanentProviderError: For any other rejection by the provider.
         """
         litellm = load_litellm()
-        form = Form.NONE if request.model.startswith(OFFLINE) else self._shapes.form(litellm, request)
+        if request.model.startswith(OFFLINE):
+            return await self._played(litellm, request, key)
+        form = self._shapes.form(litellm, request)
         options = self._options(litellm, request, form)
-        if request.model.startswith(OFFLINE):  # answered immediately, in this process
-            from .offline_provider import ASKED
-
-            token = ASKED.set(request)
-            try:
-                with prepared_inline(True):
-                    return completion_of(await self._unlogged(litellm, litellm.acompletion(**options)), request.model)
-            except Exception as error:  # LiteLLM reports it as a lost connection
-                if isinstance(error.__context__, offline.UnderstudyError):
-                    raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
-                raise
-            finally:
-                ASKED.reset(token)
         _ensure_key(litellm, request)
         exchange = Exchange()
         try:
-            async with self._admission.passing() as sent, asyncio.timeout(request.timeout or self._timeout):
-                options["logger_fn"] = lambda _details: sent()  # called before the request is sent
-                with prepared_inline(_provider(litellm, request.model) == "openai"), exchanging(exchange):
-                    response = await self._unlogged(litellm, litellm.acompletion(**options))
+            async with asyncio.timeout(request.timeout or self._timeout):
+                with exchanging(exchange):
+                    return await self._answered(litellm, options, key)
         except Exception as error:
             exchange.ensure_accepted(request.model)
+            if isinstance(error, ProviderError):
+                raise
             if (kept := salvaged(exchange.answer, request.model)) is not None:
                 return kept
             # Not chained: the original's message may hold a key.
             raise self._failure(error, request, form, exchange.answer) from None
-        return completion_of(response, request.model)
+
+    async def _played(self, litellm: ModuleType, request: Request, key: str) -> Completion:
+        """Return the reply of an offline model, which answers in this process."""
+        from .offline_provider import ASKED
+
+        token = ASKED.set(request)
+        try:
+            return await self._answered(litellm, self._options(litellm, request, Form.NONE), key)
+        except Exception as error:  # LiteLLM reports it as a lost connection
+            if isinstance(error.__context__, offline.UnderstudyError):
+                raise PermanentProviderError(f"{request.model}: {error.__context__}") from None
+            raise
+        finally:
+            ASKED.reset(token)
+
+    async def _answered(self, litellm: ModuleType, options: dict[str, Any], key: str) -> Completion:
+        """Send a request through LiteLLM and return its reply.
+
+        `litellm.acompletion` wraps `litellm.completion`, which prepares a request and returns the coroutine that sends
+        it, in a thread, logging, caching and pricing. Where no hook is set all of that is idle, so the inner function
+        is called: `docs/design/gateway.md` gives the difference.
+        """
+        model: str = options["model"]
+        if any(getattr(litellm, name, None) for name in _HOOKS):
+            response = await litellm.acompletion(**options)
+            return completion_of(response, model, (response._hidden_params or {}).get("response_cost"))
+        log, options = litellm.utils.function_setup(
+            "acompletion", litellm.utils.Rules(), datetime.now(), litellm_call_id=key, **options
+        )
+        provider = _provider(litellm, model)
+        prepare = functools.partial(litellm.completion, acompletion=True, litellm_logging_obj=log, **options)
+        try:
+            # Other providers may fetch a token first, which would block the event loop.
+            is_quick = provider in ("openai", OFFLINE.rstrip("/"))
+            sending = prepare() if is_quick else await asyncio.to_thread(prepare)
+            response = await sending if inspect.isawaitable(sending) else sending
+        except Exception as error:
+            litellm.exception_type(model, error, provider, options)  # raises the error as LiteLLM's users know it
+            raise
+        return completion_of(response, model, self._cost(litellm, log, response, model))
+
+    def _cost(self, litellm: ModuleType, log: Any, response: Any, model: str) -> float | None:
+        """Return a call's cost by LiteLLM's table; `None` if it is unknown.
+
+        A missing price is looked up once, as that takes LiteLLM a quarter of a call's time.
+        """
+        models = (model, getattr(response, "model", None))  # LiteLLM uses the price of either
+        if models in self._unpriced:
+            return self._unpriced[models]
+        cost: float | None = log.response_cost_calculator(result=response, litellm_model_name=model)
+        if not cost and not any(_has_price(litellm, each) for each in models if each):
+            self._unpriced[models] = cost
+        return cost
 
     def _options(self, litellm: ModuleType, request: Request, form: Form) -> dict[str, Any]:
         options: dict[str, Any] = {
@@ -123,20 +173,6 @@ class LiteLLMBackend:
         if (shape := response_format(request, form)) is not None:
             options["response_format"] = shape
         return options
-
-    async def _unlogged(self, litellm: ModuleType, call: Awaitable[Any]) -> Any:
-        """Return the call's answer, skipping LiteLLM's logging and pricing unless a callback is registered.
-
-        Its logging takes a sixth of a call's time, and the lookup of a missing price a quarter.
-        """
-        is_heard = any(getattr(litellm, name, None) for name in _LISTENERS)
-        context = importlib.import_module("litellm._internal_context")
-        token = context.is_internal_call.set(not is_heard)
-        try:
-            with pricing_only(None if is_heard else self._unpriced):
-                return await call
-        finally:
-            context.is_internal_call.reset(token)
 
     def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
         """Classify an error; a rejected response format is transient, since the next attempt uses another one."""
@@ -215,17 +251,16 @@ def load_litellm() -> ModuleType:
 @functools.cache
 def _imported() -> ModuleType:
     # Read at import time. In its mode DEV it would also load a file `.env` that it finds.
-    with _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION"):
+    quiet = _variables(LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR", LITELLM_MODE="PRODUCTION")
+    with quiet, collection_paused():
         import litellm
 
     from . import exchange
-    from .litellm_tuning import install_price_lookup
     from .offline_provider import OfflineProvider
 
     # LiteLLM copies answers unchecked, and warns of a `cost` that is a text; here such a figure is unknown.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-    exchange.install()
-    install_price_lookup(litellm)
+    exchange.install(litellm)
 
     litellm.telemetry = False
     litellm.suppress_debug_info = True
@@ -251,12 +286,9 @@ _TUNED = threading.Event()
 def tune_process() -> None:
     """Speed up model calls in this process. Only for a process that dialoom owns.
 
-    It selects LiteLLM's own HTTP handler for OpenAI-compatible servers, by LiteLLM's environment variable (a third less
-    processor time per call), and once LiteLLM is imported it freezes all imported objects out of garbage collection,
-    which
-    took a tenth of a run's time.
+    Once LiteLLM is imported, all imported objects are excluded from garbage collection, which takes a tenth of a run's
+    time otherwise.
     """
-    os.environ.setdefault("EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER", "True")
     if not _TUNED.is_set():
         _TUNED.set()
         if _imported.cache_info().currsize:
@@ -299,6 +331,13 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
         return  # a user's own server may need no key
     if not (litellm.api_key or litellm.openai_key):
         raise PermanentProviderError(f"{request.model}: there is no key - a key is needed in OPENAI_API_KEY")
+
+
+def _has_price(litellm: ModuleType, model: str) -> bool:
+    try:
+        return any(litellm.cost_per_token(model=model, prompt_tokens=1_000_000, completion_tokens=1_000_000))
+    except Exception:  # of several kinds: the model is not in the table
+        return False
 
 
 @functools.cache

@@ -36,16 +36,12 @@ class Backend(Protocol):
 
 
 class Attempts:
-    """The attempts at one request: until it is answered, permanently rejected, or has failed too often.
+    """The attempts at one call: until it is answered, permanently rejected, or has failed too often.
 
     Args:
-        backend: The backend that sends the request.
-        request: The request.
-        key: The call's identity.
         limit: The model's limit.
         availability: The provider's availability: attempts wait while it is unreachable; failures then do not count.
         longest_wait: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
-        failed: Called for each failed attempt.
         pauses: The gateway's pauses, used between attempts.
 
     Attributes:
@@ -53,89 +49,70 @@ class Attempts:
         last_error: The error of the last failed attempt.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        request: Request,
-        key: str,
-        limit: AdaptiveLimit,
-        availability: Availability,
-        longest_wait: float,
-        failed: Callable[[Attempt], Awaitable[None]],
-        pauses: Pauses,
-    ) -> None:
-        self._backend = backend
-        self._request = request
-        self._key = key
+    def __init__(self, limit: AdaptiveLimit, availability: Availability, longest_wait: float, pauses: Pauses) -> None:
         self._limit = limit
         self._availability = availability
         self._longest_wait = longest_wait
-        self._failed = failed
-        self._error: ProviderError | None = None
         self._pauses = pauses
         self._begun_at = 0.0
         self._counted = 0
         self.made = 0
         self.last_error: ProviderError | None = None
 
-    async def first(self, turn: Turn) -> Completion | None:
-        """Make the first attempt, with the caller's turn; return `None` if it failed and is worth a retry."""
-        self._begun_at = self._pauses.now()
-        try:
-            return await self._once(turn)
-        except TransientProviderError as error:
-            self._error = error
-            return None
+    def loop(self) -> AsyncRetrying:
+        """Return the loop over the attempts, with the pauses between them.
 
-    async def further(self) -> Completion:
-        """Make the further attempts.
-
-        Raises:
-            ProviderError: The last attempt's error.
-            DrainedError: If the run is stopping and another attempt would have to wait.
+        It raises the last attempt's error, or a `DrainedError` if the run is stopping and another attempt would have to
+        wait.
         """
         backoff = wait_random_exponential(multiplier=0.5, max=self._longest_wait)
-        retrying = AsyncRetrying(
+        return AsyncRetrying(
             retry=retry_if_exception_type(TransientProviderError),
             stop=lambda _state: self._counted >= MAX_ATTEMPTS,
-            wait=lambda state: 0.0 if self._availability.is_away else self._pause(state, float(backoff(state))),
+            wait=lambda state: 0.0 if self._availability.is_away else _pause(state, float(backoff(state))),
             sleep=self._pauses.sleep,
             reraise=True,
         )
-        return await retrying(self._again)
 
-    def _pause(self, state: RetryCallState, backoff: float) -> float:
-        """Return the wait: the provider's Retry-After plus a random backoff, so that not all calls return at once."""
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.retry_after if isinstance(error, TransientProviderError) else None
-        return backoff if asked is None else asked + backoff
+    async def make(
+        self, turn: Turn, send: Awaitable[Completion], failed: Callable[[Attempt], Awaitable[None]]
+    ) -> Completion:
+        """Make one attempt, and tell the limit and the provider's availability how it ended.
 
-    async def _again(self) -> Completion:
-        """Make an attempt for tenacity, whose first attempt is the one that has already failed."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-        async with self._availability.turn(self._limit, self._request.expected_tokens) as turn:
-            return await self._once(turn)
+        Args:
+            turn: The attempt's turn.
+            send: Sends the request.
+            failed: Records a failed attempt.
 
-    async def _once(self, turn: Turn) -> Completion:
+        Raises:
+            ProviderError: If it fails.
+        """
         self.made += 1
         started = time.monotonic()
+        if self.made == 1:
+            self._begun_at = self._pauses.now()
         try:
-            completion = await self._backend.complete(self._request, self._key)
+            completion = await send
         except ProviderError as error:
             self.last_error = error
+            pause = error.retry_after if isinstance(error, TransientProviderError) else None
             if isinstance(error, TransientProviderError) and error.is_overload:
-                self._limit.overloaded(turn.slot, error.retry_after)
-            latency = time.monotonic() - started
+                self._limit.overloaded(turn.slot, pause)
             said = error.raw if isinstance(error, UnansweredError) else str(error)
-            await self._failed(Attempt(self.made, latency, said, getattr(error, "retry_after", None)))
+            await failed(Attempt(self.made, time.monotonic() - started, said, pause))
             is_last = self._counted + 1 >= MAX_ATTEMPTS
             self._counted += self._availability.failed(turn, error, self._begun_at, is_last)
             raise
         self._limit.succeeded(turn.slot, tokens_spent(completion))
         self._availability.answered(turn)
         return completion
+
+
+def _pause(state: RetryCallState, backoff: float) -> float:
+    """Return the wait: the provider's Retry-After plus a random backoff, so that not all calls return at once."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, TransientProviderError) else None
+    return backoff if asked is None else asked + backoff
 
 
 LONGEST = 600.0

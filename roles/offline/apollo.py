@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS, Flow, Preference, Resident, follow
 from dialoom.personas.apollo.scores import FINISH, call_text
-from dialoom.personas.apollo.source.asking import day_phrases, query_text
+from dialoom.personas.apollo.source.checks import day_phrases, query_text
 from dialoom.personas.apollo.source.scripted import PEOPLE
 from dialoom.personas.apollo.source.sessions import (
     NUMBERS,

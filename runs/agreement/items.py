@@ -71,8 +71,7 @@ def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     """Return the digest of the lines that people read to label an item; it does not depend on any judgement.
 
     It changes if another branch has become the scenario's conversation, or the scenario was played anew, unless the
-    part
-    that the item is about, such as the first turns, is unchanged.
+    part that the item is about, such as the first turns, is unchanged.
     """
     judgements = episode.outcome.judgements
     unsaid = tuple(map(_without_result, judgements))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -122,8 +122,7 @@ class RowsDataset:
 
     A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
     (or `from` and `value`), or of rounds as in ALOE's release; so is TRL's `prompt` with `chosen` or `completion`. Of
-    any
-    other row (a tree, a pair, a person), every string of several words is a line whose role is its key.
+    any other row (a tree, a pair, a person), every string of several words is a line whose role is its key.
 
     Args:
         path: The file.
@@ -201,16 +200,11 @@ class RowsDataset:
         return row
 
 
-def whole_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """Yield each dialogue's id and its whole text."""
-    for dialogue in dataset.dialogues():
-        yield dialogue.id, dialogue.text
-
-
-def opening_texts(dataset: Dataset) -> Iterator[tuple[str, str]]:
-    """Yield each dialogue's id and its opening."""
-    for dialogue in dataset.dialogues():
-        yield dialogue.id, dialogue.opening
+COMPARED_TEXTS: Mapping[str, Callable[[DescribedDialogue], str]] = {
+    "dialogues": lambda dialogue: dialogue.text,
+    "first lines": lambda dialogue: dialogue.opening,
+}
+"""The texts of a dialogue that are searched for copies: the whole text, and the opening."""
 
 
 def _is_facet(value: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import quantiles
 
@@ -23,18 +23,12 @@ from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
 from dialoom.shown import counted as said
 
-from .dataset import Dataset, DescribedDialogue
+from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
-from .people import Combinations, PersonalDatum, Surfacing, finder
+from .people import Combinations, PersonalDatum, Surfacing, as_list, finder
 
 MOST_LINES = 50_000
 """Maximum number of lines per role for lexical figures; of more, a seeded sample is drawn."""
-
-_COMPARED: Mapping[str, Callable[[DescribedDialogue], str]] = {
-    "dialogues": lambda dialogue: dialogue.text,
-    "first lines": lambda dialogue: dialogue.opening,
-}
-"""The texts of a dialogue that are searched for copies: the whole text, and the opening."""
 
 _SHOWN = 10
 _MOST_VALUES = 200
@@ -56,7 +50,7 @@ class DialogueCount:
     facets: dict[str, Counter[str]] = field(default_factory=dict)
     combinations: Combinations = field(default_factory=Combinations)
     surfacing: Surfacing = field(default_factory=Surfacing)
-    copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in _COMPARED})
+    copies: dict[str, TextIndex] = field(default_factory=lambda: {what: TextIndex() for what in COMPARED_TEXTS})
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     gate_languages: Counter[str] = field(default_factory=Counter)
     pairs: PairSample = field(default_factory=PairSample)
@@ -94,9 +88,9 @@ class DialogueCount:
         for role, count in words.items():
             self._size(f"words of the {role}", count)
         for name, value in dialogue.facets.items():
-            for each in value if isinstance(value, list | tuple) else [value]:
+            for each in as_list(value):
                 self._count_facet(name, each)
-        for what, text in _COMPARED.items():
+        for what, text in COMPARED_TEXTS.items():
             self.copies[what].add(dialogue.id, text(dialogue))
         self.combinations.add(dialogue.facets)
         self.surfacing.add(dialogue.lines, dialogue.preferences)
@@ -226,9 +220,9 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
 
 def _copies(counted: DialogueCount, other: Dataset) -> dict[str, Duplicates]:
     """Return the copies of another set's texts in the counted one."""
-    found = {what: Duplicates() for what in _COMPARED}
+    found = {what: Duplicates() for what in COMPARED_TEXTS}
     for dialogue in other.dialogues():
-        for what, text in _COMPARED.items():
+        for what, text in COMPARED_TEXTS.items():
             counted.copies[what].look_for(dialogue.id, text(dialogue), found[what])
     return found
 

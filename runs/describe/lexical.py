@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from dialoom.personas import EmbedderError, local_embedder
 from dialoom.personas.similarity import Vector, VectorIndex
 from dialoom.runs.errors import RunError
 
-from .dataset import Dataset, opening_texts, whole_texts
+from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 
 HOW_TO_INSTALL = 'pip install "dialoom[describe]"'
 
@@ -174,13 +174,13 @@ class SimilarTexts:
         """
         table = Table("alike", "Texts that are alike", ["of", "looked for in", "texts", "alike", "%"])
         pairs: list[str] = []
-        for what, texts in (("dialogues", whole_texts), ("first lines", opening_texts)):
+        for what, text in COMPARED_TEXTS.items():
             index, ids = VectorIndex(), list[str]()
-            found = self._compared(texts(dataset), index, ids, joins=True)
+            found = self._compared(dataset, text, index, ids, joins=True)
             table.rows.append([what, "itself", *_counts(found)])
             pairs += [f"{what}: {one} is like {other}" for one, other in found.pairs]
             for other in against:
-                found = self._compared(texts(other), index, ids, joins=False)
+                found = self._compared(other, text, index, ids, joins=False)
                 table.rows.append([f"{what} of {other.name}", dataset.name, *_counts(found)])
                 pairs += [f"{what}: {one} of {other.name} is like {mine}" for one, mine in found.pairs]
         table.notes += [
@@ -192,11 +192,17 @@ class SimilarTexts:
         return table
 
     def _compared(
-        self, texts: Iterable[tuple[str, str]], index: VectorIndex, ids: list[str], *, joins: bool
+        self,
+        dataset: Dataset,
+        text: Callable[[DescribedDialogue], str],
+        index: VectorIndex,
+        ids: list[str],
+        *,
+        joins: bool,
     ) -> Duplicates:
-        """Compare each text with those in the index; add it to the index if `joins`."""
+        """Compare a text of each dialogue with those in the index; add it to the index if `joins`."""
         found = Duplicates()
-        for id_, vector in self._embedded(texts):
+        for id_, vector in self._embedded((each.id, text(each)) for each in dataset.dialogues()):
             found.texts += 1
             nearest = index.nearest(vector)
             if nearest is not None and nearest[1] >= self._least:

@@ -220,7 +220,7 @@ class Combinations:
     def add(self, facets: Mapping[str, Any]) -> None:
         """Count the facets of one dialogue, which may have several values of a facet."""
         self.dialogues += 1
-        stated = {name: [str(each) for each in _as_list(value)] for name, value in facets.items() if value is not None}
+        stated = {name: [str(each) for each in as_list(value)] for name, value in facets.items() if value is not None}
         for name, values in stated.items():
             known = self.values.setdefault(name, {})
             if known is not None:
@@ -258,5 +258,6 @@ class Combinations:
         self.met = {pair: met for pair, met in self.met.items() if name not in pair}
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
+    """Return the values of a facet, which may have one or several."""
     return list(value) if isinstance(value, list | tuple) else [value]

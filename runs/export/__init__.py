@@ -1,7 +1,7 @@
 """Exports of runs: rows as JSONL or Parquet, or a folder of files; written to a temporary path, moved when complete."""
 
 from .rows import DIALOGUES, Encoding, ExportRequest, Soundness, dialogue, formats, provenance
-from .writing import export, write
+from .writing import write
 
 __all__ = [
     "DIALOGUES",
@@ -9,7 +9,6 @@ __all__ = [
     "ExportRequest",
     "Soundness",
     "dialogue",
-    "export",
     "formats",
     "provenance",
     "write",

@@ -15,6 +15,7 @@ from dialoom.graphs.capabilities import WithFacets, WithGate
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
 from dialoom.runs.report.report import markdown_table
+from dialoom.runs.report.reported import is_offline
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -122,7 +123,7 @@ class Card:
         )
         if request.license is None:
             yield from (_RIGHTS, "")
-        if offline := [role for role, each in self._models().items() if each.model.startswith("offline/")]:
+        if offline := [role for role, each in self._models().items() if is_offline(each.model)]:
             yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
 
     def _held(self) -> Iterator[str]:

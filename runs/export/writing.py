@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import islice
@@ -17,41 +17,12 @@ from dialoom.runs.store import RunFile
 
 from .card import Card
 from .pushing import CARD, card_beside
-from .rows import TEST, TRAIN, Encoding, ExportRequest, RowCount, Rows
+from .rows import TEST, TRAIN, ExportRequest, RowCount, Rows
 
 _ONLY = "all"
 
 Opened: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
 """A function that opens a part's output, in text mode, or in binary mode for Parquet."""
-
-
-def export(
-    run: RunFile,
-    format_: str,
-    target: Path,
-    judging: str | None = None,
-    *,
-    encoding: Encoding = "jsonl",
-    test_share: float | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> int:
-    """Write a run's finished scenarios in plan order; return the number of rows or files written.
-
-    Args:
-        run: The run.
-        format_: One of `formats`.
-        target: A file; a folder for formats of files, and for a split.
-        judging: The set of judgements; by default the oldest.
-        encoding: The file encoding of rows.
-        test_share: The share of the test split; `None` for no split.
-        options: The format's own options.
-
-    Raises:
-        RunError: If the format is unknown or does not support the options.
-        OutputError: If the target is a run or cannot be written; no partial output is left.
-        StoreError: If the set of judgements does not exist.
-    """
-    return sum(write(run, ExportRequest(format_, judging, encoding, test_share, options or {}), target).values())
 
 
 def write(
@@ -65,11 +36,14 @@ def write(
     Args:
         run: The run.
         request: The export request.
-        target: A path as for `export`; or an open text file, such as standard output, for JSON lines.
+        target: A file; a folder for formats of files, and for a split; or an open text file, such as standard output,
+            for JSON lines.
         complete: Called with the file, or the folder of a split, once its card is written, to add to the card.
 
     Raises:
-        RunError, OutputError, StoreError: As `export`.
+        RunError: If the format is unknown or does not support the options.
+        OutputError: If the target is a run or cannot be written; no partial output is left.
+        StoreError: If the set of judgements does not exist.
     """
     rows = Rows(run, request)
     if not isinstance(target, Path):

@@ -11,6 +11,8 @@ from dialoom.graphs import Table
 from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.ledger import SAID
 
+from .reported import is_offline
+
 _OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
 _SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "cost", "known_cost")
 
@@ -89,7 +91,7 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
         notes.append(f"Calls without an answer: {lost:,}. They are under way, or may have been billed unseen.")
     if any(row["model"] == SAID for row in rows):
         notes.append(f"{SAID!r} are lines that a person wrote in the step debugger, in place of a call.")
-    if any(row["model"].startswith("offline/") for row in rows):
+    if any(is_offline(row["model"]) for row in rows):
         notes.append(_OFFLINE)
     return notes
 

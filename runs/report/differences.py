@@ -64,8 +64,7 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     """Return a table of the differences of each further run from the first; none without a common scenario with scores.
 
     Scenarios are the same if their content is; if two runs have none in common, scenarios are paired whose facets
-    differ
-    only in those that are constant within each run and differ between the runs, such as the setting.
+    differ only in those that are constant within each run and differ between the runs, such as the setting.
     """
     rows, by_facets = paired_differences(reported, recipe, where)
     if not rows:
@@ -117,7 +116,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
                 scores[subject_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
-            person = episode.id if unit is None else str(episode.facets[unit])
+            person = episode.scenario if unit is None else str(episode.facets[unit])
             found[episode.id] = _Scored(episode.facets, person, means)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from dialoom.graphs import Estimate, Judgement, Table, Tally, intervals
@@ -12,6 +12,7 @@ from dialoom.graphs.reporting.statistics import FEWEST, share_of
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile, judges_of
+from dialoom.runs.store.episodes import RecordedEpisode
 
 from .differences import subject_of
 
@@ -60,11 +61,8 @@ def _alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
 
 
 def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> dict[str, list[list[float]]]:
-    wanted = None if where is None else Where.parse(where, run)
     found: dict[str, list[list[float]]] = defaultdict(list)
-    for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
-        if wanted is not None and not all(map(wanted.keeps, episodes)):
-            continue
+    for episodes in _judged_by_all(run, sets, where):
         by_thing: dict[tuple[str, str, int | None], list[float]] = defaultdict(list)
         names: dict[tuple[str, str, int | None], str] = {}
         for episode in episodes:
@@ -78,6 +76,16 @@ def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> di
     return found
 
 
+def _judged_by_all(
+    run: RunFile, sets: Sequence[JudgementSet], where: str | None
+) -> Iterator[tuple[RecordedEpisode, ...]]:
+    """Yield each finished scenario with the judgements of every set, if it matches the expression with all of them."""
+    wanted = None if where is None else Where.parse(where, run)
+    for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
+        if wanted is None or all(map(wanted.keeps, episodes)):
+            yield episodes
+
+
 def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, where: str | None = None) -> Table:
     """Compare two sets on the same items: means where both have a score, and the share of equal scores.
 
@@ -87,7 +95,6 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
         right: The other.
         where: Only scenarios that match this expression with the judgements of both.
     """
-    wanted = None if where is None else Where.parse(where, run)
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %", "kappa"]
     name = f"compared-{name_in_file(left.name)}-{name_in_file(right.name)}"
     table = Table(name, f"Judgements {left.name!r} and {right.name!r} on the same dialogues", columns)
@@ -97,9 +104,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
     )
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
     person = WithFacets.of(run.recipe).unit_facet
-    for one, other in zip(run.episodes(left.name), run.episodes(right.name), strict=True):
-        if wanted is not None and not (wanted.keeps(one) and wanted.keeps(other)):
-            continue
+    for one, other in _judged_by_all(run, (left, right), where):
         theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
         for judgement in one.outcome.judgements:
             score, second = judgement.score, theirs.get(_key(judgement))
@@ -109,7 +114,7 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
             values = (score, second, second - score, score == second)
             pairs[what, judgement.metric][float(score), float(second)] += 1
             for tally, value in zip(tallies[what], values, strict=True):
-                tally.add(value, one.id if person is None else one.facets[person])
+                tally.add(value, one.scenario if person is None else one.facets[person], one.repeated)
     for (what, metric), counts in pairs.items():
         estimates = [tally.estimate() for tally in tallies[what]]
         kappa = _kappa(counts, WithJudging.of(run.recipe).scales.get(metric))

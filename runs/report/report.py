@@ -35,8 +35,7 @@ def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead
     """Return tables and charts as an HTML page; charts are omitted if matplotlib is not installed.
 
     A chart with a table's name is placed below that table, any other above all of them. All content of tables is
-    escaped:
-    no mark-up in a message or a name takes effect.
+    escaped: no mark-up in a message or a name takes effect.
 
     Args:
         tables: The tables, in order.
@@ -356,8 +355,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     """Yield a header and the rows; columns whose name ends in `%` as percentages.
 
     A column that holds estimates becomes four: mean, ends of the interval and n. A column of judges' scores has a
-    fifth:
-    whether all scores are equal.
+    fifth: whether all scores are equal.
     """
     parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
     yield [

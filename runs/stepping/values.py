@@ -208,8 +208,7 @@ def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]
     """Return a channel with the value at a path replaced; the state itself is unchanged.
 
     An index equal to a list's length appends to it. Of a message, `content` and `name` can be replaced; a whole message
-    is
-    given as its `role` and `content`, and gets the id of its place.
+    is given as its `role` and `content`, and gets the id of its place.
 
     Returns:
         The channel's name (the path's first piece) and its new whole value, which shares nothing with the old one.

@@ -15,8 +15,8 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 import dialoom
-from dialoom.cli.errors import worded
-from tests.conftest import Command
+from dialoom import DialoomError
+from tests.conftest import Command, command_in
 from tests.runs.workers.near import near_cluster
 from tests.server import Answer, completion, error, serving
 
@@ -72,8 +72,9 @@ def test_player_object_must_be_given_again_to_resume(release: Path, tmp_path: Pa
         dialoom.resume(path, budget=more)
     assert wrong.value.setting == "models"
     assert str(wrong.value).endswith("""; give it again, as models={"assistant": ...}""")
-    assert worded(wrong.value).endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})")
-    with pytest.raises(dialoom.DialoomError, match="which a run keeps to its end"):
+    refused = command_in(tmp_path)("resume", path, code=2).stderr
+    assert refused.endswith("; go on in Python: dialoom.resume(RUN, models={'assistant': ...})\n")
+    with pytest.raises(DialoomError, match="which a run keeps to its end"):
         dialoom.resume(path, models={"assistant": mine, "judge": clerk}, budget=more)
     assert talk(dialoom.resume(path, models={"assistant": mine}, budget=more)) == talk(whole)
 
@@ -97,7 +98,7 @@ async def test_handle_keeps_the_player_objects_of_its_run(release: Path, tmp_pat
     planned = dialoom.plan("personalens", path=tmp_path / "planned.db", **told(release, models={"assistant": mine}))
     assert planned.ended is None
     assert [event async for event in planned.stream()][-1] == dialoom.Ended(planned.path, 6, 0, True)
-    with pytest.raises(dialoom.DialoomError, match="in no file"):
+    with pytest.raises(DialoomError, match="in no file"):
         dialoom.open_run(planned.path).resume()
 
 
@@ -189,7 +190,7 @@ def test_wrong_model_is_refused_before_anything_is_written(
     if message is None:  # of no use to anybody, and in nobody's way: no model here has an address
         assert dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings).status().done
         return
-    with pytest.raises(dialoom.DialoomError, match=message) as error:
+    with pytest.raises(DialoomError, match=message) as error:
         dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1}, **settings)
     assert error.value.setting == setting
     assert not list(tmp_path.iterdir())
@@ -321,7 +322,7 @@ def test_object_that_cannot_play_is_refused_before_anything_is_written(
         lambda: run.judge(model=player, name="mine"),
     ]
     for number, start in enumerate(starts):
-        with pytest.raises(dialoom.DialoomError) as error:
+        with pytest.raises(DialoomError) as error:
             start()
         assert sentence in str(error.value) and error.value.setting == "models"
         assert not (tmp_path / str(number)).exists()

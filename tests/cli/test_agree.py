@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 from statsmodels.stats.inter_rater import cohens_kappa
 
+from dialoom import DialoomError, open_run
 from dialoom.personas import DataError
-from dialoom.runs.agreement import agreement, read_labels
-from dialoom.runs.errors import RunError
-from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
 
@@ -64,7 +62,7 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _judged(run: Path) -> dict[str, Any]:
     """Each item's score."""
-    with RunFile(run) as file:
+    with open_run(run) as file:
         return {
             "/".join(map(str, filter(None, (episode.id, each.metric, each.target, each.turn)))): each.score
             for episode in file.episodes()
@@ -265,7 +263,7 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
     dialoom("agree", run, "--sample", 7, "-o", "s.csv", "--annotators", "anna")
     items = {row["metric"]: row["item"] for row in _rows(tmp_path / "s.csv")}
     path = tmp_path / "f.csv"
-    with RunFile(run) as file:
+    with open_run(run) as file:
         for item, label, message in (
             ("nobody/naturalness/user", "3", "item 'nobody/naturalness/user' is no judgement of"),
             (items["personalization"], "5", "label of anna: '5' is not a whole number from 1 to 4"),
@@ -274,13 +272,13 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
         ):
             path.write_text(f"item,label:anna\n{items['coherence']},3\n{item},{label}\n")
             with pytest.raises(DataError) as caught:
-                agreement(file, read_labels(path))
+                file.agreement(path=path)
             assert f"{path}:3: {message}" in str(caught.value)
         path.write_text(f"item,label:anna\n{items['coherence']},3\n")
-        with pytest.raises(RunError, match=r"metrics .naturalness.: the items of .* are of coherence"):
-            agreement(file, read_labels(path), metrics=["naturalness"])
-        with pytest.raises(RunError, match="not a whole number from 9 to 10"):
-            agreement(file, read_labels(path), scales=["coherence=9-10"])
+        with pytest.raises(DialoomError, match=r"metrics .naturalness.: the items of .* are of coherence"):
+            file.agreement(path=path, metrics=["naturalness"])
+        with pytest.raises(DialoomError, match="not a whole number from 9 to 10"):
+            file.agreement(path=path, scales=["coherence=9-10"])
     path.write_text(f"item,label:anna\n{items['coherence']},8\n")
     refused = dialoom("agree", run, "--labels", "f.csv", code=2).stderr.splitlines()
     assert refused == ["dialoom: f.csv:2: label of anna: '8' is not a whole number from 1 to 5"]

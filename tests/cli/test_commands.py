@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom import __version__, open_run
-from dialoom.runs.errors import RunError
+from dialoom import DialoomError, __version__, open_run
 from tests.conftest import Command, MadeOnce, lines_of, quick_players
 from tests.invented import write_release
 from tests.processes import Started
@@ -286,10 +285,10 @@ def test_new_recipe_passes_its_test_and_is_played(dialoom: Command, tmp_path: Pa
     assert {path.name for path in folder.iterdir()} == {"web_shop.py", "test_web_shop.py", "README.md"}
     readme = (folder / "README.md").read_text()
     assert sum(bool(line.strip()) for line in readme.splitlines()) <= 10 and "web_shop.py:RECIPE" in readme
-    tested = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=folder, capture_output=True, text=True
-    )
-    assert tested.returncode == 0, tested.stdout
+    script = "import sys, pytest\nsys.exit(pytest.main(['-q', '-p', 'no:cacheprovider']))\n"
+    with Started(folder, script=script) as tested:
+        printed, _ = tested.communicate()
+    assert tested.returncode == 0 and "passed" in printed, printed
     dialoom("run", "web-shop/web_shop.py:RECIPE", "-o", "run.db")
     assert "resolved %" in dialoom("report", "run.db").stdout
 
@@ -339,7 +338,7 @@ def test_table_keeps_its_name_after_a_second_judging(tmp_path: Path) -> None:
         "scores-panel",
     ]
     assert [table.name for table in run.report(tables=["scores-second"]).tables] == ["scores-second"]
-    with pytest.raises(RunError, match="tables 'score': there are"):
+    with pytest.raises(DialoomError, match="tables 'score': there are"):
         run.report(tables=["score"])
 
 

@@ -14,9 +14,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from dialoom.runs.errors import RunError
-from dialoom.runs.export import export
-from dialoom.runs.store import RunFile
+from dialoom import DialoomError, open_run
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import PEOPLE, PLAYERS, cast
 from tests.invented import ALARM, write_release
@@ -97,35 +95,35 @@ def columns(path: Path) -> list[dict[str, Any]]:
 def test_parquet_and_jsonl_hold_the_same_and_are_reproducible(trees: Path, tmp_path: Path, format_: str) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        with RunFile(trees) as run:
+        with open_run(trees) as run:
             counts = [
-                export(run, format_, tmp_path / name / "set.jsonl"),
-                export(run, format_, tmp_path / name / "set.parquet", encoding="parquet"),
+                run.export(format_, tmp_path / name / "set.jsonl"),
+                run.export(format_, tmp_path / name / "set.parquet", encoding="parquet"),
             ]
     rows = lines_of(tmp_path / "one" / "set.jsonl")
     assert columns(tmp_path / "one" / "set.parquet") == rows
-    assert counts == [len(rows)] * 2
+    assert counts == [{"all": len(rows)}] * 2
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
     assert set(files) == {"set.jsonl", "set.parquet"} | (set() if format_ == "dialogues" else {"set.card.md"})
 
 
 def test_split_keeps_each_persona_on_one_side(trees: Path, tmp_path: Path) -> None:
-    with RunFile(trees) as run:
-        export(run, "tree", tmp_path / "whole.jsonl")
+    with open_run(trees) as run:
+        run.export("tree", tmp_path / "whole.jsonl")
         said_by = {tree["rounds"][0]["user"]: tree["id"] for tree in lines_of(tmp_path / "whole.jsonl")}
         assert len(said_by) == 12
         tested: dict[str, set[str]] = {}
         for name, format_, share in (("a", "dpo", 0.25), ("b", "kto", 0.25), ("c", "sft", 0.5)):
-            total = export(run, format_, tmp_path / name, test_share=share)
-            export(run, format_, tmp_path / f"{name}.jsonl")
+            total = run.export(format_, tmp_path / name, test_share=share)
+            run.export(format_, tmp_path / f"{name}.jsonl")
             sides = {side: lines_of(tmp_path / name / f"{side}.jsonl") for side in ("train", "test")}
             who = {side: {said_by[row["prompt"][0]["content"]] for row in rows} for side, rows in sides.items()}
             assert not who["train"] & who["test"]
             assert len(who["test"]) == round(12 * share)
             whole = lines_of(tmp_path / f"{name}.jsonl")
             assert sorted(map(json.dumps, sides["train"] + sides["test"])) == sorted(map(json.dumps, whole))
-            assert total == len(whole)
+            assert sum(total.values()) == len(whole)
             tested[name] = who["test"]
     assert tested["a"] == tested["b"] < tested["c"]
 
@@ -246,13 +244,13 @@ def test_missing_run_is_named_whatever_the_flags(dialoom: Command) -> None:
 def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", users=2)
     dialoom("run", "personalens", "--profiles", "release", *players, "-o", "r.db")
-    with RunFile(tmp_path / "r.db") as run:
+    with open_run(tmp_path / "r.db") as run:
         wanted: list[dict[str, Any]] = [{"encoding": "parquet"}, {"test_share": 0.5}]
         for arguments in wanted:
-            with pytest.raises(RunError, match="is a folder of files of its own"):
-                export(run, "personalens", tmp_path / "out", **arguments)
-        export(run, "sft", tmp_path / "set", test_share=0.5)
-        export(run, "dialogues", tmp_path / "d.parquet", encoding="parquet")
+            with pytest.raises(DialoomError, match="is a folder of files of its own"):
+                run.export("personalens", tmp_path / "out", **arguments)
+        run.export("sft", tmp_path / "set", test_share=0.5)
+        run.export("dialogues", tmp_path / "d.parquet", encoding="parquet")
     refused = dialoom("export", "r.db", "--format", "sft", "-o", "rows/", code=2)
     assert "rows.jsonl" in refused.stderr, "a file called 'rows' is not what was meant"
     assert not (tmp_path / "rows").exists()
@@ -306,7 +304,7 @@ def test_redirected_output_is_not_replaced(trees: Path, tmp_path: Path) -> None:
     assert "chosen" in (tmp_path / "out.jsonl").read_text()
     assert Path("/dev/stdout").is_symlink()
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
-    export(RunFile(trees), "dpo", tmp_path / "link.jsonl")
+    open_run(trees).export("dpo", tmp_path / "link.jsonl")
     assert (tmp_path / "link.jsonl").is_symlink() and (tmp_path / "real.jsonl").is_file()
 
 
@@ -337,15 +335,15 @@ def test_parquet_type_fits_all_rows(dialoom: Command, tmp_path: Path, monkeypatc
     (tmp_path / "counting.py").write_text(RECIPE)
     dialoom("run", "counting.py:RECIPE", "-o", "n.db")
     monkeypatch.chdir(tmp_path)
-    with RunFile(tmp_path / "n.db") as run:
-        export(run, "rows", tmp_path / "n.parquet", encoding="parquet")
+    with open_run(tmp_path / "n.db") as run:
+        run.export("rows", tmp_path / "n.parquet", encoding="parquet")
         rows = columns(tmp_path / "n.parquet")
         values = [None] * 1100 + list(range(1100, 1150)) + [n / 2 for n in range(1150, 1200)]
         assert [row["value"] for row in rows] == values
         assert rows[0]["kinds"] == [{"odd": False}]
         assert pyarrow.parquet.ParquetFile(tmp_path / "n.parquet").num_row_groups == 2
-        with pytest.raises(RunError, match="'value' of a row is text and whole number in different rows"):
-            export(run, "mixed", tmp_path / "x.parquet", encoding="parquet")
-        with pytest.raises(RunError, match="names nothing by which its rows could be split"):
-            export(run, "rows", tmp_path / "x", test_share=0.5)
+        with pytest.raises(DialoomError, match="'value' of a row is text and whole number in different rows"):
+            run.export("mixed", tmp_path / "x.parquet", encoding="parquet")
+        with pytest.raises(DialoomError, match="names nothing by which its rows could be split"):
+            run.export("rows", tmp_path / "x", test_share=0.5)
     assert not [path for path in tmp_path.iterdir() if "x" in path.name]

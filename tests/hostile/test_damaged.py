@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom.runs.errors import StoreError
+from dialoom import DialoomError
 from dialoom.runs.store import schema
-from dialoom.runs.store.corruption import DamagedRunError
 from tests.conftest import Command
 
 COMMANDS = [
@@ -102,7 +101,7 @@ def test_damaged_row_is_named(damaged: Path) -> None:
         connection.execute("UPDATE outcomes SET counts = '{' WHERE scenario = 1")
     run = dialoom.open_run(damaged)
     assert run.status().done == 2
-    with pytest.raises(DamagedRunError, match="counts of the table outcomes holds no JSON in the row of 2"):
+    with pytest.raises(DialoomError, match="counts of the table outcomes holds no JSON in the row of 2"):
         list(run.episodes())
     assert run.episode(1) is not None
 
@@ -136,7 +135,7 @@ def test_file_with_triggers_or_foreign_views_is_refused(damaged: Path, craft: st
     assert dialoom.open_run(damaged).status().done == 2
     with sqlite3.connect(damaged) as connection:
         connection.executescript(craft)
-    with pytest.raises(StoreError, match="is no run as dialoom makes it"):
+    with pytest.raises(DialoomError, match="is no run as dialoom makes it"):
         dialoom.open_run(damaged)
 
 
@@ -147,7 +146,7 @@ def test_circular_references_are_refused(damaged: Path) -> None:
         connection.execute("UPDATE scenarios SET content = ?", (parts,))
         connection.execute("UPDATE checkpoint_lists SET prefix = id")
         connection.execute("UPDATE scenarios SET state = 'pending'")
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(DialoomError, match="damaged"):
         dialoom.open_run(damaged).scenario(1)
 
 
@@ -156,7 +155,9 @@ def test_document_that_cannot_be_inflated_is_named(damaged: Path, content: bytes
     with sqlite3.connect(damaged) as connection:
         connection.execute("UPDATE documents SET content = ?", (content,))
         (number,) = connection.execute("SELECT position + 1 FROM scenarios WHERE content LIKE '%$doc%'").fetchone()
-    with pytest.raises(StoreError, match=r"source is damaged: of the document [0-9a-f]{32}, it cannot be inflated"):
+    with pytest.raises(
+        dialoom.DialoomError, match=r"source is damaged: of the document [0-9a-f]{32}, it cannot be inflated"
+    ):
         dialoom.open_run(damaged).scenario(number)
 
 

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.inputs import DataError, parse_json, parse_yaml, read_json, read_lines, read_text, read_toml, read_yaml
-from dialoom.runs.errors import RunError, StoreError
+from dialoom import DialoomError
+from dialoom.inputs import parse_json, parse_yaml, read_json, read_lines, read_text, read_toml, read_yaml
+from dialoom.personas import DataError
 from dialoom.runs.store import connections
 from tests.conftest import Command
 from tests.hostile.replies import play, saying
@@ -168,7 +169,7 @@ def test_line_without_end_is_refused(tmp_path: Path) -> None:
 def test_name_of_the_runs_own_judgements_is_refused(tmp_path: Path) -> None:
     run = dialoom.play("personalens", path=tmp_path / "run.db", options={"limit": 1})
     before = run.status().usage.calls
-    with pytest.raises(RunError, match="name 'run' is kept") as caught:
+    with pytest.raises(DialoomError, match="name 'run' is kept") as caught:
         run.judge("offline/attentive", name="run")
     assert caught.value.setting == "name"
     assert run.status().usage.calls == before
@@ -185,9 +186,9 @@ def test_concurrency_has_bounds(dialoom: Command, tmp_path: Path, number: int) -
 @pytest.mark.parametrize("path", [":memory:", "file:x.db", "file::memory:?cache=shared"])
 def test_special_sqlite_names_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError, match="give a file's path"):
+    with pytest.raises(DialoomError, match="give a file's path"):
         dialoom.plan("personalens", path=path, options={"limit": 1})
-    with pytest.raises(dialoom.DialoomError, match="give a file's path"):
+    with pytest.raises(DialoomError, match="give a file's path"):
         dialoom.plan("personalens", path="run.db", options={"limit": 1}, cache=path)
     assert not list(tmp_path.iterdir())
 
@@ -243,7 +244,7 @@ def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
     people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))
     options: dict[str, Any] = {"personas": str(tmp_path / "people.jsonl")}
-    with little_room(size), pytest.raises(StoreError, match="nothing is left of it") as caught:
+    with little_room(size), pytest.raises(DialoomError, match="nothing is left of it") as caught:
         dialoom.plan("aloe-eval", path=tmp_path / "run.db", options=options)
     assert "resume" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["people.jsonl"]
@@ -283,7 +284,7 @@ def test_unreadable_wal_file_is_an_error(tmp_path: Path, request: pytest.Fixture
         for suffix in ("", "-wal"):
             shutil.copy(f"{run.path}{suffix}", tmp_path / f"media.db{suffix}")
     request.getfixturevalue("read_only")
-    with pytest.raises(StoreError, match=r"media\.db-wal that cannot be read there; copy both files"):
+    with pytest.raises(DialoomError, match=r"media\.db-wal that cannot be read there; copy both files"):
         dialoom.open_run(tmp_path / "media.db").status()
 
 
@@ -292,5 +293,5 @@ def test_writing_to_a_read_only_run_is_one_message(tmp_path: Path, request: pyte
     request.getfixturevalue("read_only")
     assert run.status().done == 1
     for operation in (dialoom.resume, dialoom.retry, dialoom.judge):
-        with pytest.raises(StoreError, match="cannot be written \\(Read-only file system\\); copy it"):
+        with pytest.raises(DialoomError, match="cannot be written \\(Read-only file system\\); copy it"):
             operation(run.path)

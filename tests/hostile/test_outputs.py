@@ -17,9 +17,10 @@ import pytest
 from rich.progress import Progress, TextColumn
 
 import dialoom as door
+from dialoom import DialoomError
 from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
-from dialoom.outputs import OutputError, file_name, folder_output, text_output
+from dialoom.outputs import file_name, folder_output, text_output
 from dialoom.runs.report import markdown, write
 from dialoom.shown import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
@@ -70,7 +71,7 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
         said = dialoom(*command, code=2).stderr
         assert "written over" in said or "may hold people's labels" in said
     assert {path: path.read_bytes() for path in before} == before
-    with pytest.raises(OutputError, match="written over"):
+    with pytest.raises(DialoomError, match="written over"):
         door.open_run(run).export("dialogues", run)
     assert not list(tmp_path.glob("**/*.partial"))
 
@@ -78,7 +79,7 @@ def test_no_command_overwrites_a_run(dialoom: Command, run: Path, tmp_path: Path
 def test_wal_file_of_a_run_is_part_of_it(run: Path, tmp_path: Path) -> None:
     log = tmp_path / "run.db-wal"
     log.write_bytes(b"")
-    with pytest.raises(OutputError, match="written over"):
+    with pytest.raises(DialoomError, match="written over"):
         door.open_run(run).export("dialogues", log)
 
 
@@ -146,7 +147,7 @@ def test_second_export_is_added_and_a_repeated_one_changes_nothing(kept: Path, t
     first.write_text("mine")
     for path in (*others, *evaluations):
         path.unlink()
-    with pytest.raises(OutputError, match="is there with other content"):
+    with pytest.raises(DialoomError, match="is there with other content"):
         run.export("personalens", tmp_path / "set")
     assert [path for path in (tmp_path / "set").rglob("*") if path.is_file()] == [first]
 

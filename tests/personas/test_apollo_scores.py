@@ -16,14 +16,14 @@ from dialoom.personas.apollo import TOOLS, CallError, CallScores, World, canonic
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.scores import call_text, read_turn, responses_text
 from dialoom.personas.apollo.source import ApolloPair, ApolloSession, Speech
-from dialoom.personas.apollo.source.drafts import UserDraft
-from dialoom.personas.apollo.source.sessions import slots_of
-from dialoom.personas.apollo.source.wording import (
+from dialoom.personas.apollo.source.checks import (
     errand_refusal,
     profile_refusal,
     query_wording_refusal,
     wording_refusal,
 )
+from dialoom.personas.apollo.source.drafts import UserDraft
+from dialoom.personas.apollo.source.sessions import slots_of
 from tests.personas.test_apollo_source import SOURCE
 from tests.personas.test_apollo_world import some_calls
 

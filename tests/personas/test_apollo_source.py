@@ -27,11 +27,17 @@ from dialoom.personas.apollo.source import (
     Speech,
     read_source,
 )
-from dialoom.personas.apollo.source.asking import leak, missing_slot, pair_refusal, query_text, unrelated_refusal
+from dialoom.personas.apollo.source.checks import (
+    leak,
+    missing_slot,
+    pair_refusal,
+    query_text,
+    topic_diversity,
+    unrelated_refusal,
+)
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
 from dialoom.personas.apollo.source.scripted import MOST_USERS, UsersError, drawn_users, pair_labels
 from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, spoken
-from dialoom.personas.apollo.source.wording import topic_diversity
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
 SOURCE = read_source(FOLDER)

@@ -18,9 +18,8 @@ import pytest
 
 import dialoom as door
 from benchmarks.long_requests import assistant
-from dialoom import Event, Run, ScenarioDone, ScenarioFailed
+from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs.errors import StoreError
 from dialoom.runs.workers import cluster as cluster_module
 from dialoom.runs.workers.messages import folder_of
 from tests.conftest import ROOT
@@ -165,7 +164,7 @@ def test_worker_without_a_place_is_not_waited_for(
     assert ray.get(occupant.is_there.remote())
     monkeypatch.setattr(cluster_module, "_NO_PLACE", 2.0)
     monkeypatch.setattr(cluster_module, "_TIMES", 1.0)
-    with pytest.raises(StoreError, match=r"no worker is left .*no machine had a place"):
+    with pytest.raises(DialoomError, match=r"no worker is left .*no machine had a place"):
         door.play(RECIPE, path=tmp_path / "other.db", options=OPTIONS, workers=2, **told)
     ray.kill(occupant)
     monkeypatch.undo()

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters, cohens_kappa, fleiss_kappa
 
-from dialoom import Judgement, Line, Outcome, Run, Stepper
+from dialoom import DialoomError, Judgement, Line, Outcome, Run, Stepper
 from dialoom import open_run as opened
 from dialoom.graphs.check import conversation_to
 from dialoom.personas import DataError
 from dialoom.runs.agreement import GivenLabel, LabelFile, Scales, agreement, labels_beside, read_labels
 from dialoom.runs.agreement.labels import LabelRow
-from dialoom.runs.errors import RunError
 from dialoom.runs.report.rater_agreement import MISSING, Codes, cohen, fleiss, mean_cohen, observed
 from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce
@@ -202,10 +201,10 @@ def test_judges_score_must_be_on_the_given_scale() -> None:
         (Scales({"fit": (1, 5)}), Judgement(metric="fit", target="a", score=3.5), "3.5 of fit is not a whole number"),
         (Scales({"fit": (1, 5)}), verdict, "is a verdict"),
     ):
-        with pytest.raises(RunError, match=message):
+        with pytest.raises(DialoomError, match=message):
             scales.code(judgement)
     for wrong in ("fit", "fit=5-1", "fit=a-b", "=1-5"):
-        with pytest.raises(RunError, match="METRIC=LOW-HIGH"):
+        with pytest.raises(DialoomError, match="METRIC=LOW-HIGH"):
             Scales({}, [wrong])
 
 
@@ -338,7 +337,7 @@ def test_impossible_label_is_refused_and_not_written(
     made_once: MadeOnce, item: str | None, annotator: str, label: str, message: str
 ) -> None:
     run = opened(play(made_once, "aloe-eval"))
-    with pytest.raises(RunError, match=message):
+    with pytest.raises(DialoomError, match=message):
         run.label(1, item or _items(run)[0], annotator, label)
     assert not labels_beside(run.path).exists()
 

@@ -18,8 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom import Event, ScenarioDone, ScenarioFailed, plan
-from dialoom.runs.errors import RunError
+from dialoom import DialoomError, Event, ScenarioDone, ScenarioFailed, plan
 from tests.conftest import Command, lines_of
 from tests.invented import write_release
 
@@ -137,7 +136,7 @@ def test_every_recipe_can_be_sampled(tmp_path: Path, recipe: str, whole: int) ->
 
 def test_empty_sample_is_refused(tmp_path: Path) -> None:
     for wrong in (0, -1, True):
-        with pytest.raises(dialoom.DialoomError, match="sample"):
+        with pytest.raises(DialoomError, match="sample"):
             dialoom.plan("aloe", path=tmp_path / "run.db", sample=wrong)
     assert not list(tmp_path.iterdir())
 
@@ -225,7 +224,7 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_expression_is_refused(run: dialoom.Run, where: str, said: str) -> None:
-    with pytest.raises(RunError, match="where") as caught:
+    with pytest.raises(DialoomError, match="where") as caught:
         list(run.episodes(where=where))
     assert said in str(caught.value)
     assert caught.value.setting == "where"
@@ -251,7 +250,7 @@ def test_exports_frames_and_lists_take_an_expression(dialoom: Command, run: dial
     dialoom("export", run.path, "--format", "sft", "--where", where, "-o", "plain.jsonl")
     assert [list(row) for row in lines_of(tmp_path / "plain.jsonl")] == [["id", "messages"]] * len(wanted)
     assert "leaves no row" in dialoom("export", run.path, "--where", "turns > 99", "-o", "none.jsonl", code=2).stderr
-    with pytest.raises(RunError, match="include 'colour': there are facets, scores"):
+    with pytest.raises(DialoomError, match="include 'colour': there are facets, scores"):
         run.export("sft", tmp_path / "sft.jsonl", include=["colour"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.store import RunFile
+from dialoom import open_run
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, completion, error, serving
@@ -67,7 +67,7 @@ def test_accepted_share_of_failures_stops_nothing(dialoom: Command, players: lis
     dialoom(*plan, "--fail-on-error", "30%", code=1)
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert (scenarios["failed"], scenarios["pending"]) == (6, 0)
-    with RunFile(tmp_path / "run.db") as run:
+    with open_run(tmp_path / "run.db") as run:
         found = Counter((episode.state, episode.at_fault) for episode in run.episodes())
     assert found == {("failed", "provider, permanent"): 6, ("done", None): scenarios["done"]}
 

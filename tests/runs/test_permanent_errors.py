@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.runs.progress import SAME_IN_A_ROW
 from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.server import Answer, completion, error, serving
 
 PEOPLE = 20
+SAME_IN_A_ROW = 5
+"""Scenarios that fail with the same permanent error before a run is stopped."""
+
 AT_ONCE = 2
 REFUSAL = "Unsupported value: 'temperature' does not support 0.7 with this model. (request id: req_{:06x}9)"
 

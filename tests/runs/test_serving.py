@@ -11,10 +11,9 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from dialoom import langgraph_graphs
+from dialoom import DialoomError, langgraph_graphs
 from dialoom.langgraph_server import RequestError, serve
 from dialoom.runs.configuration.recipes import recipe_names
-from dialoom.runs.errors import RunError
 
 ROOT = Path(__file__).parent.parent.parent
 THREAD = {"configurable": {"thread_id": "a-thread"}}
@@ -113,7 +112,7 @@ async def test_players_of_this_machine_are_given_with_the_graph(
 
 
 def test_unknown_role_is_refused_when_the_graph_is_made() -> None:
-    with pytest.raises(RunError, match="models: unknown role 'narrator'"):
+    with pytest.raises(DialoomError, match="models: unknown role 'narrator'"):
         serve("personalens", models={"narrator": "openai/x"})
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dialoom import Report, Run, open_run
-from dialoom.runs.errors import RunError
+from dialoom import DialoomError, Report, Run, open_run
 from dialoom.studio.access import AccessControl, Keys
 from dialoom.studio.server import address_of, serve
 from dialoom.studio.watching import AbandonedError, Computation, Reports
@@ -156,7 +155,7 @@ async def test_other_machines_are_let_in_by_number_or_name() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "studio.example"])
 def test_other_machines_need_an_explicit_option(host: str) -> None:
-    with pytest.raises(RunError, match=r"not encrypted.*allow_remote"):
+    with pytest.raises(DialoomError, match=r"not encrypted.*allow_remote"):
         serve([], host=host, on_address=lambda _address: None)
 
 

@@ -16,11 +16,10 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 import dialoom
-from dialoom import Stepper
+from dialoom import DialoomError, Stepper
 from dialoom.cli.stepping.editing import as_messages, as_text
 from dialoom.graphs.conversation import calls_of, lines, messages_of
-from dialoom.runs.errors import StoreError
-from dialoom.runs.stepping import SteppingError, case_of, replay
+from dialoom.runs.stepping import case_of, replay
 from dialoom.runs.stepping.values import plain
 from dialoom.runs.store import RunFile
 from tests.conftest import ROOT, Command, MadeOnce
@@ -134,7 +133,7 @@ def test_person_puts_a_call_into_the_agents_reply(made: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
         for wrong, told in (('{"name": "order_jars", "arg', "no JSON"), ("", "cannot say nothing")):
-            with pytest.raises(SteppingError, match=told):
+            with pytest.raises(DialoomError, match=told):
                 await stepper.say("clerk", wrong)
         stop = await stepper.say("clerk", ORDER)
         assert stop.calls[0].tool_calls[0]["arguments"] == '{"count": 2}' and stop.next == ("tools",)
@@ -181,7 +180,7 @@ def test_damaged_tool_call_is_reported_as_corruption(made: Path, like: str, cont
         update = f"UPDATE kept_texts SET content = ?, parts = NULL WHERE {which}"
         changed = connection.execute(update, (content, like)).rowcount
     assert changed > 0
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(DialoomError, match="damaged"):
         stepping(made, act)
 
 

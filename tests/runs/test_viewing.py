@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dialoom
-from dialoom.runs.errors import RunError
+from dialoom import DialoomError
 from dialoom.runs.reading.conversations import Piece, message_diff, word_diff
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.processes import Started
@@ -51,7 +51,7 @@ def test_request_is_shown_with_what_is_new_in_it(made_once: MadeOnce) -> None:
     assert [each.message["content"] for each in request.messages if each.mark == "new"][-1] == said[2]
     table = run.frame("calls")
     assert run.request(table["call"].iloc[0]).messages == run.request(int(table["call"].iloc[0])).messages
-    with pytest.raises(RunError, match="no call 999"):
+    with pytest.raises(DialoomError, match="no call 999"):
         run.request(999)
 
 

@@ -11,7 +11,7 @@ from dialoom.personas.apollo.calls import TOOLS
 
 from ..calls import CallError, canonical, shown
 from ..flows import FLOWS
-from .asking import pair_refusal, unrelated_refusal
+from .checks import pair_refusal, unrelated_refusal
 from .history import TOOLS_OFFERED
 from .source import (
     META,

@@ -14,7 +14,7 @@ from dialoom.personas.apollo.executor import execute
 from dialoom.personas.apollo.flows import FLOWS, Flow, FlowError, FlowPair, Resident, find_request, find_sets
 from dialoom.personas.apollo.world import CITIES, World
 
-from .asking import day_phrases, leaking_place, pair_refusal, query_text, unrelated_refusal
+from .checks import day_phrases, leaking_place, pair_refusal, query_text, unrelated_refusal
 from .phrases import content, phrases, telling_words
 from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, flow_tools, told_turns, unrelated_sessions
 from .source import (

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
-from sqlite_utils import Database
 
 from dialoom.runs.store.connections import BUSY_SECONDS, WriteLock
+from dialoom.runs.store.schema import database_of
 from dialoom.runs.store.texts import Texts
 from dialoom.runs.store.writer import Writer
 
@@ -76,7 +76,7 @@ class RunSaver(ReadingSaver):
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {synchronous}")
-            create_tables(Database(connection))
+            create_tables(database_of(connection))
             return connection
 
         path.touch()

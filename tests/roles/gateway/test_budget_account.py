@@ -1,10 +1,9 @@
-"""Budget, ledger and admission of requests."""
+"""Budget and ledger."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,13 +21,10 @@ from dialoom.roles import (
 )
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, Limits
-from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.litellm_tuning import PATIENCE, AdmissionGate
 from dialoom.roles.gateway.prices import Prices
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, broken_off, busy, completion, error, serving
-from tests.virtual_time import now, passing
 
 takings = st.builds(Spend, st.just(1), st.integers(0, 500), st.integers(0, 500).map(lambda cents: cents / 100))
 bounds = st.builds(
@@ -75,6 +71,20 @@ def test_failed_call_returns_its_reservation() -> None:
     account.reserve(Spend(1))
     account.settle(Spend(1), Spend())
     account.reserve(Spend(1))
+
+
+@pytest.mark.usefixtures("keyed")
+@pytest.mark.parametrize("refusal", [error(401, "no such key"), broken_off()])
+async def test_budget_of_a_failed_call_is_free_for_the_next_one(refusal: Answer | Response) -> None:
+    """Through the gateway: a reservation that stayed would let the next call wait for ever."""
+    with serving(lambda body, _number: refusal if "fails" in str(body) else completion("heron")) as server:
+        gateway = Gateway(MemoryLedger(), Limits(budget=Budget(max_calls=1), longest_wait=0.001))
+        with pytest.raises(ProviderError):
+            await gateway.complete(request(server.url, content="This fails."), a_place(1))
+        async with asyncio.timeout(10):
+            assert (await gateway.complete(request(server.url), a_place(2))).text == "heron"
+        with pytest.raises(BudgetError, match="max_calls 1 is used up: 1 spent, 0 set aside"):
+            await gateway.complete(request(server.url, content="Say otter."), a_place(3))
 
 
 def test_earlier_sittings_count() -> None:
@@ -177,87 +187,3 @@ def test_ledger_is_what_the_server_billed(faults: list[list[str]]) -> None:
     assert len(ledger.attempts) == sum(met) - len(replies)
     assert sum(record.attempts for record in records) == len(server.requests) == sum(met)
     assert not any(isinstance(end, BaseException) and not isinstance(end, ProviderError) for end in ends)
-
-
-def test_next_request_passes_when_one_is_sent() -> None:
-    passed = list[int]()
-
-    async def play() -> float:
-        gate, end, second_passed = AdmissionGate(width=1), asyncio.Event(), asyncio.Event()
-        on_its_way = [asyncio.Event() for _ in range(3)]
-
-        async def send(number: int) -> None:
-            async with gate.passing() as sent:
-                passed.append(number)
-                if number == 1:
-                    second_passed.set()
-                await on_its_way[number].wait()
-                sent()
-                await end.wait()
-
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(3):
-                tasks.create_task(send(number))
-            await asyncio.sleep(PATIENCE / 2)
-            assert passed == [0]
-            on_its_way[0].set()
-            await second_passed.wait()
-            assert passed == [0, 1]
-            second_passed_at = now()
-            end.set()
-            for event in on_its_way:
-                event.set()
-        return second_passed_at
-
-    assert passing(play()) == PATIENCE / 2, "at once"
-    assert passed == [0, 1, 2]
-
-
-def test_provider_that_does_not_report_sending_blocks_nobody() -> None:
-    async def play() -> list[float]:
-        gate, inside, all_are = AdmissionGate(width=1), list[float](), asyncio.Event()
-
-        async def send() -> None:
-            async with gate.passing():
-                inside.append(now())
-                if len(inside) == 4:
-                    all_are.set()
-                await all_are.wait()
-
-        await asyncio.gather(*(send() for _ in range(4)))
-        return inside
-
-    assert passing(play()) == [number * PATIENCE for number in range(4)]
-
-
-def test_failed_request_frees_its_place_once() -> None:
-    async def play() -> None:
-        gate = AdmissionGate(width=1)
-        for says_so in (True, False, True):
-            try:
-                async with gate.passing() as sent:
-                    if says_so:
-                        sent()
-                    raise ConnectionError
-            except ConnectionError:
-                pass
-        async with gate.passing():
-            second = asyncio.create_task(_enter(gate))
-            await asyncio.sleep(PATIENCE / 2)
-            assert not second.done()
-        await second
-
-    passing(play())
-
-
-async def _enter(gate: AdmissionGate) -> None:
-    async with gate.passing():
-        pass
-
-
-def test_litellm_has_the_switches_that_the_gateway_sets() -> None:
-    litellm = load_litellm()
-    from litellm._internal_context import is_internal_call
-
-    assert is_internal_call.get() is False
-    assert "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER" in Path(litellm.main.__file__).read_text(encoding="utf-8")

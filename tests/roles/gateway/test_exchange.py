@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ import pytest
 
 import dialoom
 from dialoom import Run
-from dialoom.roles import ContextError, PermanentProviderError, TransientProviderError
+from dialoom.roles import ContextError, PermanentProviderError, ProviderError, TransientProviderError
+from dialoom.roles.gateway.exchange import HANDLER
 from dialoom.roles.gateway.gateway import Limits
-from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
+from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
 from tests.conftest import Command
 from tests.hostile.replies import saying
 from tests.ledgers import MemoryLedger
@@ -397,3 +400,57 @@ def test_too_long_items_are_retried_only_with_another_window(dialoom: Command, t
 def test_malformed_window_is_refused(dialoom: Command, wrong: str) -> None:
     done = dialoom("run", "prefeval", "--context", wrong, "-o", "run.db", code=2)
     assert done.stderr.startswith("dialoom: --context ") and " must be " in done.stderr
+
+
+@pytest.mark.parametrize("setting", [None, "False"])
+async def test_handler_is_chosen_for_calls_of_dialoom_alone(
+    setting: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LiteLLM sends dialoom's requests itself; a host application's go through OpenAI's client, which names itself."""
+    monkeypatch.delenv(HANDLER, raising=False)
+    if setting is not None:
+        monkeypatch.setenv(HANDLER, setting)
+    with serving(lambda _body, _number: completion("heron")) as server:
+        await ask(request(server.url))
+        await load_litellm().acompletion(
+            model="openai/gpt-4o-mini", messages=[{"role": "user", "content": "Say heron."}], api_base=server.url
+        )
+        await ask(request(server.url))
+        is_of_openai = ["x-stainless-lang" in headers for headers in server.headers]
+    assert is_of_openai == [setting is not None, True, setting is not None]
+    assert os.environ.get(HANDLER) == setting
+
+
+CALLS = [{"id": "7", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "openai/of-ones-own", "hosted_vllm/m", "offline/generic"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        completion("heron"),
+        ended("heron", "length", USAGE, reasoning_content="Birds."),
+        ended(None, "tool_calls", USAGE, tool_calls=CALLS),
+        (200, {"choices": []}),
+        error(401, "no such key"),
+        error(500, "broken"),
+        too_long(),
+    ],
+)
+async def test_reply_without_hooks_is_that_of_litellms_public_function(
+    model: str, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where LiteLLM has no hooks its inner function is called; with one, its public function is."""
+    said = list[object]()
+    with serving(lambda _body, _number: answer) as server:
+        address = None if model.startswith("offline/") else server.url
+        asked = replace(request(address, model), prompt_id="personalens/judge-coherence")
+        for hooks in ([], [lambda _said: True]):
+            monkeypatch.setattr(load_litellm(), "post_call_rules", hooks)
+            try:
+                said.append(await LiteLLMBackend().complete(asked, "key"))
+            except ProviderError as failure:
+                said.append((type(failure), str(failure)))
+        assert server.requests[:1] == server.requests[1:]
+    assert said[0] == said[1]

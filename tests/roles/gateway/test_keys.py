@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialoom import load_env_file
-from dialoom.inputs import DataError
+from dialoom.personas import DataError
 from dialoom.roles import BindingError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm

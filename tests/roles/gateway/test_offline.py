@@ -1,14 +1,8 @@
-"""Offline models behind the gateway, threads of LiteLLM, and reasoning content."""
+"""Offline models behind the gateway, and reasoning content."""
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import functools
 import json
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +16,6 @@ from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.cache import ResponseCache
 from dialoom.roles.gateway.completions import without_thinking
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.litellm_tuning import prepared_inline
 from dialoom.roles.offline import Draws, MarkedRequest, understudy
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import ask, request
@@ -79,69 +72,6 @@ async def test_role_without_an_understudy_is_a_permanent_error() -> None:
     asked = Request("baker", "mill/a", "0", "offline/generic", 0.0, 1, ({"role": "user", "content": "Grind!"},))
     with pytest.raises(PermanentProviderError, match=r"no understudy plays the role 'baker' of 'mill'.*play miller"):
         await Gateway(MemoryLedger()).complete(asked, a_place())
-
-
-def of_litellm(function: Callable[..., int]) -> Callable[..., int]:
-    """A function as LiteLLM's own: it hands `context.run(partial(function))` to the loop's executor."""
-    function.__module__ = "litellm.main"
-    return functools.partial(contextvars.copy_context().run, functools.partial(function))
-
-
-async def test_litellm_functions_run_inline_and_others_in_a_thread() -> None:
-    here, loop = threading.get_ident(), asyncio.get_running_loop()
-
-    def ident() -> int:
-        return threading.get_ident()
-
-    with prepared_inline(True):
-        assert await loop.run_in_executor(None, of_litellm(ident)) == here
-        assert await asyncio.to_thread(threading.get_ident) != here
-        assert await loop.run_in_executor(None, threading.get_ident) != here
-    # What the same task does afterwards is its own affair: it may call a provider that sends in that thread.
-    assert await loop.run_in_executor(None, of_litellm(ident)) != here
-
-
-async def test_loop_that_used_a_thread_before_prepares_inline_too() -> None:
-    here, loop = threading.get_ident(), asyncio.get_running_loop()
-    await asyncio.to_thread(threading.get_ident)
-
-    def ident() -> int:
-        return threading.get_ident()
-
-    with prepared_inline(True):
-        assert await loop.run_in_executor(None, of_litellm(ident)) == here
-        assert await asyncio.to_thread(threading.get_ident) != here
-
-
-async def test_provider_that_needs_a_thread_gets_one() -> None:
-    here, loop = threading.get_ident(), asyncio.get_running_loop()
-
-    def ident() -> int:
-        return threading.get_ident()
-
-    with prepared_inline(True), prepared_inline(False):
-        assert await loop.run_in_executor(None, of_litellm(ident)) != here
-
-
-async def test_executor_of_the_user_is_kept() -> None:
-    loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="of-the-user"))
-
-    def name() -> int:
-        return int(threading.current_thread().name.startswith("of-the-user"))
-
-    with prepared_inline(True):
-        assert await loop.run_in_executor(None, of_litellm(name)) == 1
-
-
-async def test_inline_error_is_raised_where_the_result_is_awaited() -> None:
-    def broken() -> int:
-        raise ZeroDivisionError
-
-    with prepared_inline(True):
-        future = asyncio.get_running_loop().run_in_executor(None, of_litellm(broken))
-        with pytest.raises(ZeroDivisionError):
-            await future
 
 
 @pytest.mark.parametrize(

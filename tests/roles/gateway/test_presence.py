@@ -136,6 +136,22 @@ def test_provider_that_answers_some_calls_is_not_away(monkeypatch: pytest.Monkey
     passing(work())
 
 
+@pytest.mark.parametrize(("failures", "is_away"), [(2, False), (3, True)])
+def test_third_refused_connection_in_a_row_is_an_absence(
+    failures: int, is_away: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that restarts refuses a connection or two, and a call is asked again without anybody being told."""
+    line = Line(lambda _text, _second: refused() if len(line.sent) <= failures else None)
+
+    async def work() -> None:
+        scene = Scene.of(line, monkeypatch, at_once=1)
+        (reply,) = await scene.ask(texts(1))
+        assert isinstance(reply, Completion)
+        assert bool(scene.heard) is is_away
+
+    passing(work())
+
+
 def test_gateway_without_a_backend_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(lambda _text, second: unavailable() if second < 120 else None)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dialoom import Stepper
-from dialoom.runs.stepping import ConditionError, SteppingError, diff
+from dialoom import DialoomError, Stepper
+from dialoom.runs.stepping import diff
 from tests.conftest import MadeOnce
 from tests.runs.stepping.played import counted, dialogue, play, shown, stepping, stood
 
@@ -80,7 +80,7 @@ def test_going_to_another_branchs_checkpoint_switches_branches(made_once: MadeOn
         assert (stepper.branch, shown(there)) == ("mine", shown(stop))
         await stepper.step()
         assert stepper.branch == "mine"
-        with pytest.raises(SteppingError, match=r"no checkpoint 99; the history has 0 to \d+"):
+        with pytest.raises(DialoomError, match=r"no checkpoint 99; the history has 0 to \d+"):
             await stepper.goto(99)
 
     stepping(path, act)
@@ -124,7 +124,7 @@ def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
-        with pytest.raises(SteppingError, match="is no name for a branch; letters"):
+        with pytest.raises(DialoomError, match="is no name for a branch; letters"):
             await stepper.fork(name)
         assert len(stepper.branches()) == 1
 
@@ -138,11 +138,11 @@ def test_taken_branch_name_is_refused_and_skipped(made_once: MadeOnce) -> None:
         await stepper.goto(3)
         await stepper.fork("b1")
         for name in ("b1", "main"):
-            with pytest.raises(SteppingError, match=f"there is a branch '{name}' already"):
+            with pytest.raises(DialoomError, match=f"there is a branch '{name}' already"):
                 await stepper.fork(name)
         await stepper.resample()
         assert stepper.branch == "b2"
-        with pytest.raises(SteppingError, match="there is no branch 'b3'; there are main, b1, b2"):
+        with pytest.raises(DialoomError, match="there is no branch 'b3'; there are main, b1, b2"):
             await stepper.switch("b3")
 
     stepping(path, act)
@@ -154,7 +154,7 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
     async def act(stepper: Stepper) -> None:
         main = await stepper.stops()
         for count in (0, -1, len(main)):
-            with pytest.raises(SteppingError, match=f"there are {len(main) - 1} steps before this one"):
+            with pytest.raises(DialoomError, match=f"there are {len(main) - 1} steps before this one"):
                 await stepper.rewind(count)
         assert (await stepper.rewind(len(main) - 1)).number == 0
         await stepper.goto(3)
@@ -164,7 +164,7 @@ def test_back_takes_as_many_steps_as_there_are(made_once: MadeOnce) -> None:
         assert (await stepper.rewind()).number == 3
         again = await stepper.goto(edited.number)
         assert shown(again) == shown(edited)
-        with pytest.raises(SteppingError, match="b1 is at its end"):
+        with pytest.raises(DialoomError, match="b1 is at its end"):
             await stepper.run()
             await stepper.step()
 
@@ -181,9 +181,9 @@ def test_conditions_stop_a_run_and_are_gone_to(made_once: MadeOnce) -> None:
         assert (await stepper.goto_where(stepper.condition("assistant"))).number == 2
         stop = await stepper.goto_where(stepper.condition("messages[-1].role == 'assistant'"))
         assert (stop.number, stepper.branch) == (3, "main")
-        with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
+        with pytest.raises(DialoomError, match="nowhere on main is turn 99 met"):
             await stepper.goto_where(stepper.condition("turn 99"))
-        with pytest.raises(ConditionError, match="there is no 'name'"):
+        with pytest.raises(DialoomError, match="there is no 'name'"):
             await stepper.goto_where(stepper.condition("messages[-1].name == 'assistant'"))
         assert (await stepper.here()).number == 3
         assert (await stepper.run([stepper.condition("judge"), stepper.condition("turn 3")])).counts == {"turn": 3}
@@ -200,11 +200,11 @@ def test_going_forward_follows_what_was_played_last(made_once: MadeOnce) -> None
     async def act(stepper: Stepper) -> None:
         await stepper.goto(3)
         assert (await stepper.forward(2)).number == 5
-        with pytest.raises(SteppingError, match="3 steps were played after this one on main"):
+        with pytest.raises(DialoomError, match="3 steps were played after this one on main"):
             await stepper.forward(4)
         await stepper.goto(3)
         branch = await stepper.fork("mine")
-        with pytest.raises(SteppingError, match="0 steps were played after this one on mine"):
+        with pytest.raises(DialoomError, match="0 steps were played after this one on mine"):
             await branch.forward()
         first = await branch.step()
         await branch.rewind()

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from dialoom import DialoomError, Stepper
-from dialoom.outputs import OutputError
-from dialoom.runs.errors import RunError
-from dialoom.runs.stepping import ReplayResult, SteppingError, case_of, read_case, replay, write_case
+from dialoom.runs.stepping import ReplayResult, case_of, read_case, replay, write_case
 from tests.conftest import ROOT, Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, stepping, stood
 
@@ -157,7 +155,7 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         "step 2: keeper asked guesser, where keeper asked keeper was recorded"
     )
     recipe.write_text("RECIPE = 3\n")
-    with pytest.raises(RunError, match="is int; an instance of"):
+    with pytest.raises(DialoomError, match="is int; an instance of"):
         replayed(case)
 
 
@@ -183,12 +181,12 @@ def test_case_that_cannot_be_read_or_written_is_one_line(made_once: MadeOnce, tm
     with pytest.raises(DialoomError, match=r"none\.json: there is no such file"):
         read_case(tmp_path / "none.json")
     case = saved(dialogue(made_once))
-    with pytest.raises(OutputError, match=r"nowhere.* cannot be written"):
+    with pytest.raises(DialoomError, match=r"nowhere.* cannot be written"):
         write_case(read_case(case), tmp_path / "nowhere" / "case.json")
     held = json.loads(case.read_text())
     held["scenario"] = {}
     case.write_text(json.dumps(held))
-    with pytest.raises(RunError, match="recipe 'personalens' cannot take the case any more"):
+    with pytest.raises(DialoomError, match="recipe 'personalens' cannot take the case any more"):
         replayed(case)
 
 
@@ -312,7 +310,7 @@ def test_parallel_tasks_are_edited_by_number(run: Path) -> None:
     async def act(stepper: Stepper) -> None:
         await stepper.goto(2)
         assert [each.name for each in await stepper.next_requests()] == ["write:0", "write:1", "write:2"]
-        with pytest.raises(SteppingError, match="no such role as 'write:3'; there are writer"):
+        with pytest.raises(DialoomError, match="no such role as 'write:3'; there are writer"):
             await stepper.say("write:3", "Nothing.")
         stop = await stepper.say("write:1", "Alpacas hum.")
         assert stop.state["notes"] == ["On ferries", "Alpacas hum.", "On cellos"]

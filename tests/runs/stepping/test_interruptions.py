@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from dialoom import Stepper, step
+from dialoom import DialoomError, Stepper, step
 from dialoom.roles import ProviderError
-from dialoom.runs.errors import StoreError
-from dialoom.runs.stepping import SteppingError
 from dialoom.runs.store import RunStore
 from tests.conftest import Command, MadeOnce, quick_players
 from tests.invented import write_release
@@ -177,7 +175,7 @@ def test_kill_loses_no_step(dialoom: Command, made_once: MadeOnce, tmp_path: Pat
     before = exported(dialoom, path)
     with Started(tmp_path, script=_STEPPER) as process:
         told = [process.stdout.readline().split() for _ in range(4)]
-        with pytest.raises(StoreError, match="another dialoom process"):
+        with pytest.raises(DialoomError, match="another dialoom process"):
             RunStore(path)
         process.kill()
 
@@ -204,11 +202,11 @@ def test_missing_scenario_and_locked_run_are_refused(made_once: MadeOnce) -> Non
             raise AssertionError("there is nothing to step through")
 
     for scenario in ("17", "nobody"):
-        with pytest.raises(StoreError, match=scenario):
+        with pytest.raises(DialoomError, match=scenario):
             asyncio.run(opened(scenario))
-    with pytest.raises(SteppingError, match="there is no branch 'mine'; there are main"):
+    with pytest.raises(DialoomError, match="there is no branch 'mine'; there are main"):
         asyncio.run(opened("1", branch="mine"))
-    with RunStore(path), pytest.raises(StoreError, match="another task or thread of this process"):
+    with RunStore(path), pytest.raises(DialoomError, match="another task or thread of this process"):
         asyncio.run(opened("1"))
     with RunStore(path) as store:
 

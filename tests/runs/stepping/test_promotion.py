@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from dialoom import Stepper
+from dialoom import DialoomError, Stepper, open_run
 from dialoom.roles import UnparsedReplyError
-from dialoom.runs.stepping import SteppingError
-from dialoom.runs.store import RunFile
 from tests.conftest import Command, MadeOnce, lines_of
 from tests.invented import write_release
 from tests.runs.stepping.played import RECIPES, UNBOUNDED, counted, dialogue, play, stepping
@@ -120,7 +118,7 @@ def test_tokens_are_those_of_the_branchs_path(made_once: MadeOnce) -> None:
         return summed
 
     def reported() -> Any:
-        with RunFile(path) as run:
+        with open_run(path) as run:
             [episode] = run.episodes()
         return episode.output_tokens
 
@@ -184,10 +182,10 @@ def test_unfinished_branch_is_not_promoted(dialoom: Command, made_once: MadeOnce
 
     async def promote(stepper: Stepper) -> None:
         await stepper.rewind(1)
-        with pytest.raises(SteppingError, match=r"main is not at its end.*play it to its end first"):
+        with pytest.raises(DialoomError, match=r"main is not at its end.*play it to its end first"):
             await stepper.promote()
         branch = await stepper.fork("mine")
-        with pytest.raises(SteppingError, match="mine is not at its end"):
+        with pytest.raises(DialoomError, match="mine is not at its end"):
             await branch.promote()
 
     stepping(path, promote)
@@ -236,7 +234,7 @@ async def judge(messages):
     assert exported(dialoom, path).count(b'"b1"') == 1
 
     async def cannot(stepper: Stepper) -> None:
-        with pytest.raises(SteppingError, match="main is not at its end"):
+        with pytest.raises(DialoomError, match="main is not at its end"):
             await stepper.promote()
 
     stepping(path, cannot)
@@ -290,7 +288,7 @@ def test_promoted_branch_finishes_an_unfinished_scenario(dialoom: Command, playe
         await branch.promote()
         await stepper.step()
         assert stepper.branch == "b1"
-        with pytest.raises(SteppingError, match="main is not at its end"):
+        with pytest.raises(DialoomError, match="main is not at its end"):
             await (await stepper.switch("main")).promote()
 
     stepping(tmp_path / "run.db", promote, budget=UNBOUNDED)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dialoom import Stepper
-from dialoom.runs.stepping import SteppingError
+from dialoom import DialoomError, Stepper
 from tests.conftest import Command, MadeOnce
 from tests.runs.stepping.played import RECIPES, asked, counted, dialogue, play, shown, stepping, stood
 
@@ -150,7 +149,7 @@ def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -
         main = await stepper.stops()
         begin = await stepper.switch("main")
         await begin.goto(0)
-        with pytest.raises(SteppingError, match="nothing is in the state yet"):
+        with pytest.raises(DialoomError, match="nothing is in the state yet"):
             await begin.edit(next(iter(main[1].state)), [])
         for stop in main[1:-1:3]:
             there = await stepper.switch("main")
@@ -197,14 +196,14 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
 
     async def say(stepper: Stepper) -> None:
         await stepper.rewind(1)
-        with pytest.raises(SteppingError, match="in several nodes; name one: judge_coherence_assistant, "):
+        with pytest.raises(DialoomError, match="in several nodes; name one: judge_coherence_assistant, "):
             await stepper.say("judge", "Nice")
-        with pytest.raises(SteppingError, match="judge cannot say 'Nice' here"):
+        with pytest.raises(DialoomError, match="judge cannot say 'Nice' here"):
             await stepper.say("judge_task_completion", "Nice")
-        with pytest.raises(SteppingError, match="the next step asks judge, not 'user'"):
+        with pytest.raises(DialoomError, match="the next step asks judge, not 'user'"):
             await stepper.say("user", "Hi.")
         await stepper.goto(1)
-        with pytest.raises(SteppingError, match="user cannot say nothing"):
+        with pytest.raises(DialoomError, match="user cannot say nothing"):
             await stepper.say("user", "  ")
         assert (stepper.branch, [each.name for each in stepper.branches()]) == ("main", ["main"])
         await stepper.goto_where(stepper.condition("judge"))

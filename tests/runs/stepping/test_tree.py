@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Stepper
 from dialoom.graphs import Outline
-from dialoom.runs.stepping import ConditionError, NotBegunError, PathError, ReadOnlyStepper, SteppingError, diff
+from dialoom.runs.stepping import NotBegunError, ReadOnlyStepper, diff
 from dialoom.runs.stepping.tree import TreeNode, columns_of, draw_tree
 from dialoom.runs.stepping.values import value_at
 from tests.conftest import MadeOnce
@@ -189,9 +189,9 @@ def test_next_request_is_shown_without_writing(made_once: MadeOnce) -> None:
             stop = await looking.here()
             assert stop.number == 3
             assert [asked.role for asked in await looking.next_requests()] == list(stop.next)
-            with pytest.raises(SteppingError, match="no checkpoint '99'"):
+            with pytest.raises(dialoom.DialoomError, match="no checkpoint '99'"):
                 await looking.at("main", "99")
-            with pytest.raises(SteppingError, match="no branch 'other'"):
+            with pytest.raises(dialoom.DialoomError, match="no branch 'other'"):
                 await looking.at("other")
 
     asyncio.run(value_at())
@@ -211,13 +211,13 @@ def test_reader_goes_to_a_message_or_condition(made_once: MadeOnce) -> None:
                 assert not isinstance(transcript, Outline)
                 assert len(transcript) == message.place
                 assert [asked.role for asked in await there.next_requests()] == [message.line.role]
-            with pytest.raises(SteppingError, match="main has no step 99"):
+            with pytest.raises(dialoom.DialoomError, match="main has no step 99"):
                 looking.number_before(99)
             first = await looking.first_where(looking.condition("turn 2"))
             assert first.counts["turn"] == 2
             before = looking.numbers()[looking.numbers().index(first.number) - 1]
             assert (await (await looking.at("main", before)).here()).counts["turn"] < 2
-            with pytest.raises(SteppingError, match="nowhere on main is turn 99 met"):
+            with pytest.raises(dialoom.DialoomError, match="nowhere on main is turn 99 met"):
                 await looking.first_where(looking.condition("turn 99"))
 
     asyncio.run(value_at())
@@ -239,7 +239,7 @@ def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             await looking.first_where(looking.condition("turn three please"))
 
-    with pytest.raises(ConditionError, match="'turn three please' is no condition"):
+    with pytest.raises(dialoom.DialoomError, match="'turn three please' is no condition"):
         asyncio.run(act(dialogue(made_once)))
 
 
@@ -251,5 +251,5 @@ def test_error_of_the_caller_is_no_corruption(made_once: MadeOnce) -> None:
 
     with pytest.raises(ValueError, match="invalid literal for int"):
         asyncio.run(act(dialogue(made_once), "messages"))
-    with pytest.raises(PathError, match="the state has no 'nowhere'"):
+    with pytest.raises(dialoom.DialoomError, match="the state has no 'nowhere'"):
         asyncio.run(act(dialogue(made_once), "nowhere"))

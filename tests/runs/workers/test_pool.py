@@ -15,9 +15,8 @@ import pytest
 
 import dialoom as door
 from benchmarks.long_requests import assistant
-from dialoom import Event, Run, ScenarioDone, ScenarioFailed
+from dialoom import DialoomError, Event, Run, ScenarioDone, ScenarioFailed
 from dialoom.prompts import ChatMessage
-from dialoom.runs.errors import StoreError
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import messages
@@ -144,7 +143,7 @@ def test_workers_without_a_place_are_not_needed(lost: int, tmp_path: Path, monke
     if lost == 1:
         assert door.play(RECIPE, **told).status().done == 12
     else:
-        with pytest.raises(StoreError, match=r"no worker is left .*no place"):
+        with pytest.raises(DialoomError, match=r"no worker is left .*no place"):
             door.play(RECIPE, **told)
         assert nothing_left(tmp_path / "run.db")
 
@@ -263,7 +262,7 @@ def test_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pyt
     held = folder_of(run.path) / "worker-1.db"
     held.write_bytes(run.path.read_bytes())
     monkeypatch.setattr(messages, "PATIENCE", 0.0)
-    with RunStore(held), pytest.raises(StoreError, match=r"worker-1\.db is still written by a worker") as raised:
+    with RunStore(held), pytest.raises(DialoomError, match=r"worker-1\.db is still written by a worker") as raised:
         door.resume(run.path)
     assert raised.value.advice is not None
     assert raised.value.advice.values == {"path": run.path}
