@@ -533,6 +533,15 @@ class RunSettings(PlayerSettings, total=False):
         ),
         Flag("Advanced", "N"),
     ]
+    trials: Annotated[
+        int,
+        Field(
+            default=1,
+            ge=1,
+            description="Play each scenario so many times, independently; `resume` can add trials to a run.",
+        ),
+        Flag("Advanced", "N"),
+    ]
     on_user_fault: Annotated[
         str,
         As(UserFault),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -146,12 +146,26 @@ class Outcome(BaseModel):
     languages: tuple[str, ...] = ()
 
 
+TRIAL = "~"
+"""Separates a scenario's id from the number of a trial other than the first. No scenario's id contains it."""
+
+
+def episode_id(scenario: str, trial: int) -> str:
+    """Return the id of a scenario's trial: the scenario's own id for the first, `ID~2` for the second, and so on."""
+    return scenario if trial == 1 else f"{scenario}{TRIAL}{trial}"
+
+
+def scenario_of(episode: str) -> str:
+    """Return the id of an episode's scenario."""
+    return episode.partition(TRIAL)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A finished scenario as exports and reports read it.
+    """A finished trial of a scenario as exports and reports read it.
 
     Attributes:
-        id: The scenario's id.
+        id: The episode's id: the scenario's, and for trials after the first their number (`ID~2`).
         facets: The scenario's facets.
         state: `done` or `failed`.
         outcome: Its result, with the judgements of one set.
@@ -159,6 +173,7 @@ class Episode:
         error: The error, if it failed.
         at_fault: The cause of the failure in a word or two, e.g. `context`: a request exceeded the model's context
             window.
+        trial: The number of the trial, from 1; `None` in a run that plays each scenario once.
     """
 
     id: str
@@ -168,3 +183,29 @@ class Episode:
     output_tokens: Mapping[str, int | None] = field(default_factory=dict)
     error: str | None = None
     at_fault: str | None = None
+    trial: int | None = None
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's id, which all of its trials share."""
+        return scenario_of(self.id)
+
+    @property
+    def repeated(self) -> str | None:
+        """The scenario's id if it has several trials; else `None`."""
+        return None if self.trial is None else self.scenario
+
+    def unit(self, facet: str | None) -> Hashable:
+        """Return the independent unit that the episode belongs to, over which intervals are computed.
+
+        Args:
+            facet: The facet whose values are the units, such as the person; `None` if scenarios are independent.
+
+        Returns:
+            The facet's value; else the scenario if it has several trials; else `None`, as no other episode belongs to
+            the unit.
+        """
+        if facet is not None:
+            value: Hashable = self.facets.get(facet)
+            return value
+        return self.repeated

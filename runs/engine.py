@@ -204,7 +204,7 @@ class Engine:
         except Exception as error:
             await self._failed(work, graph, config, error)
         else:
-            self.stop_rule.count(ScenarioDone(work.position + 1, work.scenario.id))
+            self.stop_rule.count(ScenarioDone(work.position + 1, work.id))
         finally:
             del self._control[work.thread]
 
@@ -228,7 +228,7 @@ class Engine:
             work.thread,
             self._seed,
             _sample(work),
-            tell=lambda text: self._on_event(NodeSaid(work.scenario.id, text)),
+            tell=lambda text: self._on_event(NodeSaid(work.id, text)),
             gate=self._gate,
             retries=self._store.config.user_retries,
             judged=None if isinstance(work, PlayWork) else work.outcome,
@@ -257,7 +257,7 @@ class Engine:
                 break
             except Exception as another:  # the partial outcome cannot be computed or stored: fail without it
                 self._raise_if_fatal(another)
-        self.stop_rule.count(ScenarioFailed(work.position + 1, work.scenario.id, fault, text, lasting_cause(error)))
+        self.stop_rule.count(ScenarioFailed(work.position + 1, work.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
         """Raise an error that every other scenario would meet as well."""

@@ -294,7 +294,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())
-    if not store.plan(scenarios, notes, own):
+    if not store.plan(scenarios, notes, own, config.trials):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)
     store.permit(load_references(loads))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
+from dialoom.runs.export.rows import named
 from dialoom.runs.reading.conversations import faulty_calls
 from dialoom.runs.reading.scenarios import mean_scores, selected
 from dialoom.runs.report.reported import OFFLINE, offline_roles
@@ -73,7 +74,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
     for number, episode in _numbered(run, judging, where):
         yield {
             "number": number,
-            "id": episode.id,
+            **named(episode),
             "state": episode.state,
             "ended_by": episode.outcome.ended_by,
             "error": episode.error,
@@ -90,7 +91,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
 def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _numbered(run, judging, where):
         for place, line in enumerate(episode.outcome.messages):
-            yield {"number": number, "id": episode.id, "line": place, "role": line.role, "content": line.spoken}
+            yield {"number": number, **named(episode), "line": place, "role": line.role, "content": line.spoken}
 
 
 def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
@@ -100,14 +101,14 @@ def _judgements(run: RunFile, judging: str | None, where: str | None) -> Iterato
             score = None if judgement.score is None else float(judgement.score)
             facets = _beside(_ALWAYS["judgements"], "facet", episode.facets)
             own = {**judgement.model_dump(), "score": score, OFFLINE: offline}
-            yield {"number": number, "id": episode.id, **facets, **own}
+            yield {"number": number, **named(episode), **facets, **own}
 
 
 def _faults(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
     for number, episode in _numbered(run, judging, where):
         facets = _beside(_ALWAYS["faults"], "facet", episode.facets)
         for fault in episode.outcome.faults or ():
-            yield {"number": number, "id": episode.id, **facets, **fault.model_dump()}
+            yield {"number": number, **named(episode), **facets, **fault.model_dump()}
 
 
 def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

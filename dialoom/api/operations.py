@@ -216,6 +216,7 @@ async def aresume(
     recipe: RecipeLike | None = None,
     models: Mapping[str, ModelLike] | None = None,
     retry_failed: bool = False,
+    trials: int | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
     """Resume a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step.
@@ -225,16 +226,19 @@ async def aresume(
         recipe: The recipe, if it was given as an object.
         models: Functions and graphs that were given as objects, by role; no other model can be changed.
         retry_failed: Try failed scenarios again.
+        trials: The number of trials that each scenario is to have; those that the run lacks are added to its plan.
         **calls: How calls are made; see `CallSettings`.
 
     Raises:
-        StoreError: If it is no run, or another process writes it.
+        StoreError: If it is no run, another process writes it, or it has more trials.
         RunError, BindingError, CacheError: Naming what is missing or wrong.
         TrustError: If it names code or an address that this user has not given, and `trust` is not set.
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
             retry_failures(task)
+        if trials is not None:
+            task.store.add_trials(trials)
         ended = await play_pending(task, is_resumed=True)
     return _handle(task, recipe, ended, trust=calls.get("trust", False))
 

@@ -70,6 +70,7 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
         panel=judges,
         seed=given["seed"],
         sample=given["sample"],
+        trials=given["trials"],
         on_user_fault=given["on_user_fault"],
         code=code_hashes([*recipe_references(spec, recipe=found), *named]),
         study=found.study.plain() if isinstance(found, Simulation) else None,

@@ -80,7 +80,8 @@ async def ascorecard(
     added.
 
     Args:
-        path: The folder: runs, `index.html`, `scorecard.md`, `scorecard.json`, and the suite's settings.
+        path: The folder: runs, `index.html`, `scorecard.md`, `scorecard.json`, `scorecard.tex`,
+            charts, and the suite's settings.
         suite: The name of a shipped suite, or a YAML file.
         size: `quick` or `full`: how much of it.
         model: Who plays every role that `models` and the suite do not name; by default `offline/attentive`.

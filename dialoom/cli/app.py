@@ -137,12 +137,16 @@ def _common(
 def resume(
     run: Run,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Add trials, so that each scenario has N.", show_default=False),
+    ] = None,
     **given: Any,
 ) -> None:
     """Continue a run where it stopped: finished scenarios are kept, started ones continue from their last step."""
     from .playing import resume_run
 
-    raise typer.Exit(resume_run(run, retry_failed, given))
+    raise typer.Exit(resume_run(run, retry_failed, trials, given))
 
 
 def retry(

@@ -41,7 +41,14 @@ _PYTHON = ">=3.11"
 _KEY = re.compile(r"(_API_KEY|^AWS_ACCESS_KEY_ID)$")
 _OWN_CODE = ("python:", "graph:")
 _EMBED = "embed:"
-_NOT_FOR_USERS = frozenset({"dev", "llm", "proxy"})  # for our tests
+PURPOSES: Mapping[str, tuple[str, ...]] = {
+    "data": ("datasets", "frames", "parquet"),
+    "reports and scores": ("agree", "describe", "plots", "st"),
+    "looking at runs": ("notebook", "otel", "studio"),
+    "more machines and servers": ("langgraph-server", "ray"),
+    "training": ("training",),
+}
+"""The extras for users, by purpose. The others are for development, or, as `all`, a sum of these."""
 _LONGEST_WAIT = 1.0
 
 _GREETING: tuple[ChatMessage, ...] = (
@@ -184,7 +191,7 @@ def _packages() -> list[Check]:
     return [
         Check("package", "dialoom", State.OK, __version__),
         *(_package(each) for each in needed),
-        *(_extra(name, extras[name]) for name in sorted(extras.keys() - _NOT_FOR_USERS)),
+        *(_extra(name, extras[name]) for names in PURPOSES.values() for name in names if name in extras),
     ]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .terminal import say, say_json
+
+if TYPE_CHECKING:
+    from dialoom.cli.doctor import Check
 
 
 def doctor(
@@ -39,8 +43,22 @@ def doctor(
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})
     else:
-        width = max(len(f"{check.about} {check.name}") for check in checks)
-        for check in checks:
-            say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
-        say("everything is in place" if is_well else "some checks failed: see 'failed' above")
+        _print_checks(checks)
+        say("everything required is in place" if is_well else "some checks failed: see 'failed' above")
     raise typer.Exit(0 if is_well else 1)
+
+
+def _print_checks(checks: Sequence[Check]) -> None:
+    """Print a line for each check, and then, by purpose, the extras that are not installed."""
+    from dialoom.cli.doctor import PURPOSES, State
+
+    missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
+    shown = [check for check in checks if check.about != "extra" or check.name not in missing]
+    width = max(len(f"{check.about} {check.name}") for check in shown)
+    for check in shown:
+        say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
+    if missing:
+        say("optional, not installed (pip install 'dialoom[NAME]'):")
+        for purpose, names in PURPOSES.items():
+            if absent := [name for name in names if name in missing]:
+                say(f"  {purpose}: {', '.join(absent)}")

@@ -72,11 +72,11 @@ def start_run(spec: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapp
     return watcher.exit_code()
 
 
-def resume_run(path: Path, retry_failed: bool, flags: Mapping[str, Any]) -> int:
+def resume_run(path: Path, retry_failed: bool, trials: int | None, flags: Mapping[str, Any]) -> int:
     """Carry out `dialoom resume`; return the exit code."""
     calls = call_settings(flags)
     watcher = Watcher(calls, log_format=flags["log_format"])
-    carried_out(aresume(path, retry_failed=retry_failed, **calls), watcher)
+    carried_out(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
     return watcher.exit_code()
 
 

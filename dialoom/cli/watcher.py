@@ -157,7 +157,9 @@ class Watcher:
                 f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; "
                 "--model [ROLE=]MODEL names another"
             )
-        say(f"planned {event.scenarios:,} scenarios in {event.path}")
+        trials = event.config.trials
+        each = f" ({event.scenarios // trials:,} scenarios, {trials} trials each)" if trials > 1 else ""
+        say(f"planned {event.scenarios:,} {'conversations' if each else 'scenarios'}{each} in {event.path}")
 
     def _begin(self, event: Began) -> None:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"

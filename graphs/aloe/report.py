@@ -227,7 +227,7 @@ def release_lines(episode: Episode, *_: Any) -> Rows:
 def tree_lines(episode: Episode, *_: Any) -> Rows:
     """Yield the tree as the run keeps it."""
     if rounds := _finished(episode):
-        yield {"id": episode.id, "persona": episode.outcome.details["persona"], "rounds": rounds}
+        yield {"id": episode.scenario, "persona": episode.outcome.details["persona"], "rounds": rounds}
 
 
 def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:

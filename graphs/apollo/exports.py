@@ -40,7 +40,7 @@ def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, mo
         return
     details, outcome = episode.outcome.details, episode.outcome
     yield {
-        "id": episode.id,
+        "id": episode.scenario,
         "model": models["assistant"],
         **scenario.facets(),
         "protocol": details["protocol"],

@@ -35,7 +35,7 @@ def default_tables(
     groups: dict[str, dict[str, _Group]] = {}
     whole, too_many = _Group(unjudged), set[str]()
     for episode in episodes:
-        person = None if unit is None else episode.facets.get(unit)
+        person = episode.unit(unit)
         whole.add(episode, person)
         for name in episode.facets.keys() - too_many:
             of_facet = groups.setdefault(name, {})
@@ -77,10 +77,10 @@ class _Group:
                 self.missing[each.status][each.metric] += 1
             elif each.turn is None:
                 tally = self.tallies.setdefault(key, Tally(judged=each.metric not in self._unjudged))
-                tally.add(each.score, person)
+                tally.add(each.score, person, episode.repeated)
                 self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
             else:
-                self.by_turn[(*key, each.turn)].add(each.score, person)
+                self.by_turn[(*key, each.turn)].add(each.score, person, episode.repeated)
 
 
 def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Group], whole: _Group, units: str) -> Table:

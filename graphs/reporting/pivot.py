@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Judgement, Status
@@ -237,7 +238,7 @@ class _Filled:
         self._missing: dict[Status, Counter[str]] = defaultdict(Counter)
 
     def add(self, episode: Episode) -> None:
-        person = None if self._unit is None else episode.facets.get(self._unit)
+        person = episode.unit(self._unit)
         for column in self._pivot.columns:
             for judgement in column.judgements(episode) if column.metric else ():
                 if judgement.score is None:
@@ -307,7 +308,7 @@ class _Cell:
         self.total = 0.0
         self.counts = 0
         self.by_turn: dict[int, Tally] = defaultdict(partial(Tally, judged=judged))
-        self.pairs: dict[Hashable, dict[int, float]] = defaultdict(dict)
+        self.pairs: dict[Hashable, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
         self.people: dict[Hashable, Any] = {}
         self.below = 0.0
         self.has_missing = False
@@ -317,9 +318,9 @@ class _Cell:
             for judgement in column.judgements(episode):
                 self.has_missing |= judgement.score is None
                 if judgement.turn is None:
-                    self._add(column, judgement.score, person)
+                    self._add(column, judgement.score, person, episode.repeated)
                 elif judgement.score is not None:
-                    self.by_turn[judgement.turn].add(judgement.score, person)
+                    self.by_turn[judgement.turn].add(judgement.score, person, episode.repeated)
         elif column.parts is not None:
             if (parts := column.parts(episode)) is not None:
                 self.total += math.nan if parts[0] is None else parts[0]
@@ -328,21 +329,21 @@ class _Cell:
         elif column.pair is not None:
             if (pair := column.pair(episode)) is not None:
                 key, side, value = pair
-                self.pairs[key][side] = value
+                self.pairs[key][side][episode.id] = value
                 self.people[key] = key if person is None else person
         elif column.value is not None:
             found = column.value(episode)
             for each in found if isinstance(found, list) else [found]:
-                self._add(column, each, person)
+                self._add(column, each, person, episode.repeated)
 
-    def _add(self, column: Column, value: Value, person: Any) -> None:
+    def _add(self, column: Column, value: Value, person: Any, scenario: str | None) -> None:
         if value is None:
             return
         self.counts += 1 if column.show != "count" else bool(value)
         if column.show == "mean":
             self.total += float(value)
         elif column.show == "estimate":
-            self.tally.add(value, person)
+            self.tally.add(value, person, scenario)
 
     def contributing(self, turn: int | None) -> int:
         """Return the number of values, of one turn or in total."""
@@ -352,7 +353,11 @@ class _Cell:
         if turn is not None:
             return self.by_turn[turn].estimate() if turn in self.by_turn else None
         if column.pair is not None:
-            whole = [(self.people[key], sides[1] - sides[0]) for key, sides in self.pairs.items() if len(sides) == 2]
+            whole = [
+                (self.people[key], fmean(sides[1].values()) - fmean(sides[0].values()))
+                for key, sides in self.pairs.items()
+                if len(sides) == 2
+            ]
             found = paired_difference(whole)
             return None if found is None else found.estimate
         if column.parts is not None:

@@ -79,14 +79,18 @@ class Tally:
         self._is_of_verdicts = True
         self._is_judged = judged
         self._range: tuple[float, float] | None = None
+        self._scenarios: set[str] = set()
 
-    def add(self, score: bool | float, person: Hashable = None) -> None:
+    def add(self, score: bool | float, person: Hashable = None, scenario: str | None = None) -> None:
         """Add a score.
 
         Args:
             score: A score, or a verdict, which counts as 1 or 0.
             person: The person of the scored dialogue; `None` if no other score belongs to the same person.
+            scenario: The scenario, if it has several trials.
         """
+        if scenario is not None:
+            self._scenarios.add(scenario)
         self._is_of_verdicts &= isinstance(score, bool)
         low, high = self._range or (score, score)
         self._range = min(low, score), max(high, score)
@@ -104,7 +108,8 @@ class Tally:
     def estimate(self) -> Estimate | None:
         """Return the mean with its interval; `None` without observations.
 
-        Verdicts: Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width at 0 and at 1 as well.
+        Verdicts: Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width at 0 and at 1 as well; trials
+        of one scenario count once in its width, as they are not independent.
         Scores: the percentile bootstrap of their mean, with people resampled and all scores of a person taken
         together. Resampling draws from a multinomial distribution how often each kind of person (with the same number
         and sum of scores) occurs. The generator's seed is fixed, so that equal scores give equal intervals.
@@ -115,7 +120,7 @@ class Tally:
         people.update({(1, score): count for score, count in self._alone.items()})
         total = sum(score * count for (_, score), count in people.items())
         mean = total / self.n
-        low, high = wilson(mean, self.n) if self._is_of_verdicts else _bootstrap(people)
+        low, high = wilson(mean, len(self._scenarios) or self.n) if self._is_of_verdicts else _bootstrap(people)
         constant = is_constant(self.n, *self._range) if self._is_judged and self._range else None
         return Estimate(self.n, mean, low, high, constant)
 

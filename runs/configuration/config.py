@@ -27,6 +27,7 @@ class RunConfig(BaseModel):
         on_user_fault: `flag`, or `retry N`: a simulated user's line in which the gate finds a fault is requested again
             up to N times before the other side sees it.
         sample: The number of scenarios drawn from all that the options yield; `None` for all.
+        trials: The number of times that each scenario is played; `resume` can raise it.
         study: The study that the recipe was made from, as plain values; `None` for other recipes.
         code: The SHA-256 of each file of code that the recipe and the models name, by its name there.
     """
@@ -38,6 +39,7 @@ class RunConfig(BaseModel):
     panel: tuple[Mapping[str, ModelBinding], ...] = ()
     seed: int
     sample: int | None = None
+    trials: int = 1
     on_user_fault: UserFault = FLAG
     study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
@@ -68,5 +70,5 @@ def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
 def _flat(config: RunConfig) -> dict[str, Any]:
     plain = config.model_dump(mode="json")
     roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
-    rest = {key: plain[key] for key in ("panel", "seed", "on_user_fault", "sample")}
+    rest = {key: plain[key] for key in ("panel", "seed", "on_user_fault", "sample", "trials")}
     return {"recipe": config.recipe, **plain["options"], **roles, **rest}

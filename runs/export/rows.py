@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.capabilities import WithExports, WithFacets
-from dialoom.graphs.outcome import is_sound
+from dialoom.graphs.outcome import Episode, is_sound
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.scenarios import fault_kinds, mean_scores, selected
+from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RunFile
 from dialoom.runs.store.episodes import RecordedEpisode
 
@@ -257,6 +257,7 @@ class Rows:
         self.request = request
         self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
+        self._check_trials()
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
@@ -264,6 +265,18 @@ class Rows:
         self._split_by = WithFacets.of(self.recipe).split_facet
         if request.test_share is not None and self._split_by is not None:
             self.split = Split.of(run, self._split_by, request.test_share)
+
+    def _check_trials(self) -> None:
+        """Refuse several trials in a folder: a release's own layout names each scenario once."""
+        where, trials = self.request.where, self.run.config.trials
+        if self.exporter is None or not self.exporter.is_folder or trials == 1:
+            return
+        if where is None or "trial" not in compile_expression(where)[1]:
+            raise RunError(
+                f"{self.request.format!r} holds each scenario once, and this run has {trials} trials of each; choose "
+                "one, such as 'trial == 1'",
+                setting="where",
+            )
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """Yield the items of a part (`train`, `test`, or the only one), and count them."""
@@ -284,7 +297,7 @@ class Rows:
             group = None if self._split_by is None else key_of(episode.facets, self._split_by)
             for item in make(episode, self.run.scenario(self.recipe, self.run.resolve(episode.id))):
                 count.rows += 1
-                self.pairs.add(item, group or episode.id)
+                self.pairs.add(item, group or episode.scenario)
                 yield self._row(episode, item)
             if count.rows > before:
                 count.scenarios += 1
@@ -296,7 +309,7 @@ class Rows:
         if not isinstance(item, dict):
             return item  # the content of a file
         about: dict[str, Any] = {"facets": dict(episode.facets), "scores": mean_scores(episode)}
-        return {"id": episode.id, **item} | {key: about[key] for key in self.request.include if key not in item}
+        return {**named(episode), **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:
         """Return the function that makes the items of one scenario."""
@@ -314,7 +327,7 @@ def dialogue(
 ) -> dict[str, Any]:
     """Return one row of the `dialogues` format."""
     line: dict[str, Any] = {
-        "id": episode.id,
+        **named(episode),
         "recipe": recipe.name,
         "scenario": scenario.described(),
         "messages": [line.model_dump() for line in episode.outcome.messages],
@@ -329,6 +342,11 @@ def dialogue(
         line["branch"] = episode.branch.model_dump()
         line["models"] |= episode.branch.models
     return line if episode.error is None else {**line, "error": episode.error}
+
+
+def named(episode: Episode) -> dict[str, Any]:
+    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several."""
+    return {"id": episode.scenario} | ({} if episode.trial is None else {"trial": episode.trial})
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:

@@ -87,6 +87,7 @@ def compile_expression(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[
 _COMMON_NAMES = (
     "number",
     "id",
+    "trial",
     "state",
     "ended_by",
     "error",
@@ -318,6 +319,7 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
         **outcome.counts,
         **scores,
         "id": episode.id,
+        "trial": episode.trial or 1,
         "state": episode.state,
         "ended_by": outcome.ended_by,
         "error": episode.error or "",

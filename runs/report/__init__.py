@@ -1,4 +1,4 @@
-"""Reports over one run or several: the recipe's tables and charts, and their output as Markdown, CSV, PNG and SVG."""
+"""Reports over one run or several: the tables and charts of the recipe, as Markdown, CSV, LaTeX, PNG, SVG and PDF."""
 
 from .building import FAULTS, build, charts, compare
 from .drawing import HOW_TO_INSTALL, can_draw, draw

@@ -116,7 +116,7 @@ def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str,
                 scores[subject_of(judgement)].append(float(judgement.score))
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
-            person = episode.id if unit is None else str(episode.facets[unit])
+            person = episode.scenario if unit is None else str(episode.facets[unit])
             found[episode.id] = _Scored(episode.facets, person, means)
     return found
 

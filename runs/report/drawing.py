@@ -1,4 +1,4 @@
-"""Charts as PNG and SVG, drawn with matplotlib: an optional dependency whose import is deferred."""
+"""Charts as PNG, SVG and PDF, drawn with matplotlib: an optional dependency whose import is deferred."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _STYLE: dict[str, Any] = {
     "axes.labelcolor": "#222222",
     "xtick.color": "#444444",
     "ytick.color": "#444444",
+    "pdf.fonttype": 42,  # text that PDF programs and publishers can search and edit
     "svg.hashsalt": "dialoom",  # ids in the file are derived from its content, not random
 }
 _GREY = "#555555"
@@ -61,18 +62,23 @@ def can_draw() -> bool:
     return True
 
 
-def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg")) -> dict[str, bytes]:
-    """Return the chart as the contents of a `png` and an `svg` file, or of one; equal charts give equal bytes.
+def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
+    """Return the chart as the contents of a `png`, an `svg` and a `pdf` file, or some; equal charts give equal bytes.
 
     Raises:
         ModuleNotFoundError: If matplotlib is not installed.
     """
     import matplotlib.style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    canvases = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG}
-    metadata: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+    canvases = {"png": FigureCanvasAgg, "svg": FigureCanvasSVG, "pdf": FigureCanvasPdf}
+    metadata: dict[str, dict[str, None]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    }
     drawn: dict[str, bytes] = {}
     with matplotlib.style.context(["default", _STYLE]):  # independent of the user's own style
         for kind in kinds:

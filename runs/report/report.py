@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -192,7 +193,7 @@ class Report:
         return latex(self.tables)
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
-        """Write `report.md`, `report.html`, a CSV file per table, a PNG and an SVG file per chart; return the paths.
+        """Write `report.md`, `report.html`, a CSV file per table, and PNG, SVG and PDF per chart; return the paths.
 
         Args:
             folder: The target folder; created if necessary.
@@ -263,7 +264,7 @@ def texts_of(table: Table) -> Iterator[list[str]]:
 
 
 def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = ()) -> list[Path]:
-    """Write `report.md`, a CSV file per table, and a PNG and an SVG file per chart; return the paths.
+    """Write `report.md`, a CSV file per table, and PNG, SVG and PDF files per chart; return the paths.
 
     Raises:
         OutputError: If the folder cannot be written, or a target is an SQLite file.
@@ -273,7 +274,7 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
     page = folder / "report.md"
     with text_output(page) as file:
         file.write(markdown(tables, title, charts))
-    return [page, *_write_tables(tables, folder), *_write_charts(charts, folder)]
+    return [page, *_write_tables(tables, folder), *write_charts(charts, folder)]
 
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
@@ -290,10 +291,15 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
         yield path
 
 
-def _write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
+def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
+    """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts of one name are numbered."""
+    written: Counter[str] = Counter()
     for chart in charts:
+        written[chart.name] += 1
+        number = written[chart.name]
+        name = chart.name if number == 1 else f"{chart.name}-{number}"
         for kind, content in draw(chart).items():
-            path = folder / file_name(f"{chart.name}.{kind}")
+            path = folder / file_name(f"{name}.{kind}")
             with binary_output(path) as file:
                 file.write(content)
             yield path

@@ -15,9 +15,9 @@ from dialoom.graphs.reporting.statistics import FEWEST, holm
 from dialoom.outputs import make_folder, text_output
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.report import Report
+from dialoom.runs.report import Report, can_draw
 from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences
-from dialoom.runs.report.report import markdown, page
+from dialoom.runs.report.report import markdown, page, write_charts
 from dialoom.runs.report.reported import difference_note, notes_on
 from dialoom.version import __version__
 
@@ -98,7 +98,8 @@ def _differences(played: PlayedSystem) -> Iterator[tuple[Contrast, JudgedDiffere
                 yield contrast, row
 
 
-PAGES = ("index.html", "scorecard.md", "scorecard.json")
+PAGES = ("index.html", "scorecard.md", "scorecard.json", "scorecard.tex")
+"""The files of a scorecard besides its charts."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -179,18 +180,26 @@ class Scorecard:
         }
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `index.html`, `scorecard.md` and `scorecard.json`; return their paths.
+        """Write the pages, the tables as LaTeX, and each chart as PNG, SVG and PDF if matplotlib is installed.
+
+        Returns:
+            The paths: `index.html`, `scorecard.md`, `scorecard.json`, `scorecard.tex`, and those of the charts.
 
         Raises:
             OutputError: If the folder cannot be written.
         """
         make_folder(Path(folder))
-        texts = (self.page(), str(self), json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n")
+        texts = (
+            self.page(),
+            str(self),
+            json.dumps(self.as_json(), ensure_ascii=False, indent=1) + "\n",
+            self.report.latex(),
+        )
         paths = [Path(folder) / name for name in PAGES]
         for path, text in zip(paths, texts, strict=True):
             with text_output(path) as file:
                 file.write(text)
-        return paths
+        return [*paths, *(write_charts(self.report.charts, Path(folder)) if can_draw() else ())]
 
 
 def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecard:

@@ -166,8 +166,11 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
             )
             branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
-            error = {"error": row["error"], "at_fault": row["fault"]}
-            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **error, branch=branch)
+            rest = {"error": row["error"], "at_fault": row["fault"], "trial": row["trial"], "branch": branch}
+            yield (
+                position,
+                RecordedEpisode(row["id"], facets, row["state"], outcome, **rest),
+            )
         after = last
 
 
@@ -218,6 +221,7 @@ def _page(
                 output_tokens=tokens.get(position, {}),
                 error=row["error"],
                 at_fault=row["fault"],
+                trial=row["trial"],
                 branch=None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"]),
             ),
         )
@@ -226,14 +230,14 @@ def _page(
 
 
 _EPISODES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts, details, faults, languages,
+SELECT position, id, trial, facets, state, error, fault, branch, ended_by, counts, details, faults, languages,
     outcomes.messages
 FROM scenarios JOIN outcomes ON scenario = position
 WHERE state IN ('done', 'failed') AND position > ? AND position < ? ORDER BY position LIMIT ?"""
 
 
 _FIGURES = """
-SELECT position, id, facets, state, error, fault, branch, ended_by, counts, faults, languages
+SELECT position, id, trial, facets, state, error, fault, branch, ended_by, counts, faults, languages
 FROM scenarios LEFT JOIN outcomes ON scenario = position AND state IN ('done', 'failed')
 WHERE position > ? ORDER BY position LIMIT ?"""
 

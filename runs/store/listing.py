@@ -227,6 +227,7 @@ _TOKENS = (
 _PLAIN_KEYS = {
     "number": "position",
     "id": "id",
+    "trial": "coalesce(trial, 1)",
     "state": "state",
     "ended_by": "ended_by",
     "faults": _FAULTS,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
+from dialoom.graphs.outcome import TRIAL, episode_id
 from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import documents
@@ -53,6 +54,27 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
             raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
     connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
     return count
+
+
+def insert_trials(connection: sqlite3.Connection, trials: int) -> None:
+    """Add trials of every scenario to a plan, behind those that it has, so that their positions stay.
+
+    The column `trial` is empty in a run that plays each scenario once.
+
+    Args:
+        connection: Writes the file.
+        trials: The number of trials that each scenario is to have.
+    """
+    planned, there = connection.execute("SELECT count(*), coalesce(max(trial), 1) FROM scenarios").fetchone()
+    size = planned // there
+    connection.execute("UPDATE scenarios SET trial = 1 WHERE trial IS NULL")
+    insert = (
+        "INSERT INTO scenarios (position, id, trial, facets, content, state) "
+        "SELECT position + ?1, id || ?2, ?3, facets, content, 'pending' FROM scenarios WHERE position < ?4"
+    )
+    for trial in range(there + 1, trials + 1):
+        connection.execute(insert, (size * (trial - 1), episode_id("", trial), trial, size))
+    connection.execute("UPDATE run SET value = ? WHERE key = 'planned'", (str(size * trials),))
 
 
 _PAGE = 200
@@ -104,7 +126,9 @@ class ScenarioTable:
         return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
-        """Return the position of a scenario by its id, a prefix of its id, or its number in the plan (from 1).
+        """Return an episode's position by its id, its number in the plan (from 1), or a prefix of its scenario's id.
+
+        A prefix means the first trial, `PREFIX~2` the second.
 
         Raises:
             StoreError: If no scenario or several match.
@@ -114,8 +138,13 @@ class ScenarioTable:
         if (position := self.position_of(name)) is not None:
             return position
         # Ids are sorted by their text, so those with a common prefix are adjacent in the index.
-        query = "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? ORDER BY position LIMIT 4"
-        rows = self._reader.execute(query, (name, name + "\U0010ffff")).fetchall() if name else []
+        prefix, _, trial = name.partition(TRIAL)
+        query = (
+            "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND coalesce(trial, 1) = ? "
+            "ORDER BY position LIMIT 4"
+        )
+        chosen = (prefix, prefix + "\U0010ffff", int(trial) if trial.isdecimal() else 1)
+        rows = self._reader.execute(query, chosen).fetchall() if prefix else []
         if len(rows) == 1:
             return int(rows[0]["position"])
         if rows:
@@ -161,7 +190,7 @@ class ScenarioTable:
 
 
 def thread_of(id_: str, take: int) -> str:
-    """Return the name of a scenario's thread of checkpoints; each take has its own."""
+    """Return the name of an episode's thread of checkpoints; each take has its own."""
     return f"{id_}@{take}" if take else id_
 
 
@@ -171,12 +200,14 @@ class PlayWork:
 
     Attributes:
         position: Its place in the plan, from 0.
+        id: The episode's id.
         scenario: The scenario.
         thread: The thread of its checkpoints.
         sample: 0, or the number of a sample whose replies are not shared with others in the ledger.
     """
 
     position: int
+    id: str
     scenario: Scenario
     thread: str
     sample: int = 0
@@ -188,6 +219,7 @@ class JudgeWork:
 
     Attributes:
         position: Its place in the plan, from 0.
+        id: The episode's id.
         scenario: The scenario.
         thread: The thread of the judging's checkpoints.
         judgement_set: The name of the set that the judgements are added to.
@@ -195,6 +227,7 @@ class JudgeWork:
     """
 
     position: int
+    id: str
     scenario: Scenario
     thread: str
     judgement_set: str
@@ -207,6 +240,7 @@ class RejudgeWork:
 
     Attributes:
         position: Its place in the plan, from 0.
+        id: The episode's id.
         scenario: The scenario.
         thread: The thread of the judging's checkpoints.
         judgement_set: The name of the set.
@@ -215,6 +249,7 @@ class RejudgeWork:
     """
 
     position: int
+    id: str
     scenario: Scenario
     thread: str
     judgement_set: str
@@ -257,7 +292,7 @@ class WorkQueue:
                     yield self.work_of(recipe, position)
             return
         query = (
-            "SELECT position, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
+            "SELECT position, id, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
             "ORDER BY position LIMIT ?"
         )
         for row in self._scenarios.rows(query):
@@ -266,7 +301,7 @@ class WorkQueue:
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
         """Return the work of playing a scenario, whatever its state."""
-        query = "SELECT position, content, take, sample FROM scenarios WHERE position = ?"
+        query = "SELECT position, id, content, take, sample FROM scenarios WHERE position = ?"
         return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
 
     def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
@@ -278,15 +313,16 @@ class WorkQueue:
             only: The positions to include; by default all.
         """
         query = (
-            "SELECT position, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
+            "SELECT position, id, content, take FROM scenarios WHERE state = 'done' AND position > ?1 AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ?3 AND scenario = position) ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
             if only is not None and row["position"] not in only:
                 continue
             scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{thread_of(scenario.id, row['take'])}#{name}"
-            yield JudgeWork(row["position"], scenario, thread, name, read_outcome(self._reader, row["position"]))
+            thread = f"{thread_of(row['id'], row['take'])}#{name}"
+            outcome = read_outcome(self._reader, row["position"])
+            yield JudgeWork(row["position"], row["id"], scenario, thread, name, outcome)
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
         """Return the number of finished scenarios without judgements in a set, of all or of some positions."""
@@ -305,7 +341,8 @@ class WorkQueue:
             only: The positions to include; by default all.
         """
         query = (
-            "SELECT position, content, take, rejudgings.sample FROM scenarios JOIN rejudgings ON scenario = position "
+            "SELECT position, id, content, take, rejudgings.sample FROM scenarios JOIN rejudgings "
+            "ON scenario = position "
             "WHERE rejudgings.state = 'pending' AND position > ?1 AND judging = ?3 ORDER BY position LIMIT ?2"
         )
         for row in self._scenarios.rows(query, name):
@@ -313,12 +350,12 @@ class WorkQueue:
                 continue
             position, sample = row["position"], row["sample"]
             scenario = self._scenarios.scenario(recipe, row["content"])
-            thread = f"{thread_of(scenario.id, row['take'])}#{name}#{sample}"
+            thread = f"{thread_of(row['id'], row['take'])}#{name}#{sample}"
             episode = read_episode(self._reader, (name,), position)
             assert episode is not None, "what is judged again is done"
             parsed = tuple(each for each in episode.outcome.judgements if each.status != "unparsed")
             outcome = episode.outcome.model_copy(update={"judgements": parsed})
-            yield RejudgeWork(position, scenario, thread, name, sample, outcome)
+            yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)
 
     def begin(self, work: Work, branch: str | None = None) -> None:
         """Mark work as in progress, so that its calls are recorded under its scenario.
@@ -340,4 +377,4 @@ class WorkQueue:
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
         scenario = self._scenarios.scenario(recipe, row["content"])
-        return PlayWork(row["position"], scenario, thread_of(scenario.id, row["take"]), row["sample"])
+        return PlayWork(row["position"], row["id"], scenario, thread_of(row["id"], row["take"]), row["sample"])

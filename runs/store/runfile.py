@@ -424,12 +424,13 @@ class RunFile:
 
     def so_far(self, position: int) -> RecordedEpisode:
         """Return a pending scenario's state after its last step, as an episode without an ending or judgements."""
-        query = "SELECT id, facets, take FROM scenarios WHERE position = ?"
+        query = "SELECT id, trial, facets, take FROM scenarios WHERE position = ?"
         row = self._reader.execute(query, (position,)).fetchone()
         scenario = self.scenario(self.recipe, position)
         state = {**self.recipe.initial(scenario), **read_state(self._reader, thread_of(row["id"], row["take"]))}
         outcome = finished(self.recipe, scenario, state, failed=True).model_copy(update={"ended_by": ""})
-        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", self.gate.passed(scenario, outcome))
+        found = self.gate.passed(scenario, outcome)
+        return RecordedEpisode(row["id"], json.loads(row["facets"]), "pending", found, trial=row["trial"])
 
     def outcome(self, position: int) -> Outcome:
         """Return a finished scenario's outcome, without judgements."""

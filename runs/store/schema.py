@@ -167,6 +167,7 @@ def _scenarios(database: Database) -> None:
         {
             "position": int,
             "id": str,
+            "trial": int,
             "facets": str,
             "content": str,
             "state": str,

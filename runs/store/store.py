@@ -32,7 +32,7 @@ from .judgement_sets import JudgementSet, insert_judgement_set
 from .leases import Retries
 from .ledger import Booking, CallKinds, SQLiteLedger
 from .passages import Passages
-from .plan import WorkQueue, insert_plan
+from .plan import WorkQueue, insert_plan, insert_trials
 from .results import Results
 from .runfile import RunFile
 from .texts import Texts
@@ -141,7 +141,7 @@ class RunStore(RunFile):
                     connection.execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (folder,))
             return connection.serialize()
 
-    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet) -> int:
+    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet, trials: int = 1) -> int:
         """Write the plan in one transaction and return the number of scenarios.
 
         Everything that scenarios refer to while they are played is written here: workers' files are made from this one,
@@ -151,6 +151,7 @@ class RunStore(RunFile):
             scenarios: Read one at a time, in the writer's thread.
             notes: The notes that planning leaves; read after the last scenario.
             own: The set of the judgements made while playing; without models if no judge is known.
+            trials: The number of times that each scenario is played.
 
         Raises:
             StoreError: If two scenarios have the same id, or the file cannot be written.
@@ -165,6 +166,8 @@ class RunStore(RunFile):
 
         def write(connection: sqlite3.Connection) -> int:
             count = insert_plan(connection, until_over())
+            if trials > 1:
+                insert_trials(connection, trials)
             connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])
             insert_judgement_set(connection, own)
             return count
@@ -173,6 +176,30 @@ class RunStore(RunFile):
             return self._transactions.now(write, once=True)  # because the scenarios can be read only once
         finally:
             is_over.set()  # Ctrl-C ends the waiting, which then ends the planning
+
+    def add_trials(self, trials: int) -> None:
+        """Plan further trials of every scenario.
+
+        Args:
+            trials: The number of trials that each scenario is to have.
+
+        Raises:
+            StoreError: If the run already has more.
+        """
+        config = self.config
+        if trials < config.trials:
+            raise StoreError(
+                f"trials must be at least {config.trials}, which the run has, got {trials}", setting="trials"
+            )
+        if trials == config.trials:
+            return
+        raised = config.model_copy(update={"trials": trials}).model_dump_json()
+
+        def write(connection: sqlite3.Connection) -> None:
+            insert_trials(connection, trials)
+            connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (raised,))
+
+        self._transactions.now(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
         """Add a set of judgements under a new name."""

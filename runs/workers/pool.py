@@ -385,7 +385,7 @@ class WorkerPool:
             return
         text = f"{deaths} workers died while they had it under way; the last one: {error.splitlines()[0]:.200}"
         await self._store.results.fail(work, str(Fault.BUG), text, Outcome(messages=(), ended_by="error"))
-        self._hear(ScenarioFailed(work.position + 1, work.scenario.id, Fault.BUG, text))
+        self._hear(ScenarioFailed(work.position + 1, work.id, Fault.BUG, text))
 
     def _wake(self) -> None:
         """Wake all waiting tasks."""
@@ -424,6 +424,6 @@ def _result(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
     """Return the event that a dead worker could not report."""
     row = _row(transfer, work)
     if row["state"] == "done":
-        return ScenarioDone(work.position + 1, work.scenario.id)
+        return ScenarioDone(work.position + 1, work.id)
     fault = row.get("fault") or Fault.BUG
-    return ScenarioFailed(work.position + 1, work.scenario.id, Fault(str(fault)), str(row.get("error") or "it failed"))
+    return ScenarioFailed(work.position + 1, work.id, Fault(str(fault)), str(row.get("error") or "it failed"))

@@ -105,7 +105,12 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
     names = sorted(path.name for path in (runs / "one").iterdir())
     tables = ["alignment", "dialogues", "differences", "faults", "improvement", "judgements"]
     assert names == sorted(
-        ["report.md", "report.html", "alignment.png", "alignment.svg", *(f"{name}.csv" for name in tables)]
+        [
+            "report.md",
+            "report.html",
+            *(f"alignment.{kind}" for kind in ("png", "svg", "pdf")),
+            *(f"{name}.csv" for name in tables),
+        ]
     )
     for name in names:
         assert (runs / "one" / name).read_bytes() == (runs / "two" / name).read_bytes()
@@ -122,7 +127,7 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
 def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) -> None:
     dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
     dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
-    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg"}
+    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg", ".pdf"}
     assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".csv"}
 
 

@@ -139,6 +139,10 @@ def test_scorecard_page_is_self_contained(card: Path) -> None:
     )
     assert page.count("<figure") == 2, "the figures of one, and the rounds' own: the other has a single figure"
     assert page.index('id="personalens"') < page.index("<figure") < page.index('id="rounds"')
+    latex = (card / "card" / "scorecard.tex").read_text()
+    assert latex.count("\\toprule") == latex.count("\\bottomrule") == len(_json(card / "card")["tables"])
+    charts = sorted(path.name for path in (card / "card").glob("*.pdf"))
+    assert charts == ["personalens.pdf", "rounds.pdf"], "a file for each chart of the page"
     assert "are not to be averaged" in page and "Two systems with people of our own." in page
     assert told.count("| python:cast:kind |") >= 4 and "worth" not in told
 

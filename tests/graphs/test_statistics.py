@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dialoom
-from dialoom import Episode, Judgement, Line, Outcome
+from dialoom import Check, Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate, Table, Tally, side_by_side
 from dialoom.graphs.personalens.report import tables
 from dialoom.graphs.reporting import (
@@ -285,6 +285,7 @@ def test_table_that_only_one_run_has_is_shown() -> None:
 class Counting(Support):
     """Counts endings in several ways."""
 
+    checks = [*Support.checks, Check("unheard of", lambda _talk: None)]
     pivots = (
         Pivot(
             "endings",

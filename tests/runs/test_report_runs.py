@@ -41,8 +41,9 @@ def chart(*labels: str) -> Chart:
 def test_equal_charts_are_equal_bytes() -> None:
     first, again = draw(chart("model-a", "model-b")), draw(chart("model-a", "model-b"))
     assert first == again
-    assert set(first) == {"png", "svg"}
+    assert set(first) == {"png", "svg", "pdf"}
     assert first["png"].startswith(b"\x89PNG")
+    assert first["pdf"].startswith(b"%PDF") and b"CreationDate" not in first["pdf"]
     assert b"Matplotlib" not in first["png"] and b"<dc:date>" not in first["svg"]
     assert first != draw(chart("model-a", "model-c"))
 
@@ -91,7 +92,7 @@ def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
     table = Table("levels", "Levels", ["model", "IR"], [["a|b", Estimate(4, 0.25449, 0.2, 0.3)]], ["A note."])
     table.decimals = {"IR": 3}
     paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
-    assert [path.name for path in paths] == ["report.md", "levels.csv", "levels.png", "levels.svg"]
+    assert [path.name for path in paths] == ["report.md", "levels.csv", "levels.png", "levels.svg", "levels.pdf"]
     written = paths[0].read_text()
     assert written == markdown([table], "My run", [chart("model-a")])
     assert written.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")

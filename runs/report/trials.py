@@ -1,0 +1,159 @@
+"""Tables about repeated trials: pass^k and pass@k of verdicts, and the variance between trials and scenarios."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from dialoom.graphs import Recipe, Table
+from dialoom.graphs.capabilities import WithReport
+from dialoom.graphs.outcome import Judgement
+from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.table import Cell
+from dialoom.runs.reading.scenarios import selected
+
+from .reported import ReportedRun
+
+_PASS = (
+    "pass^k: the probability that k trials of a scenario all succeed; pass@k: that one of k does (tau-bench, "
+    "arXiv 2406.12045). Averaged over the scenarios with k verdicts or more; a missing verdict counts neither as "
+    "success nor as failure. In brackets: 95 % intervals over scenarios, bootstrapped, or Wilson's if each is 0 or 1."
+)
+_VARIANCE = (
+    "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
+    "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two."
+)
+OWN_TABLES = (
+    "Each scenario was played {trials} times. Tables that the recipe {recipe!r} computes itself count every trial as a "
+    "scenario of its own, so their intervals are too narrow."
+)
+
+
+def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Table]:
+    """Return the tables about the trials of runs that play each scenario several times.
+
+    Args:
+        reported: The runs.
+        where: Only episodes that match this expression.
+    """
+    repeated = [each for each in reported if each.run.config.trials > 1]
+    if not repeated:
+        return []
+    label = ["run"] if len(reported) > 1 else []
+    passed = Table("pass", "Success in repeated trials", [*label, "metric", "k", "pass^k %", "pass@k %"])
+    spread = Table(
+        "trials",
+        "Variance between trials",
+        [*label, "metric", "scenarios", "scores", "missing", "between scenarios %", "between trials %"],
+    )
+    passed.notes, spread.notes = [_PASS], [_VARIANCE]
+    for each in repeated:
+        name = [each.label] if label else []
+        scores = _Scores.read(each, where)
+        for metric, by_scenario in scores.by_metric.items():
+            shares = variance_shares(list(by_scenario.values())) or (None, None)
+            count = sum(map(len, by_scenario.values()))
+            spread.rows.append([*name, metric, len(by_scenario), count, scores.missing[metric], *shares])
+            if metric in scores.verdicts:
+                for k in range(1, each.run.config.trials + 1):
+                    passed.rows.append([*name, metric, k, *_passed(by_scenario, k)])
+    return [table for table in (passed, spread) if table.rows]
+
+
+def own_tables_warning(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
+    """Return a warning if a recipe's own tables do not know of the trials of a run; else `None`."""
+    trials = max(each.run.config.trials for each in reported)
+    kind = type(WithReport.of(recipe))
+    is_own = kind.tables is not WithReport.tables or kind.compared is not WithReport.compared
+    return OWN_TABLES.format(trials=trials, recipe=recipe.name) if trials > 1 and is_own else None
+
+
+def pass_hat(n: int, successes: int, k: int) -> float:
+    """Return the unbiased estimate of the probability that k trials all succeed (arXiv 2406.12045, equation 1).
+
+    Args:
+        n: The number of trials, at least k.
+        successes: The number of successful ones.
+        k: The number of trials that are to succeed.
+    """
+    return math.comb(successes, k) / math.comb(n, k)
+
+
+def pass_at(n: int, successes: int, k: int) -> float:
+    """Return the unbiased estimate of the probability that at least one of k trials succeeds (arXiv 2107.03374)."""
+    return 1 - math.comb(n - successes, k) / math.comb(n, k)
+
+
+def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | None:
+    """Return the shares of the variance between groups and within them, from a one-way random-effects ANOVA.
+
+    The estimators are those for groups of unequal size (Searle, Casella and McCulloch, Variance Components, 1992,
+    section 3.6); a negative component counts as 0.
+
+    Args:
+        groups: The scores of each scenario.
+
+    Returns:
+        Two fractions whose sum is 1; `None` if there is no variance, fewer than two groups, or no group of two.
+    """
+    sizes = [len(group) for group in groups if group]
+    total = sum(sizes)
+    if len(sizes) < 2 or total == len(sizes):
+        return None
+    whole = math.fsum(map(math.fsum, groups)) / total
+    between = within = 0.0
+    for group in filter(None, groups):
+        mean = math.fsum(group) / len(group)
+        between += len(group) * (mean - whole) ** 2
+        within += math.fsum((score - mean) ** 2 for score in group)
+    within /= total - len(sizes)
+    size = (total - math.fsum(each**2 for each in sizes) / total) / (len(sizes) - 1)
+    component = max(0.0, (between / (len(sizes) - 1) - within) / size)
+    if not component + within:
+        return None
+    return component / (component + within), within / (component + within)
+
+
+class _Scores:
+    """The scores of whole conversations: by metric, and by scenario the scores of its trials."""
+
+    def __init__(self) -> None:
+        self.by_metric: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self.missing: dict[str, int] = defaultdict(int)
+        self.verdicts: set[str] = set()
+
+    @classmethod
+    def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
+        scores, numbers = cls(), set[str]()
+        for episode in selected(reported.run, reported.set_name, where):
+            found: dict[str, list[Judgement]] = defaultdict(list)
+            for judgement in episode.outcome.judgements:
+                if judgement.turn is None:
+                    found[f"{judgement.metric} {judgement.target}"].append(judgement)
+            for metric, judgements in found.items():
+                values = [each.score for each in judgements if each.score is not None]
+                if len(values) < len(judgements):
+                    scores.missing[metric] += 1
+                    continue
+                is_verdict = all(isinstance(value, bool) for value in values)
+                (scores.verdicts if is_verdict else numbers).add(metric)
+                value = float(all(values)) if is_verdict else math.fsum(values) / len(values)
+                scores.by_metric[metric][episode.scenario].append(value)
+        scores.verdicts -= numbers
+        return scores
+
+
+def _passed(by_scenario: Mapping[str, Sequence[float]], k: int) -> list[Cell]:
+    """Return pass^k and pass@k over the scenarios with at least k verdicts."""
+    cells: list[Cell] = []
+    for estimator in (pass_hat, pass_at):
+        values = [
+            estimator(len(verdicts), round(sum(verdicts)), k) for verdicts in by_scenario.values() if len(verdicts) >= k
+        ]
+        is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval without width
+        tally = Tally()
+        for value in values:
+            tally.add(bool(value) if is_certain else value)
+        cells.append(tally.estimate())
+    return cells

@@ -1,0 +1,145 @@
+"""Trials: every recipe plays each scenario several times, with the same results however the run is carried out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.runs.report.trials import pass_at, pass_hat, variance_shares
+from tests.conftest import Command
+from tests.runs.workers.near import near_cluster
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "personalens": {"users": "1", "setting": ("I",), "limit": 2},
+    "personalens-people": {"people": 1, "single_tasks": 1, "multi_tasks": 1},
+    "aloe": {"limit": 2, "rounds": 2},
+    "aloe-eval": {"limit": 2, "rounds": 2},
+    "persona-pool": {"kind": "profile", "target": 3},
+    "prefeval": {"limit": 2, "turns": (2,)},
+    "prefeval-pairs": {"calls": 1, "per_call": 2, "keep": 1},
+    "apollo": {"limit": 2},
+    "apollo-build": {"users": 1},
+    "apollo-write": {"users": 1, "pairs": 1},
+}
+
+
+def rows_of(run: dialoom.Run, path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a run's export."""
+    run.export("dialogues", path)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_trials_are_independent_of_how_a_run_is_carried_out(
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(name: str, **settings: Any) -> dialoom.Run:
+        return dialoom.play(recipe, path=tmp_path / f"{name}.db", options=RECIPES[recipe], seed=3, **settings)
+
+    once = play("once")
+    single = rows_of(once, tmp_path / "once.jsonl")
+    assert not any("trial" in row for row in single)
+    twice = rows_of(play("twice", trials=2, concurrency=5), tmp_path / "twice.jsonl")
+    assert [row.pop("trial") for row in twice] == [1] * len(single) + [2] * len(single)
+    assert twice[: len(single)] == single
+    assert [row["id"] for row in twice[len(single) :]] == [row["id"] for row in single]
+
+    expected = (tmp_path / "twice.jsonl").read_bytes()
+    rows_of(dialoom.resume(once.path, trials=2), tmp_path / "grown.jsonl")
+    assert (tmp_path / "grown.jsonl").read_bytes() == expected
+    stopped = play("stopped", trials=2, budget=dialoom.Budget(max_calls=3))
+    rows_of(dialoom.resume(stopped.path, budget=dialoom.Budget(max_calls=10_000)), tmp_path / "stopped.jsonl")
+    assert (tmp_path / "stopped.jsonl").read_bytes() == expected
+    near_cluster(monkeypatch)
+    rows_of(play("workers", trials=2, workers=2), tmp_path / "workers.jsonl")
+    assert (tmp_path / "workers.jsonl").read_bytes() == expected
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> dialoom.Run:
+    """A judged run of three trials, whose judge decides by the conversation."""
+
+    async def judge(messages: list[dict[str, str]]) -> str:
+        number = hashlib.sha256(json.dumps(messages).encode()).digest()[0]
+        return json.dumps({"verdict": number % 2 == 0, "score": 1 + number % 4, "explanation": "It was so."})
+
+    path = tmp_path_factory.mktemp("trials") / "run.db"
+    options = {"users": "1", "setting": ("I",), "limit": 6}
+    models = {"judge": judge}
+    return dialoom.play("personalens", path=path, options=options, models=models, trials=3, seed=1)
+
+
+def test_trials_differ(run: dialoom.Run) -> None:
+    first, second = run.episode(1), run.episode(7)
+    assert first is not None and second is not None
+    assert (second.id, second.scenario, second.trial) == (f"{first.id}~2", first.id, 2)
+    assert first.outcome.messages != second.outcome.messages
+
+
+def test_trials_are_named_selected_and_shown_in_frames(run: dialoom.Run) -> None:
+    scenario = next(run.episodes()).scenario
+    named = run.episode(f"{scenario[:-4]}~3")
+    assert named is not None and named.trial == 3
+    assert [each.trial for each in run.episodes(where="trial == 2")] == [2] * 6
+    frame = run.frame()
+    assert frame["trial"].tolist() == [1] * 6 + [2] * 6 + [3] * 6
+    assert frame["id"].nunique() == 6
+
+
+def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
+    tables = {table.name: table for table in run.report().tables}
+    verdicts: dict[str, list[bool]] = {}
+    for episode in run.episodes():
+        found = [each for each in episode.outcome.judgements if each.metric == "task_completion"]
+        verdicts.setdefault(episode.scenario, []).append(bool(found[0].score))
+    for metric, k, passed, at_least_one, *_ in tables["pass"].rows:
+        assert metric == "task_completion assistant"
+        hats = [pass_hat(len(each), sum(each), int(str(k))) for each in verdicts.values()]
+        assert passed.mean == pytest.approx(sum(hats) / len(hats))  # type: ignore[union-attr]
+        assert at_least_one.n == 6  # type: ignore[union-attr]
+    rows = {row[0]: row for row in tables["trials"].rows}
+    assert rows["task_completion assistant"][1:4] == [6, 18, 0]
+    scores = {table.name: table for table in run.report().tables}["scores"]
+    tcr = scores.rows[0][list(scores.columns).index("TCR %")]
+    assert tcr.n == 18  # type: ignore[union-attr]
+
+
+def test_estimators_are_those_of_the_literature() -> None:
+    assert [pass_hat(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(1 / 6), 0.0]
+    assert [pass_at(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(5 / 6), 1.0]
+    assert variance_shares([[1.0, 1.0], [3.0, 3.0]]) == (1.0, 0.0)
+    assert variance_shares([[1.0, 3.0], [1.0, 3.0]]) == (0.0, 1.0)
+    assert variance_shares([[2.0, 2.0], [2.0, 2.0]]) is None
+    assert variance_shares([[2.0], [3.0]]) is None
+    # Groups of unequal size, by hand: MSB 13.5, MSW 0.5, n0 = (5 - 13 / 5) / 1 = 2.4, component 13 / 2.4.
+    shares = variance_shares([[0.0, 1.0, 0.5], [3.25, 4.25]])
+    within = (0.5 + 0.5) / 3
+    between = (3 * 1.3**2 + 2 * 1.95**2 - within) / 2.4
+    assert shares is not None
+    assert shares[0] == pytest.approx(between / (between + within))
+    assert math.fsum(shares) == pytest.approx(1.0)
+
+
+def test_trials_cannot_be_taken_away(dialoom: Command) -> None:
+    dialoom("run", "aloe", "--limit", 1, "--rounds", 1, "--trials", 2, "-o", "run.db")
+    refused = dialoom("resume", "run.db", "--trials", 1, code=2)
+    assert "--trials must be at least 2, which the run has, got 1" in refused.stderr
+
+
+def test_folder_of_a_release_holds_one_trial(run: dialoom.Run, tmp_path: Path) -> None:
+    with pytest.raises(dialoom.DialoomError, match="this run has 3 trials of each; choose one, such as 'trial == 1'"):
+        run.export("personalens", tmp_path / "all")
+    run.export("personalens", tmp_path / "first", where="trial == 1")
+    assert len([*(tmp_path / "first").rglob("*.json")]) == 6
+
+
+def test_number_of_trials_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(dialoom.DialoomError, match="trials must be at least 1, got 0"):
+        dialoom.play("aloe", path=tmp_path / "run.db", trials=0)
+    assert not (tmp_path / "run.db").exists()
