@@ -161,11 +161,12 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
 def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
     """Yield the openings of the finished conversations, in the order of the plan."""
     times = store.samples()
-    for position, _, state, _ in store.listing():
+    for position, id_, state, _ in store.listing():
         if state == "done":
             talk = store.scenario(recipe, position)
             assert isinstance(talk, SimulatedTalk)
-            task = json.dumps(talk.task, sort_keys=True)
+            trial = id_.removeprefix(talk.id)  # trials are independent, and may begin alike
+            task = json.dumps([trial, talk.task], sort_keys=True)
             yield Opening(position, task, opening_of(store.outcome(position)), times[position])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dialoom.graphs.outcome import Episode, Status
 
-from .statistics import Tally, intervals
+from .statistics import TRIALS_COUNT_ONCE, Tally, intervals
 from .table import MISSING, Cell, Counted, Facet, Table, missing_notes
 
 MOST_VALUES = 12
@@ -64,6 +64,7 @@ class _Group:
     def __init__(self, unjudged: Collection[str]) -> None:
         self._unjudged = unjudged
         self.size = 0
+        self.has_trials = False
         self.missing: dict[Status, Counter[str]] = defaultdict(Counter)
         self.tallies: dict[tuple[str, str], Tally] = {}
         self.verdicts: dict[tuple[str, str], bool] = {}
@@ -71,6 +72,7 @@ class _Group:
 
     def add(self, episode: Episode, person: Any) -> None:
         self.size += 1
+        self.has_trials |= episode.trial is not None
         for each in episode.outcome.judgements:
             key = (each.metric, each.target)
             if each.score is None:
@@ -101,6 +103,8 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
             table.counted[column] = Counted(metric, target)
     table.counted |= {MISSING[status][0]: Counted(status=status) for status in missing}
     table.notes = [*missing_notes(whole.missing), intervals(units)]
+    if whole.has_trials:
+        table.notes.append(TRIALS_COUNT_ONCE)
     return table
 
 

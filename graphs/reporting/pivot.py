@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from dialoom.graphs.outcome import Episode, Judgement, Status
 
-from .statistics import Estimate, Tally, intervals, paired_difference
+from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
 from .table import Cell, Chart, Counted, Facet, FacetColumn, Series, Table, missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
@@ -236,8 +236,10 @@ class _Filled:
         self._cells: dict[tuple[str, ...], dict[int, _Cell]] = {}
         self._sizes: dict[tuple[str, ...], int] = defaultdict(int)
         self._missing: dict[Status, Counter[str]] = defaultdict(Counter)
+        self._has_trials = False
 
     def add(self, episode: Episode) -> None:
+        self._has_trials |= episode.trial is not None
         person = episode.unit(self._unit)
         for column in self._pivot.columns:
             for judgement in column.judgements(episode) if column.metric else ():
@@ -272,6 +274,8 @@ class _Filled:
             self._add_row(table, key, spans)
         has_estimates = any(isinstance(cell, Estimate) for row in table.rows for cell in row)
         table.notes = [*pivot.notes, *missing_notes(self._missing), *([intervals(units)] if has_estimates else [])]
+        if has_estimates and self._has_trials:
+            table.notes.append(TRIALS_COUNT_ONCE)
         return table
 
     def _turns(self, place: int) -> list[int | None]:

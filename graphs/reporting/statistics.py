@@ -22,6 +22,10 @@ _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 
+TRIALS_COUNT_ONCE = "Trials of one scenario are not independent: in the width of an interval they count as one."
+"""The note of tables whose intervals take trials into account."""
+
+
 def intervals(units: str = "people") -> str:
     """Return a table's explanation of the intervals of its tallies.
 

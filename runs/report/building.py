@@ -20,7 +20,7 @@ from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 from .differences import differences, length_table
 from .judges import comparison_table, judges_tables, name_in_file
 from .reported import ReportedRun, add_offline_column, difference_note, notes_on, notes_on_content, reported_runs
-from .trials import own_tables_warning, trials_tables
+from .trials import trials_tables, warn_of_narrow_intervals
 
 FAULTS = "faults"
 """The name of the table of faults; its columns `role` and `fault` give the role and the kind."""
@@ -215,9 +215,7 @@ def _tables_and_sound_ones(reported: Sequence[ReportedRun], recipe: Recipe, wher
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
     tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
-    if (warning := own_tables_warning(reported, recipe)) is not None:
-        for table in tables:
-            table.warnings.append(warning)
+    warn_of_narrow_intervals(tables, reported)
     tables = [*tables, *trials_tables(reported, where), *faults_table(found, where)]
     if (sound := sound_where(found, where)) is not None:
         tables += label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))

@@ -6,10 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from dialoom.graphs import Recipe, Table
-from dialoom.graphs.capabilities import WithReport
+from dialoom.graphs import Table
 from dialoom.graphs.outcome import Judgement
-from dialoom.graphs.reporting.statistics import Tally
+from dialoom.graphs.reporting.statistics import TRIALS_COUNT_ONCE, Estimate, Tally
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import selected
 
@@ -24,9 +23,9 @@ _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
     "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two."
 )
-OWN_TABLES = (
-    "Each scenario was played {trials} times. Tables that the recipe {recipe!r} computes itself count every trial as a "
-    "scenario of its own, so their intervals are too narrow."
+_TOO_NARROW = (
+    "Each scenario was played {trials} times, and the intervals of this table count every trial as a scenario of its "
+    "own: they are too narrow."
 )
 
 
@@ -61,12 +60,13 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
     return [table for table in (passed, spread) if table.rows]
 
 
-def own_tables_warning(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
-    """Return a warning if a recipe's own tables do not know of the trials of a run; else `None`."""
+def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[ReportedRun]) -> None:
+    """Add a warning to the tables of runs with several trials whose intervals do not take the trials into account."""
     trials = max(each.run.config.trials for each in reported)
-    kind = type(WithReport.of(recipe))
-    is_own = kind.tables is not WithReport.tables or kind.compared is not WithReport.compared
-    return OWN_TABLES.format(trials=trials, recipe=recipe.name) if trials > 1 and is_own else None
+    for table in tables if trials > 1 else ():
+        cells = (cell for row in table.rows for cell in row if isinstance(cell, Estimate))
+        if TRIALS_COUNT_ONCE not in table.notes and any(cell.low is not None for cell in cells):
+            table.warnings.append(_TOO_NARROW.format(trials=trials))
 
 
 def pass_hat(n: int, successes: int, k: int) -> float:

@@ -110,6 +110,16 @@ def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
     assert tcr.n == 18  # type: ignore[union-attr]
 
 
+def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Path) -> None:
+    scores = next(table for table in run.report().tables if table.name == "scores")
+    assert not scores.warnings
+    assert any("Trials of one scenario are not independent" in note for note in scores.notes)
+    options = {"limit": 6, "turns": (2,)}
+    others = dialoom.play("prefeval", path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
+    warned = [table for table in others if table.warnings]
+    assert warned and all("count every trial as a scenario of its own" in table.warnings[0] for table in warned)
+
+
 def test_estimators_are_those_of_the_literature() -> None:
     assert [pass_hat(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(1 / 6), 0.0]
     assert [pass_at(4, 2, k) for k in (1, 2, 3)] == [0.5, pytest.approx(5 / 6), 1.0]
