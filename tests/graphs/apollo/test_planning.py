@@ -282,7 +282,7 @@ def refusal(dialoom: Command, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("file", "edit", "told"),
     [
-        ("sessions", lambda rows: rows[1].update(turns=[]), "sessions.jsonl:2: session s-food-1 has no turns"),
+        ("sessions", lambda rows: rows[1].update(turns=[]), "sessions.jsonl:2: session s-food-1: it has no turns"),
         (
             "pairs",
             lambda rows: rows[1]["gold"][0].update(name="get_wether"),
@@ -294,7 +294,7 @@ def refusal(dialoom: Command, folder: Path) -> str:
             lambda rows: rows.__delitem__(slice(4, None)),
             "--length: length 2,000: the history of pair music-1 comes to",
         ),
-        ("pairs", lambda rows: rows[1].update(id="music-1"), "pairs.jsonl:2: 'music-1' is also the name of line 1"),
+        ("pairs", lambda rows: rows[1].update(id="music-1"), "pairs.jsonl:2: the id 'music-1' is also that of line 1"),
         ("pairs", lambda rows: rows[1].update(user="u9"), "pairs.jsonl:2: pair food-1: there is no user 'u9'"),
         ("pairs", lambda rows: rows[1].update(session="s9"), "pairs.jsonl:2: pair food-1: user u1 has no session 's9'"),
     ],

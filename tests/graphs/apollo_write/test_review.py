@@ -130,7 +130,10 @@ def test_changed_preference_has_its_texts_written_anew(drafts: Path, tmp_path: P
 
 
 def test_impossible_preferences_are_rejected_with_the_reason(drafts: Path, tmp_path: Path) -> None:
-    changes = {"values: spice_level 'salty'": ("salty", "mild", "hot"), "apart: ": ("mild", "mild", "hot")}
+    changes = {
+        'values: preference 1: spice_level "salty"': ("salty", "mild", "hot"),
+        "apart: ": ("mild", "mild", "hot"),
+    }
     for number, (why, values) in enumerate(changes.items()):
 
         def change(rows: Rows, values: tuple[str, ...] = values) -> None:
@@ -177,5 +180,5 @@ def test_drafts_that_do_not_fit_are_refused_by_name(drafts: Path, tmp_path: Path
         door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})
     (folder := tmp_path / "b").mkdir()
     changed = mended(drafts, folder, "sessions", lambda rows: rows[1].update(turns=[{"speaker": "nobody"}]))
-    with pytest.raises(DataError, match=r"sessions.jsonl:2: turns"):
+    with pytest.raises(DataError, match=r"sessions.jsonl:2: 'turns"):
         door.play("apollo-write", path=tmp_path / "run.db", options={"drafts": changed})
