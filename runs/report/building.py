@@ -215,11 +215,11 @@ def _tables_and_sound_ones(reported: Sequence[ReportedRun], recipe: Recipe, wher
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
     tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
-    warn_of_narrow_intervals(tables, reported)
-    tables = [*tables, *trials_tables(reported, where), *faults_table(found, where)]
+    of_sound: list[Table] = []
     if (sound := sound_where(found, where)) is not None:
-        tables += label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))
-    return tables
+        of_sound = label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))
+    warn_of_narrow_intervals([*tables, *of_sound], reported)
+    return [*tables, *trials_tables(reported, where), *faults_table(found, where), *of_sound]
 
 
 def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:

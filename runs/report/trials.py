@@ -132,6 +132,7 @@ class _Scores:
                 if judgement.turn is None:
                     found[f"{judgement.metric} {judgement.target}"].append(judgement)
             for metric, judgements in found.items():
+                by_scenario = scores.by_metric[metric]  # also where every score is missing
                 values = [each.score for each in judgements if each.score is not None]
                 if len(values) < len(judgements):
                     scores.missing[metric] += 1
@@ -139,7 +140,7 @@ class _Scores:
                 is_verdict = all(isinstance(value, bool) for value in values)
                 (scores.verdicts if is_verdict else numbers).add(metric)
                 value = float(all(values)) if is_verdict else math.fsum(values) / len(values)
-                scores.by_metric[metric][episode.scenario].append(value)
+                by_scenario[episode.scenario].append(value)
         scores.verdicts -= numbers
         return scores
 

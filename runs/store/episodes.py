@@ -167,10 +167,7 @@ def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iter
             branch = None if row["branch"] is None else PromotedBranch.model_validate_json(row["branch"])
             facets = json.loads(row["facets"])
             rest = {"error": row["error"], "at_fault": row["fault"], "trial": row["trial"], "branch": branch}
-            yield (
-                position,
-                RecordedEpisode(row["id"], facets, row["state"], outcome, **rest),
-            )
+            yield position, RecordedEpisode(row["id"], facets, row["state"], outcome, **rest)
         after = last
 
 

@@ -138,12 +138,12 @@ class ScenarioTable:
         if (position := self.position_of(name)) is not None:
             return position
         # Ids are sorted by their text, so those with a common prefix are adjacent in the index.
-        prefix, _, trial = name.partition(TRIAL)
+        prefix, has_trial, trial = name.partition(TRIAL)
         query = (
-            "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND coalesce(trial, 1) = ? "
+            "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND CAST(coalesce(trial, 1) AS TEXT) = ? "
             "ORDER BY position LIMIT 4"
         )
-        chosen = (prefix, prefix + "\U0010ffff", int(trial) if trial.isdecimal() else 1)
+        chosen = (prefix, prefix + "\U0010ffff", trial if has_trial else "1")
         rows = self._reader.execute(query, chosen).fetchall() if prefix else []
         if len(rows) == 1:
             return int(rows[0]["position"])

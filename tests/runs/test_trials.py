@@ -86,6 +86,9 @@ def test_trials_are_named_selected_and_shown_in_frames(run: dialoom.Run) -> None
     scenario = next(run.episodes()).scenario
     named = run.episode(f"{scenario[:-4]}~3")
     assert named is not None and named.trial == 3
+    for unknown in (f"{scenario}~4", f"{scenario}~x", f"{scenario[:-4]}~", f"{scenario}~{'9' * 30}"):
+        with pytest.raises(dialoom.DialoomError, match="has no scenario"):
+            run.episode(unknown)
     assert [each.trial for each in run.episodes(where="trial == 2")] == [2] * 6
     frame = run.frame()
     assert frame["trial"].tolist() == [1] * 6 + [2] * 6 + [3] * 6
@@ -108,6 +111,18 @@ def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
     scores = {table.name: table for table in run.report().tables}["scores"]
     tcr = scores.rows[0][list(scores.columns).index("TCR %")]
     assert tcr.n == 18  # type: ignore[union-attr]
+
+
+def test_missing_scores_are_counted_and_no_failures(tmp_path: Path) -> None:
+    async def judge(messages: list[dict[str, str]]) -> str:
+        return f"I cannot say anything about these {len(messages)} messages."
+
+    options = {"users": "1", "setting": ("I",), "limit": 2}
+    run = dialoom.play("personalens", path=tmp_path / "run.db", options=options, models={"judge": judge}, trials=2)
+    tables = {table.name: table for table in run.report().tables}
+    assert "pass" not in tables
+    rows = {row[0]: row[1:6] for row in tables["trials"].rows}
+    assert rows["task_completion assistant"] == [0, 0, 4, None, None]
 
 
 def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Path) -> None:
