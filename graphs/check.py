@@ -22,12 +22,10 @@ class Conversation:
     Attributes:
         scenario: The scenario that was played.
         outcome: Its outcome.
-        state: The final state of the assistant's environment; `None` where it has none.
     """
 
     scenario: Any
     outcome: Outcome
-    state: Mapping[str, Any] | None = None
 
     @property
     def messages(self) -> tuple[Line, ...]:
@@ -39,12 +37,14 @@ class Conversation:
         return "\n".join(line.content for line in self.messages if line.role == role)
 
     @property
+    def environment(self) -> Any:
+        """The final state of the assistant's environment: its last snapshot; `None` where it has none."""
+        return self.outcome.environment
+
+    @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
         """Each tool call with the tool's result, `None` for a call that was never answered."""
-        results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
-        for line in self.messages:
-            for call in line.tool_calls:
-                yield call, results.get(call["id"])
+        return self.outcome.tool_results
 
 
 @dataclass(frozen=True, slots=True)
