@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -13,9 +15,9 @@ from dialoom.roles import UnparsedReplyError
 
 from .conversation import acted, calls_of, tool_said
 from .dialogue_state import DialogueState
-from .environment import EnvironmentFactory, Workbench
-from .outcome import ENVIRONMENT
-from .recipe import RecipeError
+from .environment import EnvironmentFactory, ToolError, Workbench
+from .outcome import ENVIRONMENT, Episode
+from .reporting.table import Table
 from .stage import Scene, Update
 
 if TYPE_CHECKING:
@@ -59,16 +61,16 @@ def workbench_of(recipe: DialogueRecipe) -> Workbench:
     """Return the tools of one step, with a new environment.
 
     Raises:
-        RecipeError: If a tool cannot be offered, has the name of a role, or one that ends the dialogue is missing.
+        ToolError: If a tool cannot be offered, has the name of a role, or one that ends the dialogue is missing.
         PermanentProviderError: If the environment raises an exception.
     """
     made = Workbench(recipe.tools, factory_of(recipe))
     names = made.tools.names
     if taken := [name for name in names if name in recipe.turns.roles]:
-        raise RecipeError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
+        raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
     if missing := [name for name in recipe.turns.ending_tools if name not in names]:
         known = ", ".join(names) or "none"
-        raise RecipeError(f"ends name the tool {missing[0]!r}; there are {known}", setting="ends")
+        raise ToolError(f"ends name the tool {missing[0]!r}; there are {known}", setting="ends")
     return made
 
 
@@ -202,3 +204,57 @@ def counts(recipe: DialogueRecipe, state: Mapping[str, Any]) -> dict[str, int]:
         return {}
     called = {"tool_calls": sum(len(calls_of(message)) for message in state.get("messages", []))}
     return called if factory_of(recipe) is None else {**called, "changes": state.get("changes", 0)}
+
+
+@dataclass(slots=True)
+class Actions:
+    """What the assistants of one run did with their tools, counted while the run's scenarios are read.
+
+    Attributes:
+        label: The run's label.
+        dialogues: The number of dialogues, by the reason of their end.
+        idle: The number of dialogues without a tool call, likewise.
+        unchanged: The number of dialogues whose environment was never changed, likewise.
+        without: The number of dialogues whose assistant was offered no tools.
+    """
+
+    label: str
+    dialogues: Counter[str] = field(default_factory=Counter)
+    idle: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+    without: int = 0
+
+    def read(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
+        """Yield the episodes, and count them."""
+        for episode in episodes:
+            outcome = episode.outcome
+            self.dialogues[outcome.ended_by] += 1
+            self.idle[outcome.ended_by] += not outcome.counts.get("tool_calls")
+            self.unchanged[outcome.ended_by] += not outcome.counts.get("changes")
+            self.without += outcome.details.get("has_tools") is False
+            yield episode
+
+
+def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
+    """Return tables with a table of endings and actions, and a warning for assistants that were offered no tools."""
+    several = len(seen) > 1
+    columns = [*(["run"] if several else []), "ended by", "dialogues", "no tool call", "state unchanged"]
+    table = Table("actions", "Endings, and what the assistant had done", columns)
+    for each in seen:
+        for reason, count in sorted(each.dialogues.items()):
+            label = [each.label] if several else []
+            table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
+    table.notes.append(
+        "Dialogues without any tool call, and those whose environment is as it was at the beginning: a user who ends "
+        "such a dialogue has believed words, or has given up."
+    )
+    warnings = [
+        f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "
+        f"{each.dialogues.total():,} dialogues, as its player is not known to accept any"
+        for each in seen
+        if each.without
+    ]
+    tables = [*tables, table] if table.rows else tables
+    for shown in tables:
+        shown.warnings += warnings
+    return tables

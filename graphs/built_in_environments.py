@@ -63,7 +63,7 @@ class SqliteEnvironment:
         """The tools."""
         return [self.query, self.execute]
 
-    def reset(self, scenario: Any) -> None:  # noqa: ARG002
+    def reset(self, scenario: Any) -> None:
         """Begin with a copy of the file, or with the schema."""
         self.connection = _opened()
         if not self.file:
@@ -119,7 +119,7 @@ class JsonEnvironment:
         """The tools."""
         return [self.read, self.update, self.remove]
 
-    def reset(self, scenario: Any) -> None:  # noqa: ARG002
+    def reset(self, scenario: Any) -> None:
         """Begin with a copy of the file, or with an empty document."""
         self.document = json.loads(read_text(Path(self.file), _MOST_BYTES)) if self.file else {}
 
@@ -258,10 +258,12 @@ def rows(
     try:
         return [dict(row) for row in connection.execute(sql, values).fetchmany(_MOST_ROWS)]
     except (sqlite3.Error, sqlite3.Warning) as error:
-        message = "the statement takes too long" if "interrupted" in str(error) else str(error)
-        refused = "; only SELECT is allowed here" if only_read and "not authorized" in message else ""
-        raise ValueError(f"{message}{refused}") from error
+        message = str(error)
+        if "interrupted" in message:
+            message = "the statement takes too long"
+        elif "not authorized" in message or "authorization denied" in message:
+            message = "this statement is not allowed" + ("; only SELECT is" if only_read else "")
+        raise ValueError(message) from error
     finally:
         connection.set_authorizer(None)
         connection.set_progress_handler(None, 0)
-

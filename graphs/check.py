@@ -67,6 +67,40 @@ class Check:
     scale: tuple[int, int] | None = None
     target: str = "assistant"
 
+    @classmethod
+    def sql(cls, metric: str, sql: str, expected: Any = None, scale: tuple[int, int] | None = None) -> Check:
+        """Return a check that runs one SELECT statement on the final state of an SQLite environment.
+
+        Example:
+            >>> Check.sql("refunded", "SELECT count(*) FROM refunds WHERE order_id = {{ task.order }}", 1)
+
+        Args:
+            metric: The name of the metric.
+            sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
+            expected: The value, or for a list the values, of the first column, for a verdict; `None` if the value is
+                the score.
+            scale: The lowest and the highest score.
+        """
+        from .state_checks import sql_check  # it imports this module
+
+        return cls(metric, sql_check(sql, expected), scale)
+
+    @classmethod
+    def state(cls, metric: str, gold: Any) -> Check:
+        """Return a check that compares the final state with the right one; its explanation is the difference.
+
+        Example:
+            >>> Check.state("right_state", {"refunds": [{"order_id": "{{ task.order }}"}]})
+
+        Args:
+            metric: The name of the metric.
+            gold: The right state, or the parts that matter; a database is compared as its tables, by the columns that
+                the right rows have. A text that is one `{{ expression }}` stands for its value.
+        """
+        from .state_checks import gold_check  # it imports this module
+
+        return cls(metric, gold_check(gold))
+
     def judgement(self, conversation: Conversation) -> Judgement | None:
         """Return the check's judgement, `None` where it does not apply; a function that raises gives an `error`."""
         about = {"metric": self.metric, "target": self.target}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -22,8 +22,9 @@ from .dialogue_state import DialogueState
 from .environment import EnvironmentFactory, Tool
 from .gate.talk import Facts
 from .judge import Graph, add_judges
-from .outcome import USER, Judgement, Outcome
+from .outcome import USER, Episode, Judgement, Outcome
 from .recipe import Recipe, RecipeError
+from .reporting.table import Table
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -226,14 +227,17 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def check_inputs(self, library: Mapping[str, Prompt]) -> None:
         """Check, before a run starts, that scenarios have every input that the roles' prompts declare.
 
-        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here.
+        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here. The
+        tools are made once, so that one that cannot be offered is found.
 
         Args:
             library: The recipe's prompts by id.
 
         Raises:
-            RecipeError: If an input is missing; it names the prompt and the input.
+            RecipeError: If an input is missing, naming the prompt and the input; or a tool cannot be offered.
         """
+        if acting.is_acting(self):
+            acting.workbench_of(self)
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
@@ -283,6 +287,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         limit, kind = self.turns.max_turns, self.scenario_type
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
             raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
+
+    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+        """Return the tables; of an assistant with tools, also what it did with them, and a warning if it had none."""
+        if not acting.is_acting(self):
+            return super().compared(runs)
+        seen = [acting.Actions(label) for label, _ in runs]
+        read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
+        return acting.with_actions(super().compared(read), seen)
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""

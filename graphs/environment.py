@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
 from dialoom.roles import PermanentProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import name_of
 
-from .recipe import RecipeError
+from .study import FileFunction
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
@@ -58,6 +59,10 @@ class Environment(Protocol):
 EnvironmentFactory: TypeAlias = "Callable[[], Environment]"
 
 
+class ToolError(DialoomError):
+    """A tool that cannot be offered; the message names it and what would be right."""
+
+
 class Toolset:
     """Tools by name: their definitions, and the execution of calls.
 
@@ -66,7 +71,7 @@ class Toolset:
             docstring.
 
     Raises:
-        RecipeError: If one is no tool, or two have the same name.
+        ToolError: If one is no tool, or two have the same name.
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
@@ -74,7 +79,7 @@ class Toolset:
         for each in tools:
             tool = as_tool(each)
             if tool.name in self._tools:
-                raise RecipeError(f"tools: two tools have the name {tool.name!r}; rename one", setting="tools")
+                raise ToolError(f"tools: two tools have the name {tool.name!r}; rename one", setting="tools")
             self._tools[tool.name] = tool
 
     @property
@@ -118,26 +123,28 @@ def as_tool(given: Tool) -> BaseTool:
     """Return a LangChain tool for a function or a tool.
 
     Raises:
-        RecipeError: If it is neither, or LangChain can make no schema of it.
+        ToolError: If it is neither, or LangChain can make no schema of it.
     """
     from langchain_core.tools import BaseTool, StructuredTool
 
+    if isinstance(given, FileFunction):
+        return as_tool(given.load())
     if isinstance(given, BaseTool):
         return given
     if not callable(given):
-        raise RecipeError(f"tools: {given!r:.60} is no function and no LangChain tool", setting="tools")
+        raise ToolError(f"tools: {given!r:.60} is no function and no LangChain tool", setting="tools")
     name = getattr(given, "__name__", "")
     if not name.isidentifier():
-        raise RecipeError(f"tools: a tool needs a name, and {given!r:.60} has none; use a function", setting="tools")
+        raise ToolError(f"tools: a tool needs a name, and {given!r:.60} has none; use a function", setting="tools")
     if not inspect.getdoc(given):
-        raise RecipeError(f"tools: {name} needs a docstring, which tells the assistant what it does", setting="tools")
+        raise ToolError(f"tools: {name} needs a docstring, which tells the assistant what it does", setting="tools")
     functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(given) else "func": given}
     try:
         made: BaseTool = StructuredTool.from_function(
             **functions, parse_docstring=True, error_on_invalid_docstring=False
         )
     except Exception as error:
-        raise RecipeError(f"tools: {name} cannot be offered: {type(error).__name__}: {error}", setting="tools") from error
+        raise ToolError(f"tools: {name} cannot be offered: {type(error).__name__}: {error}", setting="tools") from error
     return made
 
 
@@ -152,14 +159,14 @@ class Workbench:
         factory: Makes the environment; `None` for none.
 
     Raises:
-        RecipeError: If a tool cannot be offered.
+        ToolError: If a tool cannot be offered.
         PermanentProviderError: If the environment raises an exception.
     """
 
     def __init__(self, tools: Sequence[Tool], factory: EnvironmentFactory | None) -> None:
         self._name = "" if factory is None else name_of(factory)
-        self._environment = None if factory is None else self._asked("", factory)
-        own = () if self._environment is None else self._asked("tools", lambda: tuple(self._environment.tools))
+        self._environment = environment = None if factory is None else self._asked("", factory)
+        own = () if environment is None else self._asked("tools", lambda: tuple(environment.tools))
         self.tools = Toolset((*own, *tools))
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
