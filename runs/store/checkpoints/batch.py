@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from dialoom.runs.store.references import TEXT, FindText
 from dialoom.runs.store.texts import Texts
 
-from .ids import HashedRows, Ids, Recent, Stretch, cut, insert_rows
+from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
 from .memory import Chain, Kept, Key, Packed, Thread, parts_of
 from .values import Large, Value, digest, json_text, text_of
@@ -149,40 +149,35 @@ class Batches:
         # Every prefix of a list that builds on no other may be stored.
         self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
-        rows = {hash_: self._list(chain) for hash_, chain in by_hash.items() if hash_ not in self._lists.ids.known}
-        stretches = {part.hash: part for _, rest in rows.values() for part in rest if type(part) is Stretch}
-        self._lists.store(connection, stretches, lambda hash_: (None, self._elements(stretches[hash_].elements)))
         self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
         prefix, rest = self._list(chain)
         return prefix, self._elements(rest)
 
-    def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value | Stretch]]:
+    def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value]]:
         """Return the longest stored prefix, and the elements after it."""
         known = self._lists.ids.known
         for length in range(len(chain.elements) - 1, chain.start, -1):
             if (prefix := known.get(chain.hashes[length - 1])) is not None:
-                return prefix, cut(chain.elements[length:])
+                return prefix, chain.elements[length:]
         if chain.prefix is None:
-            return None, cut(chain.elements)
+            return None, chain.elements
         if chain.prefix not in known:
             raise UnknownPrefixError(chain.prefix.hex())
-        return known[chain.prefix], cut(chain.elements[chain.start :])
+        return known[chain.prefix], chain.elements[chain.start :]
 
-    def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Return elements as JSON: ids of values, negative ids of texts, inline values in brackets, or whole lists."""
+    def _elements(self, elements: Iterable[Value]) -> str:
+        """Return elements as JSON: ids of values, negative ids of texts, inline values in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
-    def _element(self, element: Value | Stretch) -> str:
+    def _element(self, element: Value) -> str:
         if type(element) is Large:
             short = self._short.get(element.hash)
             if short is None:
                 return str(self._values.ids.known[element.hash])
             text = _WHOLE.fullmatch(short)
             return f"[{short}]" if text is None else f"-{text[1]}"
-        if type(element) is Stretch:
-            return f'{{"list":{self._lists.ids.known[element.hash]}}}'
         return f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:

@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .ids import own_hash
-from .values import Value, digest
+from .values import Value, digest, own_hash
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, a different one for each subgraph)."""
