@@ -7,13 +7,12 @@ writes do not reach the file at all.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from dialoom.runs.store.references import TEXT, FindText
+from dialoom.runs.store.references import FindText
 from dialoom.runs.store.texts import Texts
 
 from .ids import HashedRows, Ids, Recent, insert_rows
@@ -22,11 +21,6 @@ from .memory import Chain, Kept, Key, Packed, Thread, parts_of
 from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
-_SHORT = 96
-_REFERENCE = f'{{"{TEXT}":'
-"""A value with a reference to a message text is stored inline if its JSON is at most `_SHORT` characters long."""
-_WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
-"""A value that is nothing but such a reference; in a list it is stored as the negative of the text's id."""
 
 _PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
 _AGAIN = """
@@ -75,7 +69,6 @@ class Batches:
 
     def __init__(self) -> None:
         self._texts: Texts | None = None
-        self._short: Recent[bytes, str] = Recent(_REMEMBERED)
         self._threads = Ids[Thread]("threads", _REMEMBERED)
         self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
         self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
@@ -88,7 +81,6 @@ class Batches:
 
     def forget(self) -> None:
         """Clear the caches."""
-        self._short.clear()
         self._threads.forget()
         self._frames.ids.forget()
         self._values.ids.forget()
@@ -111,7 +103,6 @@ class Batches:
         self._insert_writes(connection, writes)
         for ids in (self._threads, self._frames.ids, self._values.ids, self._lists.ids):
             ids.known.trim()
-        self._short.trim()
         self._has_writes.trim()
 
     def _find_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
@@ -127,19 +118,9 @@ class Batches:
                 connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
 
     def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
-        find = self._finding(connection)
-        known = self._values.ids.known
-        made: dict[bytes, str] = {}
-        for hash_, body in values.items():
-            if hash_ not in known and hash_ not in self._short:
-                text = text_of(body, find)
-                is_short = len(text) <= _SHORT and _REFERENCE in text
-                (self._short if is_short else made)[hash_] = text
-        self._values.store(connection, made, lambda hash_: (made[hash_],))
-
-    def _finding(self, connection: sqlite3.Connection) -> FindText | None:
         texts = self._texts
-        return None if texts is None else lambda text: texts.find(connection, text)
+        find: FindText | None = None if texts is None else lambda text: texts.find(connection, text)
+        self._values.store(connection, values, lambda hash_: (text_of(values[hash_], find),))
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [
@@ -168,16 +149,12 @@ class Batches:
         return known[chain.prefix], chain.elements[chain.start :]
 
     def _elements(self, elements: Iterable[Value]) -> str:
-        """Return elements as JSON: ids of values, negative ids of texts, inline values in brackets."""
+        """Return elements as JSON: ids of values, or inline values in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value) -> str:
         if type(element) is Large:
-            short = self._short.get(element.hash)
-            if short is None:
-                return str(self._values.ids.known[element.hash])
-            text = _WHOLE.fullmatch(short)
-            return f"[{short}]" if text is None else f"-{text[1]}"
+            return str(self._values.ids.known[element.hash])
         return f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
@@ -203,8 +180,7 @@ class Batches:
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
-            short = self._short.get(value.hash)
-            return f'"value",{self._values.ids.known[value.hash]}' if short is None else f'"is",{short}'
+            return f'"value",{self._values.ids.known[value.hash]}'
         return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:

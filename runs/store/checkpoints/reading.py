@@ -146,7 +146,7 @@ class CheckpointReader:
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
     def _elements(self, list_: int) -> list[int | list[Any]]:
-        """Return a list's elements from the first on: ids of values, negative ids of texts, or values in brackets."""
+        """Return a list's elements from the first on: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST:
             raise ValueError(f"the list {list_} leads to itself")
@@ -174,7 +174,7 @@ class CheckpointReader:
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
         """Return a value; decoded again at each use, because its owner may change it."""
         if kind == "value":
-            return self._text(-reference) if reference < 0 else value_of(texts[reference], self._text)
+            return value_of(texts[reference], self._text)
         if kind == "items":
             return [self._value("value", part, texts) if isinstance(part, int) else part[0] for part in reference]
         return reference

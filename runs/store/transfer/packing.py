@@ -86,7 +86,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
 
 def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
     if isinstance(part, int):
-        return value(part) if part >= 0 else -text(-part)
+        return value(part)
     if isinstance(part, list):
         return [_value(part[0], text)]
     if "fields" in part:
