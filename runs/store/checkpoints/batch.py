@@ -127,26 +127,14 @@ class Batches:
             part for put in puts for kept in put.values.values() for part in parts_of(kept) if type(part) is Chain
         ]
         by_hash = {chain.hash: chain for chain in chains}
-        # Every prefix of a list that builds on no other may be stored.
-        self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
         self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
-        prefix, rest = self._list(chain)
-        return prefix, self._elements(rest)
-
-    def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value]]:
-        """Return the longest stored prefix, and the elements after it."""
-        known = self._lists.ids.known
-        for length in range(len(chain.elements) - 1, chain.start, -1):
-            if (prefix := known.get(chain.hashes[length - 1])) is not None:
-                return prefix, chain.elements[length:]
-        if chain.prefix is None:
-            return None, chain.elements
-        if chain.prefix not in known:
+        prefix = None
+        if chain.prefix is not None and (prefix := self._lists.ids.known.get(chain.prefix)) is None:
             raise UnknownPrefixError(chain.prefix.hex())
-        return known[chain.prefix], chain.elements[chain.start :]
+        return prefix, self._elements(chain.added)
 
     def _elements(self, elements: Iterable[Value]) -> str:
         """Return elements as JSON: ids of values, or inline values in brackets."""
@@ -262,7 +250,7 @@ def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Writ
                 if type(part) is Large:
                     found[part.hash] = part.body
                 elif type(part) is Chain:
-                    _add_large(found, part.elements[part.start :])
+                    _add_large(found, part.added)
     for of_checkpoint in writes:
         for _, write in of_checkpoint.values():
             _add_large(found, write.value if isinstance(write.value, list) else [write.value])
