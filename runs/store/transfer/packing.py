@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from dialoom.runs.store.documents import text_of
 from dialoom.runs.store.references import TEXT
 
 Row: TypeAlias = dict[str, Any]
@@ -240,7 +239,7 @@ class _Packing:
             known |= wanted
             rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
             yield from rows
-            wanted = {each for row in rows for each in _DOCUMENT.findall(text_of(row["content"]))} - known
+            wanted = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
 
     def _messages(self, column: str) -> None:
         with_messages(column, self._text, self._passage)
