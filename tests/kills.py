@@ -2,7 +2,7 @@
 
     python -m tests.kills [--kills 1000] [--seed 0] [--only judge ...]
 
-Each command is carried out once undisturbed, which counts its writes, then again and again on copies of the same folder,
+Each command is carried out once undisturbed, which counts its writes, then again and again on copies of one folder,
 where it is killed at a write that is drawn: before it, or (three times in five) when a part of its bytes is written.
 Needs a C compiler: a library that is loaded before libc replaces its functions for writing.
 """
