@@ -6,7 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, ClassVar, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -15,13 +15,10 @@ from dialoom.roles import UnparsedReplyError
 
 from .conversation import acted, calls_of, tool_said
 from .dialogue_state import DialogueState
-from .environment import EnvironmentFactory, ToolError, Workbench
+from .environment import EnvironmentFactory, Tool, ToolError, Workbench
 from .outcome import ENVIRONMENT, Episode
 from .reporting.table import Table
 from .stage import Scene, Update
-
-if TYPE_CHECKING:
-    from .dialogue import DialogueRecipe
 
 TOOLS_NODE, BEGIN = "tools", "begin"
 """The nodes that run the calls, and that bring about the environment's first state."""
@@ -30,6 +27,30 @@ MAX_TOOL_TURNS = "max_tool_turns"
 """The reason for which a dialogue ends whose assistant calls tools and never answers."""
 
 Node = Callable[[Any, Scene], Awaitable[Update]]
+
+
+class Acting(Protocol):
+    """The part of a `DialogueRecipe` that these nodes use."""
+
+    max_tool_turns: int
+    turns: ClassVar[Any]
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools besides those of the environment."""
+        ...
+
+    def prompt_of(self, scenario: Any, role: str) -> str:
+        """Return the id of a role's prompt."""
+        ...
+
+    def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
+        """Return the prompt of a role's next message, and its inputs."""
+        ...
+
+    def told(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
+        """Return the update of the state by a role's reply."""
+        ...
 
 
 class ActingState(DialogueState, total=False):
@@ -46,18 +67,19 @@ class ActingState(DialogueState, total=False):
     has_tools: bool
 
 
-def is_acting(recipe: DialogueRecipe) -> bool:
+def is_acting(recipe: Acting) -> bool:
     """Return whether a recipe's assistant has tools."""
     return bool(recipe.tools) or factory_of(recipe) is not None
 
 
-def factory_of(recipe: DialogueRecipe) -> EnvironmentFactory | None:
+def factory_of(recipe: Acting) -> EnvironmentFactory | None:
     """Return the factory of a recipe's environment; a function in a class is no method."""
     own: EnvironmentFactory | None = vars(recipe).get("environment")
-    return type(recipe).environment if own is None else own
+    declared: EnvironmentFactory | None = getattr(type(recipe), "environment", None)
+    return declared if own is None else own
 
 
-def workbench_of(recipe: DialogueRecipe) -> Workbench:
+def workbench_of(recipe: Acting) -> Workbench:
     """Return the tools of one step, with a new environment.
 
     Raises:
@@ -74,7 +96,7 @@ def workbench_of(recipe: DialogueRecipe) -> Workbench:
     return made
 
 
-def begin(recipe: DialogueRecipe, role: str) -> Node:
+def begin(recipe: Acting, role: str) -> Node:
     """Return the first node: it resets the environment, and finds out whether the assistant accepts tools."""
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
@@ -87,7 +109,7 @@ def begin(recipe: DialogueRecipe, role: str) -> Node:
     return run
 
 
-def assistant(recipe: DialogueRecipe, role: str, speak: Node) -> Node:
+def assistant(recipe: Acting, role: str, speak: Node) -> Node:
     """Return the assistant's node: it requests a message that may hold calls; a graph may have run them already.
 
     Args:
@@ -127,7 +149,7 @@ def assistant(recipe: DialogueRecipe, role: str, speak: Node) -> Node:
     return run
 
 
-def tools(recipe: DialogueRecipe, role: str) -> Node:
+def tools(recipe: Acting, role: str) -> Node:
     """Return the node that runs the calls of the last message, in order."""
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
@@ -145,14 +167,14 @@ def tools(recipe: DialogueRecipe, role: str) -> Node:
     return run
 
 
-def _changed(recipe: DialogueRecipe, state: ActingState, after: Any) -> Update:
+def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
     """Return the update of the environment's channels; empty if nothing has changed."""
     if factory_of(recipe) is None or after == state.get(ENVIRONMENT):
         return {}
     return {ENVIRONMENT: after, "changes": 1}
 
 
-def _ending(recipe: DialogueRecipe, called: Sequence[str]) -> str:
+def _ending(recipe: Acting, called: Sequence[str]) -> str:
     """Return the reason for which calls end the dialogue; empty if they do not."""
     return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
 
@@ -190,7 +212,7 @@ def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
     ]
 
 
-def details(recipe: DialogueRecipe, state: Mapping[str, Any]) -> dict[str, Any]:
+def details(recipe: Acting, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the outcome's details say of an environment and of tools."""
     if not is_acting(recipe):
         return {}
@@ -198,7 +220,7 @@ def details(recipe: DialogueRecipe, state: Mapping[str, Any]) -> dict[str, Any]:
     return {**known, "has_tools": bool(state.get("has_tools"))}
 
 
-def counts(recipe: DialogueRecipe, state: Mapping[str, Any]) -> dict[str, int]:
+def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of calls, and that of the steps that changed the environment."""
     if not is_acting(recipe):
         return {}

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from dialoom.prompts import FunctionCall
 
 from .outcome import Judgement, Line, Outcome
+from .state_checks import gold_check, sql_check
 
 Score: TypeAlias = "bool | int | float | None"
 """A verdict, a number, or `None` where a check does not apply."""
@@ -81,8 +82,6 @@ class Check:
                 the score.
             scale: The lowest and the highest score.
         """
-        from .state_checks import sql_check  # it imports this module
-
         return cls(metric, sql_check(sql, expected), scale)
 
     @classmethod
@@ -97,8 +96,6 @@ class Check:
             gold: The right state, or the parts that matter; a database is compared as its tables, by the columns that
                 the right rows have. A text that is one `{{ expression }}` stands for its value.
         """
-        from .state_checks import gold_check  # it imports this module
-
         return cls(metric, gold_check(gold))
 
     def judgement(self, conversation: Conversation) -> Judgement | None:

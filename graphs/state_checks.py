@@ -13,7 +13,6 @@ from dialoom.errors import DialoomError
 from dialoom.sandbox import Sandbox
 
 from .built_in_environments import is_sqlite, readable, restored, rows
-from .check import Conversation, Score
 from .environment import difference
 
 _BLANK = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -26,7 +25,7 @@ class StateCheckError(DialoomError):
     """A check of the final state that cannot work as declared."""
 
 
-def sql_check(sql: str, expected: Any = None) -> Callable[[Conversation], tuple[Score, str]]:
+def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that runs one SELECT statement on the final state of an SQLite environment.
 
     Args:
@@ -48,7 +47,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Conversation], tuple[
     statement = _BLANK.sub("?", sql)
     wanted = _filled(expected)
 
-    def check(conversation: Conversation) -> tuple[Score, str]:
+    def check(conversation: Any) -> tuple[Any, str]:
         if not is_sqlite(conversation.environment):
             raise ValueError("sql needs an SQLite environment, and this conversation has none")
         names = _names(conversation.scenario)
@@ -65,7 +64,7 @@ def sql_check(sql: str, expected: Any = None) -> Callable[[Conversation], tuple[
     return check
 
 
-def gold_check(gold: Any) -> Callable[[Conversation], tuple[Score, str]]:
+def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
     """Return a function that compares the final state with the right one, and names the differences.
 
     Args:
@@ -78,7 +77,7 @@ def gold_check(gold: Any) -> Callable[[Conversation], tuple[Score, str]]:
     """
     wanted = _filled(gold)
 
-    def check(conversation: Conversation) -> tuple[Score, str]:
+    def check(conversation: Any) -> tuple[Any, str]:
         if conversation.environment is None:
             raise ValueError("the final state is compared, and this conversation has no environment")
         right = wanted(_names(conversation.scenario))
