@@ -51,6 +51,27 @@ _MOST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
+TOOL_CALL = "tool:"
+"""Prefix of the model's name of a recorded tool call, and without the colon its role."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A call of a tool that acts outside.
+
+    Attributes:
+        name: The tool's name.
+        text: The call as text.
+        is_repeatable: Whether a repeated call has no further effect.
+        execute: Executes it, and returns the result.
+    """
+
+    name: str
+    text: str
+    is_repeatable: bool
+    execute: Callable[[], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class CallPlace:
     """The place of a call in a run.
@@ -98,6 +119,7 @@ class Request:
         tools: The tools that the model may call.
         run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
         inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
+        tool_run: The tool call that this stands for, if it is no request to a model.
     """
 
     role: str
@@ -116,6 +138,7 @@ class Request:
     tools: tuple[ToolDefinition, ...] = ()
     run_tool: RunTool | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    tool_run: ToolRun | None = None
 
     @property
     def shaping(self) -> list[Any]:
@@ -288,6 +311,10 @@ class Ledger(Protocol):
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
         """Return the reply to an earlier call with this identity, counted as a replay; nothing is begun."""
+        ...
+
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        """Return whether a call with this identity was begun and has no reply: nobody knows what became of it."""
         ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
