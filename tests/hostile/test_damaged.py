@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import shutil
 import sqlite3
-import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -148,17 +147,6 @@ def test_circular_references_are_refused(damaged: Path) -> None:
         connection.execute("UPDATE scenarios SET state = 'pending'")
     with pytest.raises(DialoomError, match="damaged"):
         dialoom.open_run(damaged).scenario(1)
-
-
-@pytest.mark.parametrize("content", [b"no zlib", zlib.compress(b"cut off" * 99)[:-5], zlib.compress(bytes(2**26 + 1))])
-def test_document_that_cannot_be_inflated_is_named(damaged: Path, content: bytes) -> None:
-    with sqlite3.connect(damaged) as connection:
-        connection.execute("UPDATE documents SET content = ?", (content,))
-        (number,) = connection.execute("SELECT position + 1 FROM scenarios WHERE content LIKE '%$doc%'").fetchone()
-    with pytest.raises(
-        dialoom.DialoomError, match=r"source is damaged: of the document [0-9a-f]{32}, it cannot be inflated"
-    ):
-        dialoom.open_run(damaged).scenario(number)
 
 
 def test_tables_are_those_of_the_schema() -> None:
