@@ -214,7 +214,7 @@ def test_files_of_spreadsheets_work_or_are_one_message(
 def test_people_are_planned_one_at_a_time(folder: Path) -> None:
     """However many there are: neither their rows nor their conversations are held together."""
     (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},brief\n" for number in range(1_000)))
-    _, recipe = find_recipe(str(folder / "support.toml"))
+    recipe: Any = find_recipe(str(folder / "support.toml"))[1]
     alive = WeakValueDictionary[int, Any]()
     most = count = 0
     for each in recipe.scenarios(recipe.options_type(), Random(0), lambda _: None):
