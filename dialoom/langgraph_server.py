@@ -51,6 +51,10 @@ class MemoryLedger:
         """Return the recorded reply of a call with this key; `None` if there is none."""
         return self._replies.get(key)
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
+        """Return false: no earlier process has begun a call."""
+        return False
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Ignore failed attempts: the run's error reports the last one."""
 

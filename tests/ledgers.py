@@ -37,6 +37,9 @@ class MemoryLedger:
                 return completion
         return None
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        return any(begun == key for begun, _, _ in self.begun) and await self.find(key, place) is None
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         self.attempts.append((id_, attempt))
 

@@ -8,7 +8,7 @@ import math
 import string
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -30,11 +30,46 @@ BROKEN_OFF: Mapping[str, str] = {
 RunTool: TypeAlias = Callable[[FunctionCall], Awaitable[str]]
 """A function that runs a tool call and returns the tool's output, for players with a loop of their own."""
 
+
+@runtime_checkable
+class StatefulTools(Protocol):
+    """Tools whose state is stored with the reply of a player with its own loop: a replayed reply runs none of them."""
+
+    async def __call__(self, call: FunctionCall) -> str:
+        """Run a call and return the tool's output."""
+        ...
+
+    def state(self) -> Any:
+        """Return the state after the calls, as JSON values; `None` if there is none."""
+        ...
+
+
 _LETTERS = string.ascii_letters + string.digits
 _USUAL_REPLY = 256
 _MOST_TOKENS = 1_000_000_000
 _MOST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
+
+
+TOOL_CALL = "tool:"
+"""Prefix of the model's name of a recorded tool call, and without the colon its role."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A call of a tool that acts outside.
+
+    Attributes:
+        name: The tool's name.
+        text: The call as text.
+        is_repeatable: Whether a repeated call has no further effect.
+        execute: Executes it, and returns the result.
+    """
+
+    name: str
+    text: str
+    is_repeatable: bool
+    execute: Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +119,7 @@ class Request:
         tools: The tools that the model may call.
         run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
         inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
+        tool_run: The tool call that this stands for, if it is no request to a model.
     """
 
     role: str
@@ -102,6 +138,7 @@ class Request:
     tools: tuple[ToolDefinition, ...] = ()
     run_tool: RunTool | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    tool_run: ToolRun | None = None
 
     @property
     def shaping(self) -> list[Any]:
@@ -169,7 +206,8 @@ class Completion:
         reasoning: The model's visible reasoning before the reply; stored in the ledger, not shown to other roles.
         tool_calls: The tool calls besides the text.
         outputs: The tools' outputs, one per call, where a player has run them in a loop of its own.
-        carried: Provider data that must be sent back with the calls.
+        carried: Provider data that must be sent back with the calls; or, with `outputs`, the state of the tools'
+            environment after them.
     """
 
     text: str
@@ -273,6 +311,10 @@ class Ledger(Protocol):
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
         """Return the reply to an earlier call with this identity, counted as a replay; nothing is begun."""
+        ...
+
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        """Return whether a call with this identity was begun and has no reply: nobody knows what became of it."""
         ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:

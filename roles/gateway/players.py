@@ -9,7 +9,7 @@ import linecache
 import sysconfig
 import traceback
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,7 @@ from dialoom.roles.errors import PermanentProviderError, TransientProviderError
 from dialoom.roles.players import PlayerError, made_graph, makes_graph, takes_tools
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer, Reply
 
-from .calls import Completion, Request, RunTool
+from .calls import Completion, Request, RunTool, StatefulTools
 from .completions import ensure_short, without_thinking
 from .secrets import redacted
 from .tool_wire import as_sent, read_calls
@@ -270,9 +270,12 @@ class CallableBackend:
             message = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
             raise PermanentProviderError(message) from error
         try:
-            return completion_of(said, self.name, is_offered=bool(request.tools))
+            completion = completion_of(said, self.name, is_offered=bool(request.tools))
         except PlayerError as error:
             raise self._failure(error) from error
+        if completion.outputs and isinstance(request.run_tool, StatefulTools):
+            return replace(completion, carried={"environment": request.run_tool.state()})
+        return completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:
         return PermanentProviderError(redacted(f"{self.name} {error}"))

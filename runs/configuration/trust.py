@@ -15,6 +15,7 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs.mcp_servers import is_url
 from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
@@ -62,9 +63,15 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
         recipe: The recipe, if it is known; only a study can be.
     """
     if isinstance(recipe, Simulation):
-        return [
+        found_functions = [
             _file_reference("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec)
             for each in recipe.named
+        ]
+        begins = recipe.begins_with
+        data = f"{begins}, which conversations would begin with"
+        return [
+            *found_functions,
+            *([Reference(data, f"read {begins}", recipe.study.assistant.environment, begins)] if begins else []),
         ]
     return [_file_reference("recipe", found or spec, spec)] if is_file_spec(spec) else []
 
@@ -92,6 +99,18 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
         return []
     return [
         Reference(f"the model {model} at {address}, where your key for it would go", f"model {model} {address}", model)
+    ]
+
+
+def server_references(servers: Iterable[str]) -> list[Reference]:
+    """Return MCP servers that would be started here, or whose tools would be called at an address."""
+    return [
+        Reference(
+            f"the MCP server at {each}" if is_url(each) else f"the MCP server {each!r}, which would be started here",
+            f"mcp {each}",
+            each,
+        )
+        for each in servers
     ]
 
 
