@@ -382,8 +382,8 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
             bars[series][name] = cells[title][at]
         chart = Chart(table.name, table.title, "", label, y_range=(0, 100) if is_share else scale, kind="bars")
         chart.names = list(dict.fromkeys(name for values in bars.values() for name in values))
-        for series, values in bars.items():
-            chart.series.append(Series.of(series, range(len(chart.names)), [values.get(name) for name in chart.names]))
+        for series, by_name in bars.items():
+            chart.series.append(Series.of(series, range(len(chart.names)), [by_name.get(name) for name in chart.names]))
         drawn.append(chart)
     return [chart for chart in drawn if any(y is not None for series in chart.series for y in series.y)]
 
