@@ -19,6 +19,7 @@ from dialoom.importing import collection_paused
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
+    from dialoom.api.charts import chart
     from dialoom.api.operations import (
         Run,
         aestimate,
@@ -99,6 +100,7 @@ _HOMES = {
         "Scenario",
         "Turns",
     ),
+    "dialoom.api.charts": ("chart",),
     "dialoom.roles.binding": ("Model",),
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
@@ -207,6 +209,7 @@ __all__ = [
     "areview",
     "ascorecard",
     "asimulate",
+    "chart",
     "describe",
     "estimate",
     "judge",
