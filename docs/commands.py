@@ -131,6 +131,8 @@ def _formats() -> list[Row]:
         recipe = load_recipe(name)
         own = WithExports.of(recipe).formats
         for format_, exporter in exporters(recipe).items():
+            if format_ == SHAREGPT and SFT in own:
+                continue  # its sft in another form
             owner = f"`{name}`" if format_ in own else _OWNERS[format_]
             flags = "; ".join(_flags(exporter.options))
             rows[owner, f"`{format_}`", _safe(exporter.description), flags] = None

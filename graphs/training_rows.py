@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +19,7 @@ from .conversation import TOOL, messages_of
 from .dialogue import ASSISTANT, DialogueRecipe
 from .environment import Workbench, arguments_of
 from .outcome import Episode, Line
-from .recipe import Recipe
+from .recipe import Recipe, RecipeError
 
 NO_SYSTEM = "none"
 SFT, SHAREGPT = "sft", "sharegpt"
@@ -45,7 +46,7 @@ class SystemOptions(ExportOptions):
 
 def exporters(recipe: Recipe) -> dict[str, Exporter]:
     """Return all formats of a recipe by name besides `dialogues`; its own replace those that others have, too."""
-    rows = _Rows(recipe)
+    rows, own = _Rows(recipe), WithExports.of(recipe).formats
     shared = {
         SHAREGPT: Exporter(
             "ShareGPT conversations, with tool calls as function_call and observation",
@@ -54,6 +55,10 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
             SystemOptions,
         )
     }
+    if SFT in own and not isinstance(recipe, DialogueRecipe):  # its messages may be abridged, for people to read
+        shared[SHAREGPT] = replace(
+            own[SFT], description=f"the rows of {SFT} as ShareGPT conversations", items=partial(_converted, own[SFT])
+        )
     if isinstance(recipe, DialogueRecipe):
         shared[SFT] = Exporter(
             "TRL conversations (messages) as the assistant saw them, with its tools and their calls",
@@ -61,7 +66,6 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
             rows.sft,
             SystemOptions,
         )
-    own = WithExports.of(recipe).formats
     return {**own, **{name: exporter for name, exporter in shared.items() if name not in own}}
 
 
@@ -122,6 +126,20 @@ class _Rows:
         return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
 
 
+def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a recipe's own `sft` with `conversations` instead of its messages.
+
+    Raises:
+        RecipeError: If they are not TRL's conversations.
+    """
+    for given in sft.items(*about, **how):
+        row = dict(given)
+        said = row.pop("messages", None) or [*row.pop("prompt", ()), *row.pop("completion", ())]
+        if not said or not all(isinstance(message, Mapping) for message in said):
+            raise RecipeError(f"{SHAREGPT} is made of {SFT}, whose rows have neither messages nor a prompt of messages")
+        yield {"conversations": [*_sharegpt(said)], **row}
+
+
 def _message(line: Line, role: str) -> ChatMessage:
     """Return the chat message of a line: the role's are the assistant's, and all others but tools' the user's."""
     speaker = ASSISTANT if line.role == role else line.role if line.role in ("system", TOOL) else "user"
@@ -159,13 +177,18 @@ def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
             if message["content"] or not calls:
                 yield {"from": speaker, "value": message["content"]}
             if calls:
-                yield {"from": "function_call", "value": _one_or_list([_function(call) for call in calls])}
+                yield {"from": "function_call", "value": _one_or_list([_shown(call) for call in calls])}
 
 
 def _function(call: FunctionCall) -> dict[str, Any]:
     """Return a call's name and arguments; arguments that are no JSON object stay text."""
     given = arguments_of(call)
     return {"name": call["name"], "arguments": given if isinstance(given, Mapping) else call["arguments"]}
+
+
+def _shown(call: Mapping[str, Any]) -> Any:
+    """Return a call as ShareGPT has it; TRL's form has name and arguments already."""
+    return call["function"] if "function" in call else _function({**call})  # type: ignore[typeddict-item]
 
 
 def _one_or_list(values: Sequence[Any]) -> str:

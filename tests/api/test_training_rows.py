@@ -49,17 +49,26 @@ def test_tool_calls_are_kept_in_the_form_of_the_trainers(tmp_path: Path) -> None
     run = played(tmp_path / "run.db", HONEST)
     row = exported(run, "sft")
     *_, called, result, answered = row["messages"]
-    function = {"name": "refund", "arguments": {"order_id": "A1", "amount": 29.5}}
     assert [row["messages"][0]["role"], row["messages"][1]["role"], answered["role"]] == ["system", "user", "assistant"]
-    assert called["tool_calls"][0]["type"] == "function"
-    assert called["tool_calls"][0]["function"]["name"] == "refund"
-    assert called["tool_calls"][0]["function"]["arguments"].items() <= function["arguments"].items()
+    (call,) = called["tool_calls"]
+    assert call == {"type": "function", "function": {"name": "refund", "arguments": call["function"]["arguments"]}}
+    assert call["function"]["arguments"]["order_id"] == "A1"
     assert result == {"role": "tool", "content": "refunded 29.5", "name": "refund"}
     assert "refund" in [each["function"]["name"] for each in json.loads(row["tools"])]
     turns = exported(run, "sharegpt")["conversations"]
     assert [turn["from"] for turn in turns][-4:] == ["observation", "function_call", "observation", "gpt"]
     assert json.loads(turns[-3]["value"]) == called["tool_calls"][0]["function"]
     assert turns[-2]["value"] == "refunded 29.5"
+
+
+def test_own_training_rows_of_a_recipe_have_the_form_of_sharegpt_too(tmp_path: Path) -> None:
+    run = dialoom.play("aloe", path=tmp_path / "run.db", options={"rounds": 2, "limit": 1})
+    for number, options in enumerate(({"round_range": "2"}, {"round_range": "2", "system": "Get to know the user."})):
+        sft, given = exported(run, "sft", **options), exported(run, "sharegpt", **options)["conversations"]
+        roles = ["system"] * number + ["human", "gpt", "human", "gpt"]
+        assert [turn["from"] for turn in given] == roles
+        said = [*sft["prompt"], *sft["completion"]]
+        assert [turn["value"] for turn in given] == [message["content"] for message in said]
 
 
 def test_charts_of_frames(tmp_path: Path) -> None:
