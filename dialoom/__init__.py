@@ -76,7 +76,8 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
     from dialoom.runs.stepping import Stepper
-    from dialoom.settings import Budget, Model, Price
+    from dialoom.roles.session import Session
+    from dialoom.settings import Agent, Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -99,6 +100,8 @@ _HOMES = {
         "Scenario",
         "Turns",
     ),
+    "dialoom.roles.session": ("Session",),
+    "dialoom.settings": ("Agent",),
     "dialoom.roles.binding": ("Model",),
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
@@ -163,6 +166,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Advice",
+    "Agent",
     "Began",
     "Budget",
     "CallSettings",
@@ -194,6 +198,7 @@ __all__ = [
     "ScenarioDone",
     "ScenarioFailed",
     "Scorecard",
+    "Session",
     "Stepper",
     "Stopping",
     "Turns",

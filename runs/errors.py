@@ -53,6 +53,7 @@ class Fault(StrEnum):
     PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
+    PREDECESSOR = "predecessor"
     BUG = "bug"
 
 

@@ -44,6 +44,7 @@ async def asimulate(
     ends: Sequence[str | Mapping[str, str] | Callable[..., Any]] = (SATISFIED, GIVES_UP),
     roles: Sequence[Mapping[str, Any]] = (),
     per_person: int | None = None,
+    in_sequence: bool = False,
     seed: int = 0,
     on_user_fault: str = FLAG,
     **calls: Unpack[CallSettings],
@@ -82,6 +83,8 @@ async def asimulate(
             function of a `Conversation` that returns true, or the reason as a text.
         roles: Further participants: `{"name": ..., "brief": ..., "speaks": ...}`.
         per_person: Each person gets so many tasks, drawn with the seed; by default all.
+        in_sequence: Whether one person's conversations are played one after another, in the order of the tasks: an
+            assistant that keeps state may remember the earlier ones.
         seed: The seed of every random draw.
         on_user_fault: `flag`, or `retry N`; see `play`.
         **calls: How calls are made; see `CallSettings`.
@@ -94,7 +97,7 @@ async def asimulate(
         RunError: If the file holds another run: other rows, another seed, or a function of another name. A function
             that was changed and kept its name is not noticed.
     """
-    dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends}
+    dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": {"system": system}}
     recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles})

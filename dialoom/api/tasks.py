@@ -317,7 +317,7 @@ async def carry_out(
         return await _carried_out_by_workers(task, models, work, judging)
     with open_gateway(store, policy, policy.settings["patience"]) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
-        await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
+        await asyncio.to_thread(gateway.prepare, models.values())
         engine = Engine(
             store,
             task.recipe,
@@ -332,7 +332,7 @@ async def carry_out(
         gateway.listen(engine.on_provider_event)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(WorkList(work), is_resumed)
+            await engine.run(WorkList(work, store), is_resumed)
         finally:
             task.control.detach()
     return _ended(task, engine.stop_rule, judging)

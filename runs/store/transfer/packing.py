@@ -158,6 +158,13 @@ class _Packing:
             self._look(with_texts, outcome["details"] or "null")
         self._pack_calls(is_leased)
         self._checkpoints()
+        transfer.rows["player_states"] = self._rows(
+            "SELECT * FROM player_states WHERE scenario = ?1 OR (?2 AND id IN (SELECT max(id) FROM player_states JOIN "
+            "scenarios USING (sample) WHERE position = player_states.scenario AND position = "
+            "(SELECT after FROM scenarios WHERE position = ?1) GROUP BY player)) ORDER BY id",
+            transfer.position,
+            is_leased,
+        )
         if is_leased:
             transfer.rows["documents"] = list(self._documents(transfer.of("scenarios")[0]["content"]))
         return self.closed()
