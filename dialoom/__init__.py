@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.provider_keys import load_env_file
+    from dialoom.roles.session import Session
     from dialoom.runs.progress import (
         Began,
         Control,
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
     from dialoom.runs.stepping import Stepper
-    from dialoom.roles.session import Session
     from dialoom.settings import Agent, Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module

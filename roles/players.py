@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -181,6 +181,18 @@ def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
             check_player(model, player, is_stateful)
             return cast(OwnPlayer, player)
     return None
+
+
+def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+    """Return whether the state of a stateful player can be restored in another process.
+
+    Args:
+        model: The player's name.
+        objects: Players that were given as objects, by their names.
+    """
+    player: Any = objects.get(model) or named_player(model, is_stateful=True)
+    is_graph = isinstance(player, CompiledGraph) or makes_graph(player)
+    return is_graph or has_snapshots(player) or callable(getattr(player, "begin", None))
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:

@@ -18,6 +18,7 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
 from dialoom.graphs.judge import Graph
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS
 from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.errors import StateLostError
@@ -225,6 +226,7 @@ class Engine:
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
+        self._is_stateful = any(binding.stateful for binding in store.config.models.values())
         self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
         self._control: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
@@ -404,7 +406,10 @@ class Engine:
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome of a state; for a played scenario, including its faults."""
         if isinstance(work, PlayWork):
-            return self._gate.passed(work.scenario, finished(self._recipe, work.scenario, state, failed))
+            outcome = finished(self._recipe, work.scenario, state, failed)
+            if self._is_stateful and work.sample:
+                outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
+            return self._gate.passed(work.scenario, outcome)
         found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
         return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
 

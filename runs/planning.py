@@ -205,6 +205,13 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         for model, is_stateful in dict.fromkeys((each.model, each.stateful) for each in models.values()):
             check_model(model, is_stateful)
         check_parameters(models)
+        for prompt in played.values():
+            if models[prompt.front.role].stateful and prompt.front.history == "text":
+                raise RunError(
+                    f"stateful: {prompt.front.role} cannot be stateful, because its prompt {prompt.id!r} holds the "
+                    "conversation as text",
+                    setting="stateful",
+                )
     return library
 
 

@@ -20,6 +20,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.roles.players import is_restorable
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import Trust, cast_references, player_references, recipe_references
@@ -343,6 +344,13 @@ async def _carried_out_by_workers(
 ) -> Ended:
     from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
 
+    for role, binding in models.items():
+        if binding.stateful and not is_restorable(binding.model, task.policy.objects):
+            raise RunError(
+                f"workers: {role} is played by {binding.model}, whose state no other process can restore; play in one "
+                "process, or give it snapshot() and restore(), or begin()",
+                setting="workers",
+            )
     pool = WorkerPool(task.store, task.recipe, models, task.policy, task.tell)
     task.control.attach(pool, pool)
     try:

@@ -165,6 +165,14 @@ def unpack(content: bytes) -> tuple[str, Any]:
         raise ValueError(f"not a player's state: {error}") from error
 
 
+def readable(content: bytes) -> Any:
+    """Return a packed state for people to read: without a graph's serialised checkpoint."""
+    _, state = unpack(content)
+    if isinstance(state, dict) and {"thread", "checkpoint"} <= state.keys():
+        return {name: value for name, value in state.items() if name != "content"}
+    return f"{len(state):,} bytes" if isinstance(state, bytes) else state
+
+
 Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 """A function that calls a player with messages."""
 

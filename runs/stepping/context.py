@@ -60,6 +60,11 @@ class ScenarioContext:
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
 
     @property
+    def has_stateful_players(self) -> bool:
+        """Return whether a player's state belongs to what is shown of the conversation."""
+        return any(binding.stateful for binding in self.models.values())
+
+    @property
     def is_pending(self) -> bool:
         """Return whether the scenario is still to be played."""
         return self.store.state_of(self.work.position) == "pending"

@@ -272,8 +272,8 @@ WHERE scenario = (SELECT after FROM scenarios WHERE position = ?) AND player = ?
 ORDER BY player_states.id DESC LIMIT 1"""
 
 _KEEP_STATE = """
-INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, state)
-SELECT scenario, sample, ?1, ?2, ?3 FROM kept_calls JOIN kinds ON kinds.id = kind WHERE kept_calls.id = ?4"""
+INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, key, state)
+SELECT scenario, sample, ?1, ?2, key, ?3 FROM kept_calls JOIN kinds ON kinds.id = kind WHERE kept_calls.id = ?4"""
 
 _USE = """
 INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS

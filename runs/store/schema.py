@@ -101,10 +101,10 @@ CREATE TABLE kept_calls (
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
     "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
     # The states of stateful players after their replies: by player (a hash of role and model) and by the conversation
-    # so far (another hash).
+    # so far (another hash); `key` is the call's.
     """
 CREATE TABLE player_states (
-    id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, state BLOB,
+    id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, key BLOB, state BLOB,
     UNIQUE (scenario, player, mark, sample)
 )""",
 )
