@@ -203,13 +203,13 @@ def name_session(options: dict[str, Any], session: Session, form: SessionForm) -
         "trial": str(session.trial),
         "turn": str(session.turn),
     }
-    if form == "user":
-        options["user"] = session.person
-    elif form == "headers":
+    body = options.get("extra_body") or {}  # LiteLLM drops `user` for models that it does not know
+    if form == "headers":
         headers = {f"X-Dialoom-{name.title()}": value for name, value in values.items()}
         options["extra_headers"] = {**(options.get("extra_headers") or {}), **headers}
+    elif form == "user":
+        options["extra_body"] = {**body, "user": session.person}
     else:
-        body = options.get("extra_body") or {}
         options["extra_body"] = {**body, "metadata": {**(body.get("metadata") or {}), **values}}
 
 

@@ -154,7 +154,7 @@ async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path
     named = re.compile(r"person-[0-9a-f]{20}")
     for form in ("user", "metadata", "headers"):
         with serving(answer) as server:
-            model = dialoom.Model("openai/agent", api_base=f"{server.address}/v1", session=form, stateful=True)
+            model = dialoom.Model("openai/agent", api_base=server.url, session=form, stateful=True)
             run = await dialoom.asimulate(
                 [{"name": "Ann"}], assistant=model, path=tmp_path / f"{form}.db", max_turns=2, ends=[]
             )
@@ -167,3 +167,17 @@ async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path
                 ("2", "1") if form == "metadata" else (None, None)
             )
             assert ("x-dialoom-conversation" in server.headers[1]) == (form == "headers")
+
+
+def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
+    """The page has the table that the example prints."""
+    root = Path(__file__).parents[2]
+    script = "from docs.examples.remembering import play\nfrom pathlib import Path\nprint(play(Path()))"
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    with Started(
+        tmp_path, script=f"import sys\nsys.path.insert(0, {str(root)!r})\n{script}", environment=environment
+    ) as process:
+        printed, errors = process.communicate()
+    page = (root / "docs" / "sessions.md").read_text(encoding="utf-8")
+    table = page.rpartition("```\n|")[2].partition("```")[0]
+    assert f"|{table}" in printed, errors
