@@ -1,5 +1,6 @@
 """The state machines, which decide which role speaks when. One folder per system; each provides a `Recipe`."""
 
+from .built_in_environments import JsonEnvironment, SqliteEnvironment
 from .capabilities import (
     Exporter,
     ExportOptions,
@@ -15,7 +16,9 @@ from .capabilities import (
     WithRoles,
 )
 from .check import Check, Conversation
-from .dialogue import DialogueRecipe, DialogueState, Turns
+from .dialogue import DialogueRecipe, Turns
+from .dialogue_state import DialogueState
+from .environment import Environment
 from .judge import Case, Judge, add_judges
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .recipe import Recipe, RecipeError, RecipeOptions
@@ -31,11 +34,13 @@ __all__ = [
     "DialogueFault",
     "DialogueRecipe",
     "DialogueState",
+    "Environment",
     "Episode",
     "Estimate",
     "ExportOptions",
     "Exporter",
     "FittedLine",
+    "JsonEnvironment",
     "Judge",
     "Judgement",
     "Line",
@@ -49,6 +54,7 @@ __all__ = [
     "Series",
     "Shared",
     "Span",
+    "SqliteEnvironment",
     "Stage",
     "Table",
     "Tally",

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from dialoom.prompts import FunctionCall
 
 from .outcome import Judgement, Line, Outcome
+from .state_checks import gold_check, sql_check
 
 Score: TypeAlias = "bool | int | float | None"
 """A verdict, a number, or `None` where a check does not apply."""
@@ -22,12 +23,10 @@ class Conversation:
     Attributes:
         scenario: The scenario that was played.
         outcome: Its outcome.
-        state: The final state of the assistant's environment; `None` where it has none.
     """
 
     scenario: Any
     outcome: Outcome
-    state: Mapping[str, Any] | None = None
 
     @property
     def messages(self) -> tuple[Line, ...]:
@@ -39,12 +38,14 @@ class Conversation:
         return "\n".join(line.content for line in self.messages if line.role == role)
 
     @property
+    def environment(self) -> Any:
+        """The final state of the assistant's environment: its last snapshot; `None` where it has none."""
+        return self.outcome.environment
+
+    @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
         """Each tool call with the tool's result, `None` for a call that was never answered."""
-        results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
-        for line in self.messages:
-            for call in line.tool_calls:
-                yield call, results.get(call["id"])
+        return self.outcome.tool_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,36 @@ class Check:
     function: Callable[[Conversation], Score | tuple[Score, str]]
     scale: tuple[int, int] | None = None
     target: str = "assistant"
+
+    @classmethod
+    def sql(cls, metric: str, sql: str, expected: Any = None, scale: tuple[int, int] | None = None) -> Check:
+        """Return a check that runs one SELECT statement on the final state of an SQLite environment.
+
+        Example:
+            >>> Check.sql("refunded", "SELECT count(*) FROM refunds WHERE order_id = {{ task.order }}", 1)
+
+        Args:
+            metric: The name of the metric.
+            sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
+            expected: The value, or for a list the values, of the first column, for a verdict; `None` if the value is
+                the score.
+            scale: The lowest and the highest score.
+        """
+        return cls(metric, sql_check(sql, expected), scale)
+
+    @classmethod
+    def state(cls, metric: str, gold: Any) -> Check:
+        """Return a check that compares the final state with the right one; its explanation is the difference.
+
+        Example:
+            >>> Check.state("right_state", {"refunds": [{"order_id": "{{ task.order }}"}]})
+
+        Args:
+            metric: The name of the metric.
+            gold: The right state, or the parts that matter; a database is compared as its tables, by the columns that
+                the right rows have. A text that is one `{{ expression }}` stands for its value.
+        """
+        return cls(metric, gold_check(gold))
 
     def judgement(self, conversation: Conversation) -> Judgement | None:
         """Return the check's judgement, `None` where it does not apply; a function that raises gives an `error`."""

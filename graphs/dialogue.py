@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, ClassVar, TypedDict
+from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage
 
 from dialoom.prompts import Prompt, Utterance
 from dialoom.roles import UnparsedReplyError
 
+from . import acting
+from .acting import spoken_only, turns_of
 from .capabilities import WithFacets, WithGate, WithJudging, WithProgress, WithPrompts, WithReport, WithRoles
-from .conversation import appended, joined, lines, said, utterances
+from .conversation import lines, said, utterances
+from .dialogue_state import DialogueState
+from .environment import EnvironmentFactory, Tool
 from .gate.talk import Facts
 from .judge import Graph, add_judges
-from .outcome import USER, Judgement, Outcome
+from .outcome import USER, Episode, Judgement, Outcome
 from .recipe import Recipe, RecipeError
+from .reporting.table import Table
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -31,22 +36,6 @@ _WARMTH = 0.7
 """The sampling temperature of roles other than the assistant and the judges, unless a recipe declares another."""
 
 _PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
-
-
-class DialogueState(TypedDict, total=False):
-    """The state that is checkpointed after each node.
-
-    Attributes:
-        messages: The conversation so far.
-        judgements: Judgements as plain values.
-        ended_by: The reason for which the conversation ended; empty while it goes on.
-        marked_opening: Whether the first message held the end marker, which was removed.
-    """
-
-    messages: Annotated[list[BaseMessage], appended]
-    judgements: Annotated[list[dict[str, Any]], joined]
-    ended_by: str
-    marked_opening: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +76,7 @@ class Turns:
         last_word: The role that still answers a message with the end marker; empty for none.
         other_markers: Further words by which `ended_by` ends the conversation, each with the reason recorded.
         extras: Roles that speak outside the order.
+        ending_tools: Tools of the assistant's whose call ends the conversation.
     """
 
     order: tuple[str, ...] = ("user", "assistant")
@@ -100,6 +90,7 @@ class Turns:
     last_word: str = ""
     other_markers: Mapping[str, str] = field(default_factory=dict)
     extras: tuple[Extra, ...] = ()
+    ending_tools: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.order:
@@ -161,7 +152,7 @@ class Turns:
             return self.markers[marker]
         if self.until is not None and (reason := self.until(scenario, messages)):
             return reason
-        is_last = role == self.order[-1] and sum(each.name == role for each in messages) >= self.limit(scenario)
+        is_last = role == self.order[-1] and turns_of(messages, role) >= self.limit(scenario)
         return self.limit_reason if is_last else ""
 
 
@@ -183,9 +174,16 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
 
     Attributes:
         turns: The order of the speakers, and the end of the conversation.
+        tools: Tools that the assistant is offered besides its environment's: functions and LangChain tools. They are
+            executed again after a crash, so they must have no effect outside.
+        environment: Makes the environment that the assistant's tools act on, such as a class; see `Environment`.
+        max_tool_turns: The most messages with tool calls in one turn of the assistant's; then the dialogue ends.
     """
 
     turns: ClassVar[Turns] = Turns()
+    tools: Sequence[Tool] = ()
+    environment: ClassVar[EnvironmentFactory | None] = None
+    max_tool_turns: int = 10
     _declares_roles: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -229,14 +227,17 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def check_inputs(self, library: Mapping[str, Prompt]) -> None:
         """Check, before a run starts, that scenarios have every input that the roles' prompts declare.
 
-        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here.
+        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here. The
+        tools are made once, so that one that cannot be offered is found.
 
         Args:
             library: The recipe's prompts by id.
 
         Raises:
-            RecipeError: If an input is missing; it names the prompt and the input.
+            RecipeError: If an input is missing, naming the prompt and the input; or a tool cannot be offered.
         """
+        if acting.is_acting(self):
+            acting.workbench_of(self)
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
@@ -251,29 +252,49 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         self._check_turns()
-        builder = StateGraph(DialogueState, context_schema=Stage)
+        actor = ASSISTANT if acting.is_acting(self) else ""
+        builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
         order = self.turns.order
         for role in self.turns.roles:
-            builder.add_node(role, node(self.speaker(role)))
+            speak = self.speaker(role)
+            builder.add_node(role, node(acting.assistant(self, role, speak) if role == actor else speak))
         after = add_judges(builder, self, self.judges_used(options)) or [END]
         for role in self.turns.roles:
             last_word = self.turns.last_word if role == self.turns.ender else ""
             following = (order[(order.index(role) + 1) % len(order)],) if not self.turns.extras else self.turns.roles
             path = _next(role, self.turns, after, last_word)
+            tools = [acting.TOOLS_NODE] if role == actor else []
             builder.add_conditional_edges(
-                role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *after]))
+                role, path, list(dict.fromkeys([*following, *filter(None, [last_word]), *tools, *after]))
             )
-        builder.add_edge(START, order[0])
+        if not actor:
+            builder.add_edge(START, order[0])
+            return builder
+        builder.add_node(acting.BEGIN, node(acting.begin(self, actor)))
+        builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor)))
+        builder.add_edge(START, acting.BEGIN)
+        builder.add_edge(acting.BEGIN, order[0])
+        builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
         return builder
 
     def _check_turns(self) -> None:
         """Check that each role of `turns` has a prompt, and that scenarios have the field that limits them."""
         known = [name.rpartition("/")[2] for name in self.prompts]
+        if acting.is_acting(self) and ASSISTANT not in self.turns.order:
+            raise RecipeError(f"tools are for the role {ASSISTANT!r}, which turns do not name", setting="tools")
         if unknown := [role for role in self.turns.roles if role not in known]:
             raise RecipeError(f"turns name the role {unknown[0]!r}, which has no prompt; there are {', '.join(known)}")
         limit, kind = self.turns.max_turns, self.scenario_type
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
             raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
+
+    def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
+        """Return the tables; of an assistant with tools, also what it did with them, and a warning if it had none."""
+        if not acting.is_acting(self):
+            return super().compared(runs)
+        seen = [acting.Actions(label) for label, _ in runs]
+        read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
+        return acting.with_actions(super().compared(read), seen)
 
     def initial(self, scenario: Any) -> dict[str, Any]:
         """Return the state before the first message."""
@@ -286,14 +307,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return Outcome(
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
-            counts={f"{self.turns.unit}s": sum(message.name == last for message in messages)},
+            counts={f"{self.turns.unit}s": turns_of(messages, last), **acting.counts(self, state)},
+            details=acting.details(self, state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the number of turns that have begun, for the step debugger."""
         first = self.turns.order[0]
-        return {self.turns.unit: sum(message.name == first for message in state.get("messages", ()))}
+        return {self.turns.unit: turns_of(state.get("messages", ()), first)}
 
     def facts(self, scenario: Any) -> Facts:
         """Return the facts about a conversation for the gate's rules."""
@@ -310,8 +332,9 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return self.turns.split(reply)[0]
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
-        """Return the conversation as a role's prompt is given it."""
-        return utterances(messages)
+        """Return the conversation as a role's prompt is given it: only the assistant is given its calls."""
+        heard = utterances(messages)
+        return spoken_only(heard) if role != ASSISTANT and acting.is_acting(self) else heard
 
     def _opens(self, role: str) -> bool:
         return role == self.turns.order[0]
@@ -324,30 +347,44 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """
 
         async def speak(state: DialogueState, scene: Scene) -> Update:
-            messages = state["messages"]
-            prompt = self.prompt_of(scene.scenario, role)
-            inputs = {
-                "opening": not messages,
-                **self.inputs(scene.scenario, role),
-                "history": self.heard(role, messages),
-            }
-            wanted = {name: inputs[name] for name in scene.inputs_of(prompt)}
+            prompt, wanted = self.request(state, scene, role)
             if role == USER:
-                reply = await scene.ask_user(prompt, lines(messages), self.spoken, **wanted)
+                reply = await scene.ask_user(prompt, lines(state["messages"]), self.spoken, **wanted)
             else:
                 reply = str(await scene.ask(prompt, **wanted))
-            marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
-            ending = marker if messages else ""
-            text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
-            if not text and not ending:
-                raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
-            new = [said(role, text, len(messages), scene.finish_reason)] if text else []
-            reason = self.turns.reason(scene.scenario, role, [*messages, *new], ending)
-            opening = {"marked_opening": True} if marker and not messages else {}
-            return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
+            return self.told(state, scene, role, reply)
 
         speak.__name__ = role
         return speak
+
+    def request(self, state: DialogueState, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
+        """Return the prompt of a role's next message, and its inputs."""
+        messages = state["messages"]
+        prompt = self.prompt_of(scene.scenario, role)
+        inputs = {
+            "opening": not messages,
+            **self.inputs(scene.scenario, role),
+            "history": self.heard(role, messages),
+        }
+        return prompt, {name: inputs[name] for name in scene.inputs_of(prompt)}
+
+    def told(self, state: DialogueState, scene: Scene, role: str, reply: str) -> Update:
+        """Return the update of the state by a role's reply.
+
+        Raises:
+            UnparsedReplyError: If nothing of it is left without its end marker.
+        """
+        messages = state["messages"]
+        marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
+        ending = marker if messages else ""
+        text = self.spoken(reply) if role in (USER, self.turns.ender) else reply
+        if not text and not ending:
+            prompt = self.prompt_of(scene.scenario, role)
+            raise UnparsedReplyError(prompt, reply, "nothing of the reply is left to be said")
+        new = [said(role, text, len(messages), scene.finish_reason)] if text else []
+        reason = self.turns.reason(scene.scenario, role, [*messages, *new], ending)
+        opening = {"marked_opening": True} if marker and not messages else {}
+        return {"messages": new, "ended_by": state["ended_by"] or reason, **opening}
 
 
 def _unknown(name: str, kind: type[Scenario]) -> str:
@@ -397,10 +434,19 @@ def _next(role: str, turns: Turns, after: list[str], last_word: str) -> Callable
     async def route(state: DialogueState) -> list[str]:
         if last_word and state["ended_by"] in turns.markers.values() and state["messages"][-1].name != last_word:
             return [last_word]
+        if acting.is_waiting(state["messages"]):
+            return [acting.TOOLS_NODE]
         return after if state["ended_by"] else [turns.following(state["messages"])]
 
     route.__name__ = f"after_{role}"  # the step debugger shows who chose the next node
     return route
+
+
+def _after_tools(actor: str, after: list[str]) -> Callable[[DialogueState], Awaitable[list[str]]]:
+    async def after_tools(state: DialogueState) -> list[str]:
+        return after if state["ended_by"] else [actor]
+
+    return after_tools
 
 
 def _speaker(id_: str, role: str, text: str, opens: bool) -> Prompt:

@@ -7,6 +7,7 @@ the current state; when a finished scenario is judged again, it is the stored on
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,8 +18,9 @@ from dialoom.errors import DialoomError
 from dialoom.prompts import Prompt, Utterance
 from dialoom.roles import UnparsedReplyError, Verdict
 
+from .built_in_environments import readable
 from .conversation import joined, messages_of, utterances
-from .outcome import Judgement, Line, Outcome, Status
+from .outcome import ENVIRONMENT, Judgement, Line, Outcome, Status
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -30,7 +32,7 @@ Scores: TypeAlias = "tuple[bool | int | float | str, str]"
 """A score or a label, and its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
-"""Inputs that a judge's prompt gets besides fields of the scenario."""
+"""Inputs that a judge's prompt gets besides fields of the scenario, and the final state of an environment."""
 
 
 class Judged(Protocol):
@@ -236,13 +238,13 @@ class Judge:
             The judgements, in the order of the cases.
         """
         cases = self.open_cases(scene.scenario, outcome)
-        found = await asyncio.gather(*(self._judged(scene, prompt, case) for case in cases))
+        found = await asyncio.gather(*(self._judged(scene, prompt, case, outcome) for case in cases))
         return [judgement for each in found for judgement in each]
 
-    async def _judged(self, scene: Scene, prompt: str, case: Case) -> list[Judgement]:
+    async def _judged(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> list[Judgement]:
         if case.missing:
             return [self._judgement(metric, case, None, case.missing) for metric in self.metrics]
-        asked = [self._inputs(scene, prompt, case)]
+        asked = [self._inputs(scene, prompt, case, outcome)]
         if self.both_orders is not None:
             one, other = self.both_orders
             asked.append({**asked[0], one: asked[0][other], other: asked[0][one]})
@@ -267,25 +269,28 @@ class Judge:
             metric=metric, target=self.target, turn=case.turn, score=score, status=status, explanation=told
         )
 
-    def _inputs(self, scene: Scene, prompt: str, case: Case) -> dict[str, Any]:
-        """Return the inputs that the prompt declares: from the case, the judge itself, and the scenario."""
+    def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
+        """Return the inputs that the prompt declares: from the case, the judge, the outcome, and the scenario."""
         inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
         given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         wanted = scene.inputs_of(prompt)
+        if ENVIRONMENT in wanted and outcome.environment is not None:
+            given[ENVIRONMENT] = json.dumps(readable(outcome.environment), ensure_ascii=False, indent=1)
         return {name: given[name] if name in given else getattr(scene.scenario, name) for name in wanted}
 
-    def check_inputs(self, prompt: Prompt, kind: type[Scenario]) -> None:
+    def check_inputs(self, prompt: Prompt, kind: type[Scenario], has_environment: bool = False) -> None:
         """Check, before a run starts, that the judge may see every input that its prompt declares.
 
         Args:
             prompt: The judge's prompt.
             kind: The type of the scenarios.
+            has_environment: Whether outcomes have the final state of an environment.
 
         Raises:
             JudgeError: If an input is unknown, or the judge may not see it; it names the input.
         """
         for name in prompt.front.inputs:
-            if name in _GIVEN or self.cases is not None:
+            if name in _GIVEN or self.cases is not None or (has_environment and name == ENVIRONMENT):
                 continue
             if self.sees is not None and name not in self.sees:
                 seen = f"only {', '.join(self.sees)}" if self.sees else "nothing of the scenario"
@@ -307,9 +312,12 @@ def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
     Raises:
         JudgeError: If they may not; it names the judge and the input.
     """
+    has_environment = getattr(recipe, ENVIRONMENT, None) is not None
     for judge in recipe.judges:
         prompt = judge.prompt_of(recipe.name)
-        judge.check_inputs(library[prompt if isinstance(prompt, str) else prompt.id], recipe.scenario_type)
+        judge.check_inputs(
+            library[prompt if isinstance(prompt, str) else prompt.id], recipe.scenario_type, has_environment
+        )
 
 
 def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -125,6 +125,10 @@ class Judgement(BaseModel):
     explanation: str = ""
 
 
+ENVIRONMENT = "environment"
+"""The name of an environment's snapshot, in the graph's state and in an outcome's details."""
+
+
 class Outcome(BaseModel):
     """A scenario's result.
 
@@ -144,6 +148,19 @@ class Outcome(BaseModel):
     judgements: tuple[Judgement, ...] = ()
     faults: tuple[DialogueFault, ...] | None = None
     languages: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> Any:
+        """The final state of the assistant's environment: its last snapshot; `None` where it has none."""
+        return self.details.get(ENVIRONMENT)
+
+    @property
+    def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
+        """Each tool call with the tool's result, `None` for a call that was never answered."""
+        results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
+        for line in self.messages:
+            for call in line.tool_calls:
+                yield call, results.get(call["id"])
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"

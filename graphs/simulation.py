@@ -17,11 +17,12 @@ from pydantic import Field
 
 from dialoom.errors import DialoomError
 from dialoom.inputs import DataError
-from dialoom.prompts import Utterance
+from dialoom.prompts import Prompt, Utterance
 from dialoom.sandbox import Sandbox
 
+from .built_in_environments import environment_of_file
 from .check import Check, Conversation
-from .conversation import lines, utterances
+from .conversation import TOOL, lines
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
@@ -29,7 +30,20 @@ from .outcome import Episode, Outcome
 from .recipe import RecipeOptions
 from .reporting.table import Facet, Table
 from .scenario import Scenario
-from .study import ASSISTANT, GIVES_UP, SATISFIED, USER, FileFunction, KeywordEnd, PythonEnd, Study, line_of, shown
+from .state_checks import gold_check, sql_check
+from .study import (
+    ASSISTANT,
+    GIVES_UP,
+    SATISFIED,
+    USER,
+    FileFunction,
+    KeywordEnd,
+    PythonEnd,
+    Study,
+    ToolEnd,
+    line_of,
+    shown,
+)
 from .study_rows import PORTRAIT, Source, pairs, references
 from .variety import opening_of, variety_table
 
@@ -100,6 +114,7 @@ class Simulation(DialogueRecipe):
         sources: The people and the tasks.
         named: The functions of files that it calls.
         missing: Names of functions that were given as Python objects when the run was made, and not now.
+        begins_with: The file that a built-in environment begins with; `None` for none.
     """
 
     name = "study"
@@ -111,6 +126,7 @@ class Simulation(DialogueRecipe):
     sources: ClassVar[tuple[Source, Source | None]]
     named: ClassVar[tuple[FileFunction, ...]] = ()
     missing: ClassVar[tuple[str, ...]] = ()
+    begins_with: ClassVar[Path | None] = None
 
     def scenarios(
         self,
@@ -142,6 +158,17 @@ class Simulation(DialogueRecipe):
                     wanted_count = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} conversations")
 
+    def check_inputs(self, library: Mapping[str, Prompt]) -> None:
+        """Check also that the file exists that the environment begins with.
+
+        Raises:
+            DataError: If it does not.
+        """
+        if self.begins_with is not None and not self.begins_with.is_file():
+            message = f"environment = {self.study.assistant.environment!r}: there is no file {shown(self.begins_with)}"
+            raise _wrong(self.study, ("assistant", "environment"), message)
+        super().check_inputs(library)
+
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return every metric, overall and by each facet with few values, and the variety of openings."""
         openings: list[str] = []
@@ -156,10 +183,10 @@ class Simulation(DialogueRecipe):
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
         """Return the conversation; among more than two participants, others' messages begin with their names."""
-        said = utterances(messages)
+        said = super().heard(role, messages)
         if len(self.turns.roles) > 2:
             for each in said:
-                if each["speaker"] != role:
+                if each["speaker"] not in (role, TOOL):
                     each["content"] = f"{each['speaker']}: {each['content']}"
         return said
 
@@ -212,10 +239,28 @@ def simulation(
         "judges": tuple(_judges(study)) if judges is None else tuple(judges),
         "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
         "named": tuple(named.values()),
+        "tools": tuple({**named, **given}.get(name, _not_given) for name in study.assistant.tools),
+        "max_tool_turns": study.assistant.max_tool_turns,
+        **_environment(study, {**named, **given}, looked),
         "missing": () if judges is not None else tuple(name for name in study.given if name not in given),
     }
     made: Simulation = type("Simulation", (Simulation,), attributes)()
     return made
+
+
+def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
+    """Return the attributes of a recipe with the study's environment."""
+    spec = study.assistant.environment
+    if not spec:
+        return {}
+    if spec in functions or spec in study.given:
+        return {"environment": staticmethod(functions.get(spec, _not_given))}
+    path = FileFunction(f"{spec}:", tuple(folders)).path
+    factory = environment_of_file(path)
+    if factory is None:
+        kinds = "file.py:NAME, or a file .db, .sqlite, .sqlite3, .sql or .json"
+        raise _wrong(study, ("assistant", "environment"), f"environment = {spec!r} must be {kinds}")
+    return {"environment": factory, "begins_with": path}
 
 
 def _sources(study: Study, people: Iterable[Any] | None, tasks: Iterable[Any] | None) -> tuple[Source, Source | None]:
@@ -263,12 +308,13 @@ def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
         until=_until(study, functions),
         other_markers=markers,
         extras=tuple(extras),
+        ending_tools=tuple(each.tool for each in dialogue.ends if isinstance(each, ToolEnd)),
     )
 
 
 def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callable[[Any, list[BaseMessage]], str] | None:
     """Return the function that ends a conversation by keywords and Python functions."""
-    ends = [each for each in study.dialogue.ends if not isinstance(each, str)]
+    ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd | PythonEnd)]
     if not ends:
         return None
 
@@ -304,6 +350,13 @@ def _check(study: Study, number: int, functions: Mapping[str, Callable[..., Any]
     each = study.checks[number]
     if each.pattern:
         return Check(each.metric, _matches(re.compile(each.pattern), each.target), each.scale, each.target)
+    try:
+        if each.sql:
+            return Check(each.metric, sql_check(each.sql, each.expected), each.scale, each.target)
+        if each.gold:
+            return Check(each.metric, gold_check(each.gold), each.scale, each.target)
+    except DialoomError as error:
+        raise _wrong(study, ("check", number), str(error)) from error
     function = functions.get(each.python or each.metric, _not_given)
     return Check(each.metric, function, each.scale, each.target)
 
@@ -315,7 +368,7 @@ def _matches(pattern: re.Pattern[str], target: str) -> Callable[[Conversation], 
     return is_found
 
 
-def _not_given(_conversation: Conversation) -> None:
+def _not_given(*_: Any) -> Any:
     raise ValueError("the function was given as a Python object, and is in no file")
 
 

@@ -92,6 +92,12 @@ class PythonEnd(_Table):
     python: str
 
 
+class ToolEnd(_Table):
+    """A tool of the assistant's whose call ends the conversation."""
+
+    tool: str = Field(min_length=1)
+
+
 class Dialogue(_Table):
     """The course of a conversation.
 
@@ -104,7 +110,7 @@ class Dialogue(_Table):
 
     max_turns: int = Field(10, ge=1)
     opens: Literal["user", "assistant"] = "user"
-    ends: tuple[Ending | KeywordEnd | PythonEnd, ...] = ("user_satisfied", "user_gives_up")
+    ends: tuple[Ending | KeywordEnd | PythonEnd | ToolEnd, ...] = ("user_satisfied", "user_gives_up")
     in_sequence: bool = False
 
 
@@ -125,9 +131,16 @@ class Assistant(_Table):
 
     Attributes:
         system: Its system prompt; empty for an assistant that has its own.
+        environment: What its tools act on: `path/to/file.py:NAME`, or a file that a built-in environment begins with
+            (`.db`, `.sqlite`, `.sqlite3`, `.sql`, `.json`), relative to the study's folder.
+        tools: Functions that it is offered as tools, as `path/to/file.py:NAME`.
+        max_tool_turns: The most messages with tool calls in one turn; then the conversation ends.
     """
 
     system: str = ""
+    environment: str = ""
+    tools: tuple[str, ...] = ()
+    max_tool_turns: int = Field(10, ge=1)
 
 
 class Speaks(_Table):
@@ -179,16 +192,22 @@ class JudgeTable(_Table):
 
 
 class CheckTable(_Table):
-    """A metric that is computed: whether a pattern occurs, or what a Python function returns; see `dialoom.Check`.
+    """A metric that is computed: whether a pattern occurs, what a Python function returns, or what the final state is.
 
     Attributes:
         pattern: A regular expression that is searched in the target's messages.
         python: `path/to/file.py:function`, relative to the study's folder.
+        sql: A SELECT statement for the final state of an SQLite environment; see `dialoom.Check.sql`.
+        expected: The right value; without one, the value is the score.
+        gold: The right final state, or the parts of it that matter; see `dialoom.Check.state`.
     """
 
     metric: str = Field(min_length=1)
     pattern: str = ""
     python: str = ""
+    sql: str = ""
+    expected: bool | int | float | str | list[Any] | None = None
+    gold: dict[str, Any] | str | None = None
     scale: tuple[int, int] | None = None
     target: str = ASSISTANT
 
@@ -248,7 +267,9 @@ class Study(_Table):
     def functions(self) -> tuple[str, ...]:
         """The functions of files that the study names, as `path/to/file.py:NAME`."""
         ends = [each.python for each in self.dialogue.ends if isinstance(each, PythonEnd)]
-        named = dict.fromkeys([*ends, *(check.python for check in self.checks if check.python)])
+        checks = [check.python for check in self.checks if check.python]
+        acting = [*([self.assistant.environment] if is_function(self.assistant.environment) else [])]
+        named = dict.fromkeys([*ends, *checks, *acting, *self.assistant.tools])
         return tuple(name for name in named if name not in self.given)
 
     def plain(self) -> dict[str, Any]:
@@ -289,17 +310,24 @@ def _check_complete(study: Study, path: Path) -> None:
         if rows is not None and not rows.file and not rows.rows:
             raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', line_of(study.text, (table,)))
     for number, check in enumerate(study.checks):
-        if bool(check.pattern) == bool(check.python):
-            message = f"[[check]] {check.metric!r} needs pattern or python, and not both"
+        if sum(map(bool, (check.pattern, check.python, check.sql, check.gold))) != 1:
+            message = f"[[check]] {check.metric!r} needs one of pattern, python, sql and gold"
             raise DataError(path, message, line_of(study.text, ("check", number)))
     places: list[tuple[str, tuple[str | int, ...]]] = [
         (check.python, ("check", number, "python")) for number, check in enumerate(study.checks) if check.python
     ]
     places += [(end.python, ("dialogue", "ends")) for end in study.dialogue.ends if isinstance(end, PythonEnd)]
+    places += [(spec, ("assistant", "tools")) for spec in study.assistant.tools]
     for spec, loc in places:
-        if re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is None:
-            message = f"python = {spec!r} must have the form file.py:function"
+        if not is_function(spec):
+            key = "tools" if loc == ("assistant", "tools") else "python"
+            message = f"{key} = {spec!r} must have the form file.py:function"
             raise DataError(path, message, line_of(study.text, loc))
+
+
+def is_function(spec: str) -> bool:
+    """Return whether a text names a function or class in a Python file."""
+    return re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is not None
 
 
 _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
@@ -325,8 +353,8 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
     elif loc[:2] == ("dialogue", "ends"):
         value = _value_at(parse_toml(text, path), loc[:3])
         message = (
-            f'[dialogue] ends holds {value!r}; there are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }} and '
-            '{ python = "file.py:function" }'
+            f'[dialogue] ends holds {value!r}; there are {SATISFIED!r}, {GIVES_UP!r}, {{ keyword = "WORD" }}, '
+            '{ python = "file.py:function" } and { tool = "NAME" }'
         )
     elif first["type"] == "value_error":
         message = f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r:.60}"
@@ -430,9 +458,14 @@ class FileFunction:
             raise StudyError(f"python = {self.spec!r}: {self.path} has no such function")
         return function  # type: ignore[no-any-return]
 
-    def __call__(self, conversation: Any) -> Any:
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return self.spec
+
+    def __call__(self, *given: Any) -> Any:
         """Call the function."""
-        return self.load()(conversation)
+        return self.load()(*given)
 
 
 @cache

@@ -17,6 +17,7 @@ from dialoom.inputs import DataError
 from dialoom.personas.rows import Place, Row, plain_row, read_rows
 from dialoom.sandbox import Sandbox
 
+from .state_checks import expressions
 from .study import Rows, Study, StudyError, shown
 
 PEOPLE, TASKS = "person", "task"
@@ -49,6 +50,9 @@ def references(study: Study) -> dict[str, list[Reference]]:
     for judge in study.judges:
         rubric = judge.rubric if isinstance(judge.rubric, str) else "\n".join(judge.rubric.values())
         texts[f"the rubric of {judge.metric}"] = rubric
+    for check in study.checks:
+        texts[f"the sql of {check.metric}"] = check.sql
+        texts[f"the state of {check.metric}"] = "\n".join(expressions([check.gold, check.expected]))
     found: dict[str, list[Reference]] = {PEOPLE: [], TASKS: []}
     for where, text in texts.items():
         try:

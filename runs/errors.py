@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dialoom.errors import DialoomError, SettingError
 from dialoom.graphs import RecipeError
+from dialoom.graphs.environment import ToolError
 from dialoom.graphs.judge import JudgeError
 from dialoom.inputs import DataError
 from dialoom.outputs import OutputError
@@ -59,7 +60,17 @@ class Fault(StrEnum):
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
     (
-        (SettingError, RunError, TrustError, OutputError, RecipeError, JudgeError, BindingError, PromptError),
+        (
+            SettingError,
+            RunError,
+            TrustError,
+            OutputError,
+            RecipeError,
+            JudgeError,
+            ToolError,
+            BindingError,
+            PromptError,
+        ),
         Fault.CONFIGURATION,
     ),
     ((DataError,), Fault.DATA),

@@ -14,7 +14,6 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from dialoom.runs.store import RunFile
-from dialoom.runs.store.documents import text_of
 
 Dump = dict[str, list[str]]
 
@@ -96,11 +95,6 @@ def _facts(connection: sqlite3.Connection, _run: RunFile) -> Rows:
         yield {row["key"]: row["value"]}
 
 
-def _documents(connection: sqlite3.Connection, _run: RunFile) -> Rows:
-    for row in connection.execute("SELECT * FROM documents"):
-        yield dict(row) | {"content": text_of(row["content"])}
-
-
 def _outcomes(connection: sqlite3.Connection, run: RunFile) -> Rows:
     for row in connection.execute("SELECT * FROM outcomes"):
         outcome = run.outcome(row["scenario"])
@@ -168,6 +162,7 @@ _DUMPED: dict[str, _Read] = {
     **{
         name: _plain(name)
         for name in (
+            "documents",
             "prompts",
             "notes",
             "judgement_sets",
@@ -181,7 +176,6 @@ _DUMPED: dict[str, _Read] = {
         )
     },
     "run": _facts,
-    "documents": _documents,
     "outcomes": _outcomes,
     "kept_texts": _plain("texts"),
     "kept_calls": _calls,

@@ -7,7 +7,6 @@ import re
 import sqlite3
 import subprocess
 import sys
-import zlib
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -79,7 +78,6 @@ def test_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_pa
     queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
     assert len(queries) == 9
     with sqlite3.connect(tmp_path / "r.db") as connection:
-        connection.create_function("sqlar_uncompress", 2, lambda content, _: zlib.decompress(content))
         for query in queries:
             assert connection.execute(query).fetchall(), query
 

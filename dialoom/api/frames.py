@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from dialoom.graphs.outcome import dialogue_faults
+from dialoom.graphs.built_in_environments import readable
+from dialoom.graphs.outcome import ENVIRONMENT, Outcome, dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
 from dialoom.runs.export import ExportRequest, Soundness, write
 from dialoom.runs.export.rows import named
@@ -85,7 +87,15 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
             **_beside(_ALWAYS["episodes"], "facet", episode.facets),
             **_beside((*_ALWAYS["episodes"], *episode.facets), "count", episode.outcome.counts),
             **mean_scores(episode),
+            **_environment(episode.outcome),
         }
+
+
+def _environment(outcome: Outcome) -> dict[str, str]:
+    """Return the final state of an environment as JSON; empty without one."""
+    if outcome.environment is None:
+        return {}
+    return {ENVIRONMENT: json.dumps(readable(outcome.environment), ensure_ascii=False)}
 
 
 def _lines(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

@@ -12,11 +12,13 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import Check, Judge
+from dialoom.graphs.environment import Environment
 from dialoom.graphs.simulation import Simulation, content_of, simulation
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import python_rows
 from dialoom.personas.rows import plain_row
 from dialoom.roles.binding import OBJECT, is_named
+from dialoom.roles.players import name_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
 from dialoom.settings import FLAG, ModelLike, PathLike, Players
@@ -43,6 +45,8 @@ async def asimulate(
     opens: Literal["user", "assistant"] = "user",
     ends: Sequence[str | Mapping[str, str] | Callable[..., Any]] = (SATISFIED, GIVES_UP),
     roles: Sequence[Mapping[str, Any]] = (),
+    environment: Callable[[], Environment] | PathLike | None = None,
+    tools: Sequence[Callable[..., Any]] = (),
     per_person: int | None = None,
     in_sequence: bool = False,
     seed: int = 0,
@@ -79,9 +83,12 @@ async def asimulate(
         system: The system prompt of the assistant; by default none.
         max_turns: The most turns; a turn is one message of each side.
         opens: The role that speaks first.
-        ends: What ends a conversation before that: `user_satisfied`, `user_gives_up`, `{"keyword": WORD}`, or a
-            function of a `Conversation` that returns true, or the reason as a text.
+        ends: What ends a conversation before that: `user_satisfied`, `user_gives_up`, `{"keyword": WORD}`,
+            `{"tool": NAME}`, or a function of a `Conversation` that returns true, or the reason as a text.
         roles: Further participants: `{"name": ..., "brief": ..., "speaks": ...}`.
+        environment: What the assistant's tools act on: a class or function that makes it, or the file that a built-in
+            environment begins with; see `docs/environments.md`.
+        tools: Functions that the assistant is offered as tools besides those of its environment.
         per_person: Each person gets so many tasks, drawn with the seed; by default all.
         in_sequence: Whether one person's conversations are played one after another, in the order of the tasks: an
             assistant that keeps state may remember the earlier ones.
@@ -99,9 +106,14 @@ async def asimulate(
     """
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
-    parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": {"system": system}}
-    recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles})
-    _check_workers(recipe, checks, ends, calls)
+    acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
+    if callable(environment):
+        acting[name_of(environment)] = environment
+    world = name_of(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
+    agent = {"system": system, "environment": world, "tools": [name_of(each) for each in tools]}
+    parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
+    recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles}, acting)
+    _check_workers(recipe, checks, [*ends, *acting.values()], calls)
     given = {"user": user, "assistant": assistant, "judge": judge if judges else None}
     models: dict[str, Players] = {role: player for role, player in given.items() if player is not None}
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
@@ -142,17 +154,19 @@ def _recipe(
     judges: Sequence[Judge],
     checks: Sequence[Check | Callable[..., Any]],
     parts: Mapping[str, Any],
+    acting: Mapping[str, Callable[..., Any]],
 ) -> Simulation:
     """Return the recipe of the arguments of `simulate`."""
     persons = _Given.of(people, "people", "description")
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
-    functions: dict[str, Callable[..., Any]] = {each.metric: each.function for each in made}
+    functions: dict[str, Callable[..., Any]] = {**acting, **{each.metric: each.function for each in made}}
     ends: list[Any] = []
     for end in parts["dialogue"]["ends"]:
         if callable(end):
             functions[end.__name__] = end
         ends.append({"python": end.__name__} if callable(end) else end)
+    begins = parts["assistant"]["environment"] not in ("", *acting)
     has_code = [f"the judge of {judge.metric}" for judge in judges if _table(judge)[1]]
     values = {
         **parts,
@@ -162,7 +176,7 @@ def _recipe(
         "dialogue": {**parts["dialogue"], "ends": ends},
         "judge": [_table(judge)[0] for judge in judges],
         "check": [{"metric": each.metric, "scale": each.scale, "target": each.target} for each in made],
-        "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) else "",
+        "folder": str(Path.cwd()) if any(each and each.source for each in (persons, errands)) or begins else "",
         "content": persons.content + ("" if errands is None else errands.content),
         "given": [*functions, *has_code],
     }

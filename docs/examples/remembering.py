@@ -1,4 +1,4 @@
-"""Does an assistant remember? Three conversations of each person, with a stateful assistant and with one without memory."""
+"""Does an assistant remember? Three conversations of each person: with an assistant that keeps state, and without."""
 
 from __future__ import annotations
 
@@ -70,4 +70,4 @@ def play(folder: Path) -> dialoom.Report:
 
 
 if __name__ == "__main__":
-    print(play(Path()))
+    print(play(Path()))  # noqa: T201

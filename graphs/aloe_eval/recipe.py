@@ -10,7 +10,8 @@ from pydantic import Field
 
 from dialoom.graphs.aloe.recipe import without_directions
 from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
-from dialoom.graphs.dialogue import DialogueRecipe, DialogueState, Turns
+from dialoom.graphs.dialogue import DialogueRecipe, Turns
+from dialoom.graphs.dialogue_state import DialogueState
 from dialoom.graphs.judge import Case, Graph, Judge, add_judges
 from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Outcome

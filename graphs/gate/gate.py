@@ -53,7 +53,7 @@ class Gate:
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
         """Return the faults of a line before it is added to the conversation."""
         talk = Talk.of([*history, line], self._recipe.facts(scenario))
-        return [each for each in self._of_talk(replace(talk, since=len(history))) if each.who == line.role]
+        return [each for each in self._of_talk(replace(talk, since=len(talk.lines) - 1)) if each.who == line.role]
 
     def _of_talk(self, talk: Talk) -> Iterator[DialogueFault]:
         known = replace(talk, prompts=self._words)

@@ -8,7 +8,7 @@ import math
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -30,6 +30,20 @@ BROKEN_OFF: Mapping[str, str] = {
 
 RunTool: TypeAlias = Callable[[FunctionCall], Awaitable[str]]
 """A function that runs a tool call and returns the tool's output, for players with a loop of their own."""
+
+
+@runtime_checkable
+class StatefulTools(Protocol):
+    """Tools whose state is stored with the reply of a player with its own loop: a replayed reply runs none of them."""
+
+    async def __call__(self, call: FunctionCall) -> str:
+        """Run a call and return the tool's output."""
+        ...
+
+    def state(self) -> Any:
+        """Return the state after the calls, as JSON values; `None` if there is none."""
+        ...
+
 
 _LETTERS = string.ascii_letters + string.digits
 _USUAL_REPLY = 256
@@ -198,7 +212,8 @@ class Completion:
         reasoning: The model's visible reasoning before the reply; stored in the ledger, not shown to other roles.
         tool_calls: The tool calls besides the text.
         outputs: The tools' outputs, one per call, where a player has run them in a loop of its own.
-        carried: Provider data that must be sent back with the calls.
+        carried: Provider data that must be sent back with the calls; or, with `outputs`, the state of the tools'
+            environment after them.
         state: The state of a stateful player after this reply.
     """
 

@@ -8,7 +8,7 @@ import linecache
 import sysconfig
 import traceback
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType
@@ -19,7 +19,7 @@ from dialoom.roles.errors import PermanentProviderError, StateLostError, Transie
 from dialoom.roles.players import PlayerError, has_snapshots, is_async, makes_graph, parameters_of, takes_tools
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
-from .calls import Completion, Request
+from .calls import Completion, Request, StatefulTools
 from .completions import ensure_short, without_thinking
 from .graphs import GraphPlayer, ai_message, configuration, graph_reply
 from .secrets import redacted
@@ -159,6 +159,8 @@ class CallableBackend:
             )
         except PlayerError as error:
             raise self._failure(error) from error
+        if completion.outputs and isinstance(request.run_tool, StatefulTools):
+            completion = replace(completion, carried={"environment": request.run_tool.state()})
         return said.after(request, completion) if isinstance(said, Kept) else completion
 
     def _failure(self, error: PlayerError) -> PermanentProviderError:

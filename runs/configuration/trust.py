@@ -62,9 +62,15 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
         recipe: The recipe, if it is known; only a study can be.
     """
     if isinstance(recipe, Simulation):
-        return [
+        found_functions = [
             _file_reference("function", f"{each.path}:{each.spec.rpartition(':')[2]}", each.spec)
             for each in recipe.named
+        ]
+        begins = recipe.begins_with
+        data = f"{begins}, which conversations would begin with"
+        return [
+            *found_functions,
+            *([Reference(data, f"read {begins}", recipe.study.assistant.environment, begins)] if begins else []),
         ]
     return [_file_reference("recipe", found or spec, spec)] if is_file_spec(spec) else []
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
+from dialoom.graphs.built_in_environments import readable
 from dialoom.graphs.capabilities import WithExports, WithFacets
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS, Episode, is_sound
 from dialoom.runs.errors import RunError
@@ -336,6 +337,8 @@ def dialogue(
         "models": dict(models),
         "prompts": dict(prompts),
     }
+    if episode.outcome.environment is not None:
+        line["environment"] = readable(episode.outcome.environment)
     if episode.outcome.faults is not None:
         line["faults"] = [fault.model_dump() for fault in episode.outcome.faults]
     if episode.branch is not None:

@@ -33,7 +33,7 @@ _JSON = (
     ("scenarios", "position + 1", "facets", "true"),
     ("scenarios", "position + 1", "content", "true"),
     ("scenarios", "position + 1", "branch", "true"),
-    ("documents", "lower(hex(hash))", "content", "typeof(content) <> 'blob'"),
+    ("documents", "lower(hex(hash))", "content", "true"),
     ("outcomes", "scenario + 1", "counts", "true"),
     ("outcomes", "scenario + 1", "messages", "true"),
     ("outcomes", "scenario + 1", "details", "true"),

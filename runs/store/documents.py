@@ -1,15 +1,13 @@
 """Content-addressed JSON: a part that many scenarios share (a person's context in a domain) is stored once.
 
 A value is packed bottom-up. Every part with long JSON becomes a document under the hash of that JSON, and is replaced
-by `{"$doc": "<hash>"}`, so equal parts are equal documents at any depth. A document is deflated if that makes it
-clearly smaller: plans are rarely read.
+by `{"$doc": "<hash>"}`, so equal parts are equal documents at any depth.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -22,10 +20,6 @@ _REMEMBERED = 4096
 """The number of parts whose references are cached: scenarios that share parts follow each other."""
 
 _REFERENCE = "$doc"
-_WORTH = 0.75
-"""A document whose deflated size exceeds this share of its size is stored as text, which any tool reads."""
-_MOST = 2**26
-"""The maximum size of an inflated document in bytes: a crafted file may inflate to any size."""
 
 
 def canonical(value: Any) -> str:
@@ -83,31 +77,6 @@ class Packing:
 def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
     """Return the value that was packed. `fetch` returns the JSON of a document by its hash."""
     return _unpacked(json.loads(text), fetch)
-
-
-def kept(text: str) -> str | bytes:
-    """Return a document's JSON as a file stores it: deflated (zlib), or the text itself."""
-    plain = text.encode()
-    small = zlib.compress(plain)
-    return small if len(small) <= _WORTH * len(plain) and len(plain) <= _MOST else text
-
-
-def text_of(content: Any) -> str:
-    """Return the JSON that `kept` stored.
-
-    Raises:
-        ValueError: If it is deflated and cannot be inflated.
-    """
-    if not isinstance(content, bytes):
-        return str(content)
-    inflating = zlib.decompressobj()
-    try:
-        plain = inflating.decompress(content, _MOST)
-    except zlib.error as error:
-        raise ValueError(f"it cannot be inflated ({error})") from error
-    if not inflating.eof:
-        raise ValueError("it cannot be inflated: its end is missing, or it is too long")
-    return plain.decode()
 
 
 def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:

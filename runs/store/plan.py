@@ -17,7 +17,7 @@ from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.errors import StoreError
 from dialoom.runs.store import documents
 
-from .documents import Packing, canonical, kept
+from .documents import Packing, canonical
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
@@ -38,7 +38,7 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario], s
 
     def keep(hash_: bytes, content: str) -> None:
         if connection.execute("SELECT 1 FROM documents WHERE hash = ?", (hash_,)).fetchone() is None:
-            connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, kept(content)))
+            connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, content))
 
     shared: set[str] = set()
 
@@ -199,10 +199,7 @@ class ScenarioTable:
         row = self._reader.execute("SELECT content FROM documents WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
             raise StoreError(f"{self._path} lacks the document {hash_.hex()}; the file is damaged")
-        try:
-            return documents.text_of(row["content"])
-        except ValueError as error:
-            raise StoreError(f"{self._path} is damaged: of the document {hash_.hex()}, {error}") from error
+        return str(row["content"])
 
 
 def thread_of(id_: str, take: int) -> str:

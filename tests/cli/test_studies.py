@@ -118,7 +118,7 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
         ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),
         ("pattern = ", "pattern = '(' #", "support.toml:31: [[check]] pattern: not a regular expression: "),
-        ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs pattern or python, and not both"),
+        ("pattern = ", "#", "support.toml:29: [[check]] 'gave_number' needs one of pattern, python, sql and gold"),
         ("pattern = ", "python = 'x' #", "support.toml:31: python = 'x' must have the form file.py:function"),
         ("pattern = ", "python = 'x.py:f' #", "python = 'x.py:f': [Errno 2] No such file or directory"),
         ('metric = "resolved"', "", "support.toml:20: [[judge]] needs 'metric'"),

@@ -239,7 +239,6 @@ def little_room(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("size", [20_000, 500_000], ids=["while it is made", "while it is planned"])
 def test_full_disk_leaves_nothing_to_resume(tmp_path: Path, size: int) -> None:
-    # What a file deflates must not fit for all that.
     hens = (f"She keeps the hens {Random(number).getrandbits(8_000):x}." for number in range(1000))
     people = ({"profile": each, "personality": "Calm."} for each in hens)
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(each) + "\n" for each in people))

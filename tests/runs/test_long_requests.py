@@ -20,7 +20,6 @@ import pytest
 from benchmarks.long_requests import Recalling, assistant, fixed, preference
 from dialoom import Budget, Run, play, resume
 from dialoom.runs.store.connections import open_for_reading
-from dialoom.runs.store.documents import text_of
 from tests.conftest import REAL, ROOT, Command, needs_real_data
 from tests.processes import Started
 from tests.runs.test_kill_anywhere import KILLER
@@ -45,7 +44,7 @@ def letters(path: Path, column: str, table: str) -> int:
 def letters_of_documents(path: Path) -> int:
     """Letters in all documents, however they are kept."""
     with closing(sqlite3.connect(path)) as connection:
-        return sum(len(text_of(content)) for (content,) in connection.execute("SELECT content FROM documents"))
+        return sum(len(content) for (content,) in connection.execute("SELECT content FROM documents"))
 
 
 def test_long_conversation_is_stored_once(tmp_path: Path) -> None:

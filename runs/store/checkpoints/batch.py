@@ -7,26 +7,20 @@ writes do not reach the file at all.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from dialoom.runs.store.references import TEXT, FindText
+from dialoom.runs.store.references import FindText
 from dialoom.runs.store.texts import Texts
 
-from .ids import HashedRows, Ids, Recent, Stretch, cut, insert_rows
+from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
 from .memory import Chain, Kept, Key, Packed, Thread, parts_of
 from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
-_SHORT = 96
-_REFERENCE = f'{{"{TEXT}":'
-"""A value with a reference to a message text is stored inline if its JSON is at most `_SHORT` characters long."""
-_WHOLE = re.compile(rf'\{{"\{TEXT}":(\d+)\}}')
-"""A value that is nothing but such a reference; in a list it is stored as the negative of the text's id."""
 
 _PUT = "INSERT OR FAIL INTO checkpoints (thread, id, parent, time, frame, held)"
 _AGAIN = """
@@ -75,7 +69,6 @@ class Batches:
 
     def __init__(self) -> None:
         self._texts: Texts | None = None
-        self._short: Recent[bytes, str] = Recent(_REMEMBERED)
         self._threads = Ids[Thread]("threads", _REMEMBERED)
         self._frames = HashedRows("checkpoint_frames", 7, _REMEMBERED)
         self._values = HashedRows("checkpoint_values", 3, _REMEMBERED)
@@ -88,7 +81,6 @@ class Batches:
 
     def forget(self) -> None:
         """Clear the caches."""
-        self._short.clear()
         self._threads.forget()
         self._frames.ids.forget()
         self._values.ids.forget()
@@ -111,7 +103,6 @@ class Batches:
         self._insert_writes(connection, writes)
         for ids in (self._threads, self._frames.ids, self._values.ids, self._lists.ids):
             ids.known.trim()
-        self._short.trim()
         self._has_writes.trim()
 
     def _find_threads(self, connection: sqlite3.Connection, threads: Iterable[Thread]) -> None:
@@ -127,62 +118,31 @@ class Batches:
                 connection.execute("INSERT INTO threads VALUES (?, ?, ?)", row)
 
     def _store_values(self, connection: sqlite3.Connection, values: dict[bytes, bytes]) -> None:
-        find = self._finding(connection)
-        known = self._values.ids.known
-        made: dict[bytes, str] = {}
-        for hash_, body in values.items():
-            if hash_ not in known and hash_ not in self._short:
-                text = text_of(body, find)
-                is_short = len(text) <= _SHORT and _REFERENCE in text
-                (self._short if is_short else made)[hash_] = text
-        self._values.store(connection, made, lambda hash_: (made[hash_],))
-
-    def _finding(self, connection: sqlite3.Connection) -> FindText | None:
         texts = self._texts
-        return None if texts is None else lambda text: texts.find(connection, text)
+        find: FindText | None = None if texts is None else lambda text: texts.find(connection, text)
+        self._values.store(connection, values, lambda hash_: (text_of(values[hash_], find),))
 
     def _store_lists(self, connection: sqlite3.Connection, puts: Iterable[Put]) -> None:
         chains = [
             part for put in puts for kept in put.values.values() for part in parts_of(kept) if type(part) is Chain
         ]
         by_hash = {chain.hash: chain for chain in chains}
-        # Every prefix of a list that builds on no other may be stored.
-        self._lists.find(connection, [hash_ for chain in chains if not chain.start for hash_ in chain.hashes])
         self._lists.find(connection, [chain.prefix for chain in chains if chain.prefix is not None])
-        rows = {hash_: self._list(chain) for hash_, chain in by_hash.items() if hash_ not in self._lists.ids.known}
-        stretches = {part.hash: part for _, rest in rows.values() for part in rest if type(part) is Stretch}
-        self._lists.store(connection, stretches, lambda hash_: (None, self._elements(stretches[hash_].elements)))
         self._lists.store(connection, by_hash, lambda hash_: self._list_columns(by_hash[hash_]))
 
     def _list_columns(self, chain: Chain) -> tuple[int | None, str]:
-        prefix, rest = self._list(chain)
-        return prefix, self._elements(rest)
-
-    def _list(self, chain: Chain) -> tuple[int | None, Sequence[Value | Stretch]]:
-        """Return the longest stored prefix, and the elements after it."""
-        known = self._lists.ids.known
-        for length in range(len(chain.elements) - 1, chain.start, -1):
-            if (prefix := known.get(chain.hashes[length - 1])) is not None:
-                return prefix, cut(chain.elements[length:])
-        if chain.prefix is None:
-            return None, cut(chain.elements)
-        if chain.prefix not in known:
+        prefix = None
+        if chain.prefix is not None and (prefix := self._lists.ids.known.get(chain.prefix)) is None:
             raise UnknownPrefixError(chain.prefix.hex())
-        return known[chain.prefix], cut(chain.elements[chain.start :])
+        return prefix, self._elements(chain.added)
 
-    def _elements(self, elements: Iterable[Value | Stretch]) -> str:
-        """Return elements as JSON: ids of values, negative ids of texts, inline values in brackets, or whole lists."""
+    def _elements(self, elements: Iterable[Value]) -> str:
+        """Return elements as JSON: ids of values, or inline values in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
-    def _element(self, element: Value | Stretch) -> str:
+    def _element(self, element: Value) -> str:
         if type(element) is Large:
-            short = self._short.get(element.hash)
-            if short is None:
-                return str(self._values.ids.known[element.hash])
-            text = _WHOLE.fullmatch(short)
-            return f"[{short}]" if text is None else f"-{text[1]}"
-        if type(element) is Stretch:
-            return f'{{"list":{self._lists.ids.known[element.hash]}}}'
+            return str(self._values.ids.known[element.hash])
         return f"[{_short_text(element)}]"
 
     def _checkpoint_rows(self, connection: sqlite3.Connection, puts: Collection[Put]) -> list[tuple[object, ...]]:
@@ -208,8 +168,7 @@ class Batches:
 
     def _value(self, value: Value) -> str:
         if isinstance(value, Large):
-            short = self._short.get(value.hash)
-            return f'"value",{self._values.ids.known[value.hash]}' if short is None else f'"is",{short}'
+            return f'"value",{self._values.ids.known[value.hash]}'
         return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
@@ -291,7 +250,7 @@ def _values_in(puts: Iterable[Put], writes: Iterable[dict[tuple[str, int], _Writ
                 if type(part) is Large:
                     found[part.hash] = part.body
                 elif type(part) is Chain:
-                    _add_large(found, part.elements[part.start :])
+                    _add_large(found, part.added)
     for of_checkpoint in writes:
         for _, write in of_checkpoint.values():
             _add_large(found, write.value if isinstance(write.value, list) else [write.value])

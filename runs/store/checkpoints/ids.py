@@ -1,13 +1,11 @@
-"""Row ids by content, with a cache of recent ones, and content-defined chunks of long lists."""
+"""Row ids by content, with a cache of recent ones."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Generic, NamedTuple, TypeVar
-
-from .values import Large, Value, digest
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 K = TypeVar("K")
@@ -147,43 +145,3 @@ def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         size = min(left - left % 8 or left, _AT_ONCE)
         yield items[start : start + size]
         start += size
-
-
-LONG = 64
-"""Lists of at most this many elements are not cut."""
-
-_SHORTEST, _LONGEST = 4, 64
-_ONE_IN_16 = 16
-"""A stretch ends after an element whose hash begins with one of this many of the 256 byte values."""
-
-
-class Stretch(NamedTuple):
-    """Consecutive elements of a list.
-
-    Attributes:
-        hash: The hash of a list of these elements.
-    """
-
-    hash: bytes
-    elements: Sequence[Value]
-
-
-def cut(elements: Sequence[Value]) -> Sequence[Value | Stretch]:
-    """Return the elements; in a long list, most of them are grouped into stretches."""
-    if len(elements) <= LONG:
-        return elements
-    found: list[Value | Stretch] = []
-    start, hash_ = 0, b""
-    for end, element in enumerate(elements, start=1):
-        own = own_hash(element)
-        hash_ = digest(hash_ + own) if hash_ else own
-        length = end - start
-        if length >= _SHORTEST and (own[0] < _ONE_IN_16 or length == _LONGEST):
-            found.append(Stretch(hash_, elements[start:end]))
-            start, hash_ = end, b""
-    return [*found, *elements[start:]]
-
-
-def own_hash(element: Value) -> bytes:
-    """Return the hash of an element."""
-    return element.hash if isinstance(element, Large) else digest(element)

@@ -1,8 +1,8 @@
 """A cache of threads' values at their last put, so that only changes are examined and written.
 
 A list is stored as a chain. Its hash is computed over the hashes of its elements from the front, `h(i) = H(h(i-1),
-H(element i))`, which also yields the hash of every prefix of the list. A stored list consists of a reference to a
-shorter stored list, its prefix, and the elements after it.
+H(element i))`, so that it goes on from the hash of the list that it begins with. A stored list consists of a reference
+to that shorter list, its prefix, and the elements after it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import NamedTuple, TypeAlias, cast
 
 from langgraph.checkpoint.base import ChannelVersions
 
-from .ids import own_hash
-from .values import Value, digest
+from .values import Value, digest, own_hash
 
 Thread: TypeAlias = tuple[str, str]
 """A thread's name and a namespace in it (empty for the graph itself, a different one for each subgraph)."""
@@ -40,20 +39,19 @@ class Chain(NamedTuple):
     Attributes:
         hash: The list's hash.
         elements: All elements.
-        hashes: The hashes of the prefixes of one, two, three elements and so on (it may be longer: the list's successor
-            shares it).
-        start: The length of a prefix that is known to be stored; 0 if there is none.
+        prefix: The hash of the list that it begins with, which is known to be stored; `None` if there is none.
+        start: The length of that list.
     """
 
     hash: bytes
     elements: list[Value]
-    hashes: list[bytes]
+    prefix: bytes | None
     start: int
 
     @property
-    def prefix(self) -> bytes | None:
-        """The hash of the stored prefix; `None` if there is none."""
-        return self.hashes[self.start - 1] if self.start else None
+    def added(self) -> list[Value]:
+        """The elements after the prefix."""
+        return self.elements[self.start :]
 
 
 Kept: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
@@ -69,30 +67,28 @@ def parts_of(kept: Kept) -> Iterator[Value | Chain]:
 
 
 class _List:
-    """A list as of the last put: its elements, its prefixes' hashes, and the lengths that were stored."""
+    """A list as of the last put: its elements, and the lengths and hashes of the lists that were stored on the way."""
 
-    __slots__ = ("_elements", "_hashes", "_stored")
+    __slots__ = ("_elements", "_stored")
 
     def __init__(self) -> None:
         self._elements: list[Value] = []
-        self._hashes: list[bytes] = []
-        self._stored: list[int] = []
+        self._stored: list[tuple[int, bytes]] = []
 
     def follow(self, elements: list[Value]) -> Chain:
         """Update the list to these elements, and return it for storage."""
         common = _common(self._elements, elements)
-        if common < len(self._elements):
-            self._hashes = self._hashes[:common]
-            self._stored = [length for length in self._stored if length <= common]
-        hashes = self._hashes
-        start = self._stored[-1] if self._stored else 0
-        for element in elements[common:]:
+        while self._stored and self._stored[-1][0] > common:
+            self._stored.pop()
+        start, prefix = self._stored[-1] if self._stored else (0, None)
+        hash_ = prefix or b""
+        for element in elements[start:]:
             own = own_hash(element)
-            hashes.append(digest(hashes[-1] + own) if hashes else own)
+            hash_ = digest(hash_ + own) if hash_ else own
         if start < len(elements):
-            self._stored.append(len(elements))
+            self._stored.append((len(elements), hash_))
         self._elements = elements
-        return Chain(hashes[-1], elements, hashes, start)
+        return Chain(hash_, elements, prefix, start)
 
 
 class Held(NamedTuple):

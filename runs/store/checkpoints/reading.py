@@ -29,9 +29,6 @@ _ROW = (
     "SELECT checkpoints.thread, threads.name, threads.namespace, checkpoints.id, parent, time, format, channels, held, "
     f"seen, updated, metadata {_FROM}"
 )
-_DEEPEST = 20
-"""The maximum nesting of stretches; in a crafted file a stretch may contain itself."""
-
 _LONGEST = 100_000
 """The maximum number of additions to a list, more than any conversation has; in a crafted file a list may refer to
 itself.
@@ -148,19 +145,12 @@ class CheckpointReader:
             return "items", self._elements(part["list"])
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
-    def _elements(self, list_: int, depth: int = 0) -> list[int | list[Any]]:
-        """Return a list's elements from the first on: ids of values, negative ids of texts, or values in brackets."""
+    def _elements(self, list_: int) -> list[int | list[Any]]:
+        """Return a list's elements from the first on: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
-        if len(rows) == _LONGEST or depth > _DEEPEST:
+        if len(rows) == _LONGEST:
             raise ValueError(f"the list {list_} leads to itself")
-        found: list[int | list[Any]] = []
-        for (elements,) in rows:
-            for element in value_of(elements, self._text):
-                if isinstance(element, dict):
-                    found += self._elements(element["list"], depth + 1)
-                else:
-                    found.append(element)
-        return found
+        return [element for (elements,) in rows for element in value_of(elements, self._text)]
 
     def _writes(self, thread: int, checkpoint: Id) -> list[PendingWrite]:
         query = (
@@ -184,7 +174,7 @@ class CheckpointReader:
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
         """Return a value; decoded again at each use, because its owner may change it."""
         if kind == "value":
-            return self._text(-reference) if reference < 0 else value_of(texts[reference], self._text)
+            return value_of(texts[reference], self._text)
         if kind == "items":
             return [self._value("value", part, texts) if isinstance(part, int) else part[0] for part in reference]
         return reference

@@ -31,9 +31,6 @@ DELETE FROM checkpoint_lists WHERE id NOT IN (
         SELECT json_extract(value, '$.list') FROM held WHERE type = 'object'
         UNION
         SELECT prefix FROM live JOIN checkpoint_lists USING (id) WHERE prefix IS NOT NULL
-        UNION
-        SELECT json_extract(element.value, '$.list')
-        FROM live JOIN checkpoint_lists USING (id), json_each(elements) AS element WHERE element.type = 'object'
     )
     SELECT id FROM live WHERE id IS NOT NULL
 )

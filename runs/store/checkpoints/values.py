@@ -208,6 +208,11 @@ def digest(data: bytes) -> bytes:
     return sha256(data).digest()[:16]
 
 
+def own_hash(element: Value) -> bytes:
+    """Return the hash of an element."""
+    return element.hash if isinstance(element, Large) else digest(element)
+
+
 def value_of(text: str, read: ReadText = no_text) -> Any:
     """Return the value of a JSON text made by `text_of`."""
     return json.loads(text, object_hook=partial(_revived, read))

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from dialoom.runs.store.documents import text_of
 from dialoom.runs.store.references import TEXT
 
 Row: TypeAlias = dict[str, Any]
@@ -86,7 +85,7 @@ def with_write(column: str, text: NewId, value: NewId, list_: NewId) -> str:
 
 def _held(part: Any, text: NewId, value: NewId, list_: NewId) -> Any:
     if isinstance(part, int):
-        return value(part) if part >= 0 else -text(-part)
+        return value(part)
     if isinstance(part, list):
         return [_value(part[0], text)]
     if "fields" in part:
@@ -249,7 +248,7 @@ class _Packing:
             known |= wanted
             rows = self._in("SELECT * FROM documents WHERE hash IN ({})", [bytes.fromhex(each) for each in wanted])
             yield from rows
-            wanted = {each for row in rows for each in _DOCUMENT.findall(text_of(row["content"]))} - known
+            wanted = {each for row in rows for each in _DOCUMENT.findall(row["content"])} - known
 
     def _messages(self, column: str) -> None:
         with_messages(column, self._text, self._passage)

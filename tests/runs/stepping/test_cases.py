@@ -58,7 +58,7 @@ def test_replayed_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> N
     assert done.steps > 0
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ["aloe", "a file"])
 def test_branch_with_edits_is_a_case_too(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 

@@ -140,7 +140,7 @@ def test_edit_in_the_middle_replays_unchanged_requests(made_once: MadeOnce) -> N
     assert used > made / 2
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ["aloe", "a file"])
 def test_edit_without_a_change_costs_nothing(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
     before = counted(path).rows

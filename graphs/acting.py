@@ -1,0 +1,282 @@
+"""The nodes of a dialogue whose assistant has tools: the environment's beginning, the assistant, and its tools."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Protocol
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from dialoom.prompts import Utterance
+from dialoom.roles import UnparsedReplyError
+
+from .conversation import acted, calls_of, tool_said
+from .dialogue_state import DialogueState
+from .environment import EnvironmentFactory, Tool, ToolError, Workbench
+from .outcome import ENVIRONMENT, Episode
+from .reporting.table import Table
+from .stage import Scene, Update
+
+TOOLS_NODE, BEGIN = "tools", "begin"
+"""The nodes that run the calls, and that bring about the environment's first state."""
+
+MAX_TOOL_TURNS = "max_tool_turns"
+"""The reason for which a dialogue ends whose assistant calls tools and never answers."""
+
+Node = Callable[[Any, Scene], Awaitable[Update]]
+
+
+class Acting(Protocol):
+    """The part of a `DialogueRecipe` that these nodes use."""
+
+    max_tool_turns: int
+    turns: ClassVar[Any]
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools besides those of the environment."""
+        ...
+
+    def prompt_of(self, scenario: Any, role: str) -> str:
+        """Return the id of a role's prompt."""
+        ...
+
+    def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
+        """Return the prompt of a role's next message, and its inputs."""
+        ...
+
+    def told(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
+        """Return the update of the state by a role's reply."""
+        ...
+
+
+class ActingState(DialogueState, total=False):
+    """The state of a dialogue whose assistant has tools.
+
+    Attributes:
+        environment: The environment's snapshot.
+        changes: The number of the assistant's steps that changed the environment.
+        has_tools: Whether the assistant is offered the tools.
+    """
+
+    environment: Any
+    changes: Annotated[int, operator.add]
+    has_tools: bool
+
+
+def is_acting(recipe: Acting) -> bool:
+    """Return whether a recipe's assistant has tools."""
+    return bool(recipe.tools) or factory_of(recipe) is not None
+
+
+def factory_of(recipe: Acting) -> EnvironmentFactory | None:
+    """Return the factory of a recipe's environment; a function in a class is no method."""
+    own: EnvironmentFactory | None = vars(recipe).get("environment")
+    declared: EnvironmentFactory | None = getattr(type(recipe), "environment", None)
+    return declared if own is None else own
+
+
+def workbench_of(recipe: Acting) -> Workbench:
+    """Return the tools of one step, with a new environment.
+
+    Raises:
+        ToolError: If a tool cannot be offered, has the name of a role, or one that ends the dialogue is missing.
+        PermanentProviderError: If the environment raises an exception.
+    """
+    made = Workbench(recipe.tools, factory_of(recipe))
+    names = made.tools.names
+    if taken := [name for name in names if name in recipe.turns.roles]:
+        raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
+    if missing := [name for name in recipe.turns.ending_tools if name not in names]:
+        known = ", ".join(names) or "none"
+        raise ToolError(f"ends name the tool {missing[0]!r}; there are {known}", setting="ends")
+    return made
+
+
+def begin(recipe: Acting, role: str) -> Node:
+    """Return the first node: it resets the environment, and finds out whether the assistant accepts tools."""
+
+    async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
+        bench = workbench_of(recipe)
+        has_tools = await scene.takes_tools(recipe.prompt_of(scene.scenario, role))
+        first = bench.reset(scene.scenario)
+        return {"has_tools": has_tools, **({} if factory_of(recipe) is None else {ENVIRONMENT: first})}
+
+    run.__name__ = BEGIN
+    return run
+
+
+def assistant(recipe: Acting, role: str, speak: Node) -> Node:
+    """Return the assistant's node: it requests a message that may hold calls; a graph may have run them already.
+
+    Args:
+        recipe: The recipe.
+        role: The role.
+        speak: The node of an assistant without tools.
+
+    Raises (when it runs):
+        UnparsedReplyError: If the reply holds neither text nor calls.
+    """
+
+    async def run(state: ActingState, scene: Scene) -> Update:
+        if not state["has_tools"]:
+            return await speak(state, scene)
+        bench = workbench_of(recipe).bind()
+        bench.restore(state.get(ENVIRONMENT))
+        prompt, inputs = recipe.request(state, scene, role)
+        messages = state["messages"]
+        reply = await scene.act(prompt, bench.tools.definitions, bench, **inputs)
+        if not reply.content and not reply.tool_calls:
+            raise UnparsedReplyError(prompt, "", "it holds neither text nor tool calls")
+        if not reply.tool_calls:
+            return recipe.told(state, scene, role, reply.content)
+        made = acted(reply, len(messages), role)
+        if not reply.outputs:
+            return {"messages": made}
+        if not reply.content:
+            made.pop()
+        reason = _ending(recipe, [call["name"] for call in reply.tool_calls])
+        said = [*messages, *made]
+        reason = reason or recipe.turns.reason(scene.scenario, role, said, "")
+        # The snapshot that was stored with the reply: a replayed reply runs no tool.
+        after = (reply.carried or {}).get(ENVIRONMENT)
+        return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, after)}
+
+    run.__name__ = role
+    return run
+
+
+def tools(recipe: Acting, role: str) -> Node:
+    """Return the node that runs the calls of the last message, in order."""
+
+    async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
+        bench = workbench_of(recipe).bind()
+        bench.restore(state.get(ENVIRONMENT))
+        messages = state["messages"]
+        calls = calls_of(messages[-1])
+        made = [tool_said(call, await bench(call), len(messages) + number) for number, call in enumerate(calls)]
+        reason = _ending(recipe, [call["name"] for call in calls])
+        if not reason and _tool_turns(messages, role) >= recipe.max_tool_turns:
+            reason = MAX_TOOL_TURNS
+        return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, bench.state())}
+
+    run.__name__ = TOOLS_NODE
+    return run
+
+
+def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
+    """Return the update of the environment's channels; empty if nothing has changed."""
+    if factory_of(recipe) is None or after == state.get(ENVIRONMENT):
+        return {}
+    return {ENVIRONMENT: after, "changes": 1}
+
+
+def _ending(recipe: Acting, called: Sequence[str]) -> str:
+    """Return the reason for which calls end the dialogue; empty if they do not."""
+    return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
+
+
+def _tool_turns(messages: Sequence[BaseMessage], role: str) -> int:
+    """Return the number of messages with calls at the end of a conversation, since another role has spoken."""
+    count = 0
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            if message.name != role:
+                break
+            count += bool(calls_of(message))
+    return count
+
+
+def is_waiting(messages: Sequence[BaseMessage]) -> bool:
+    """Return whether the last message holds calls that were not run yet."""
+    return bool(messages) and isinstance(messages[-1], AIMessage) and bool(calls_of(messages[-1]))
+
+
+def turns_of(messages: Sequence[BaseMessage], role: str) -> int:
+    """Return the number of turns that a role has begun; messages after the result of a tool continue one."""
+    return sum(
+        message.name == role and not (place and isinstance(messages[place - 1], ToolMessage))
+        for place, message in enumerate(messages)
+    )
+
+
+def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
+    """Return a conversation as roles without tools hear it: neither calls nor results."""
+    return [
+        {"speaker": each["speaker"], "content": each["content"]}
+        for each in history
+        if "tool_call_id" not in each and (each["content"] or not each.get("tool_calls"))
+    ]
+
+
+def details(recipe: Acting, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the outcome's details say of an environment and of tools."""
+    if not is_acting(recipe):
+        return {}
+    known = {} if ENVIRONMENT not in state else {ENVIRONMENT: state[ENVIRONMENT]}
+    return {**known, "has_tools": bool(state.get("has_tools"))}
+
+
+def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of calls, and that of the steps that changed the environment."""
+    if not is_acting(recipe):
+        return {}
+    called = {"tool_calls": sum(len(calls_of(message)) for message in state.get("messages", []))}
+    return called if factory_of(recipe) is None else {**called, "changes": state.get("changes", 0)}
+
+
+@dataclass(slots=True)
+class Actions:
+    """What the assistants of one run did with their tools, counted while the run's scenarios are read.
+
+    Attributes:
+        label: The run's label.
+        dialogues: The number of dialogues, by the reason of their end.
+        idle: The number of dialogues without a tool call, likewise.
+        unchanged: The number of dialogues whose environment was never changed, likewise.
+        without: The number of dialogues whose assistant was offered no tools.
+    """
+
+    label: str
+    dialogues: Counter[str] = field(default_factory=Counter)
+    idle: Counter[str] = field(default_factory=Counter)
+    unchanged: Counter[str] = field(default_factory=Counter)
+    without: int = 0
+
+    def read(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
+        """Yield the episodes, and count them."""
+        for episode in episodes:
+            outcome = episode.outcome
+            self.dialogues[outcome.ended_by] += 1
+            self.idle[outcome.ended_by] += not outcome.counts.get("tool_calls")
+            self.unchanged[outcome.ended_by] += not outcome.counts.get("changes")
+            self.without += outcome.details.get("has_tools") is False
+            yield episode
+
+
+def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
+    """Return tables with a table of endings and actions, and a warning for assistants that were offered no tools."""
+    several = len(seen) > 1
+    columns = [*(["run"] if several else []), "ended by", "dialogues", "no tool call", "state unchanged"]
+    table = Table("actions", "Endings, and what the assistant had done", columns)
+    for each in seen:
+        for reason, count in sorted(each.dialogues.items()):
+            label = [each.label] if several else []
+            table.rows.append([*label, reason, count, each.idle[reason], each.unchanged[reason]])
+    table.notes.append(
+        "Dialogues without any tool call, and those whose environment is as it was at the beginning: a user who ends "
+        "such a dialogue has believed words, or has given up."
+    )
+    warnings = [
+        f"{f'{each.label}: ' if several else ''}the assistant was offered no tools in {each.without:,} of "
+        f"{each.dialogues.total():,} dialogues, as its player is not known to accept any"
+        for each in seen
+        if each.without
+    ]
+    tables = [*tables, table] if table.rows else tables
+    for shown in tables:
+        shown.warnings += warnings
+    return tables

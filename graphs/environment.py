@@ -1,0 +1,273 @@
+"""Environments: what an assistant's tools act on, one per conversation, kept in the state as a snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from dialoom.errors import DialoomError
+from dialoom.prompts import FunctionCall, ToolDefinition
+from dialoom.roles import PermanentProviderError
+from dialoom.roles.gateway.players import users_frames
+from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.players import name_of
+
+from .study import FileFunction
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+Tool: TypeAlias = "Callable[..., Any] | BaseTool"
+"""A function with a docstring and annotated parameters, or a LangChain tool."""
+
+_MOST_CHARACTERS = 200_000
+"""The longest result of a tool that a model is given."""
+
+Result = TypeVar("Result")
+
+
+class Environment(Protocol):
+    """The world that an assistant's tools act on.
+
+    Each conversation has its own. An object lives only as long as one step: it is made without arguments, given the
+    state of its conversation by `restore`, and asked for the new one by `snapshot`. So `snapshot` must return
+    everything that a later step needs.
+    """
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools that the assistant is offered, usually bound methods."""
+        ...
+
+    def reset(self, scenario: Any) -> None:
+        """Bring about the state in which a scenario begins."""
+        ...
+
+    def snapshot(self) -> Any:
+        """Return the whole state as a JSON value."""
+        ...
+
+    def restore(self, snapshot: Any) -> None:
+        """Bring about a state that `snapshot` returned."""
+        ...
+
+
+EnvironmentFactory: TypeAlias = "Callable[[], Environment]"
+
+
+class ToolError(DialoomError):
+    """A tool that cannot be offered; the message names it and what would be right."""
+
+
+class Toolset:
+    """Tools by name: their definitions, and the execution of calls.
+
+    Args:
+        tools: Functions and LangChain tools. A function's JSON schema is made by LangChain from its signature and its
+            docstring.
+
+    Raises:
+        ToolError: If one is no tool, or two have the same name.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, BaseTool] = {}
+        for each in tools:
+            tool = as_tool(each)
+            if tool.name in self._tools:
+                raise ToolError(f"tools: two tools have the name {tool.name!r}; rename one", setting="tools")
+            self._tools[tool.name] = tool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return tuple(self._tools)
+
+    @property
+    def definitions(self) -> list[ToolDefinition]:
+        """The tools in the form that chat models take."""
+        from langchain_core.utils.function_calling import convert_to_openai_tool
+
+        return [convert_to_openai_tool(tool) for tool in self._tools.values()]
+
+    async def run(self, call: FunctionCall) -> str:
+        """Return the result of a call as text: a text as it is, any other value as JSON.
+
+        A call that cannot be executed, or whose tool raises an exception, gives a text that begins with `error:`.
+        """
+        tool = self._tools.get(call["name"])
+        if tool is None:
+            return f"error: there is no tool {call['name']!r}; there are {', '.join(self._tools) or 'none'}"
+        try:
+            given = json.loads(call["arguments"] or "{}")
+        except (ValueError, RecursionError) as error:
+            return f"error: the arguments are not JSON: {error}"
+        if not isinstance(given, dict):
+            return f"error: the arguments must be a JSON object, got {type(given).__name__}"
+        try:
+            # A synchronous tool runs in this thread: an environment's connections may be bound to it.
+            found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
+            text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            text = f"error: {type(error).__name__}: {error}"
+        return redacted(text[:_MOST_CHARACTERS] or '""')
+
+
+def as_tool(given: Tool) -> BaseTool:
+    """Return a LangChain tool for a function or a tool.
+
+    Raises:
+        ToolError: If it is neither, or LangChain can make no schema of it.
+    """
+    from langchain_core.tools import BaseTool, StructuredTool
+
+    if isinstance(given, FileFunction):
+        return as_tool(given.load())
+    if isinstance(given, BaseTool):
+        return given
+    if not callable(given):
+        raise ToolError(f"tools: {given!r:.60} is no function and no LangChain tool", setting="tools")
+    name = getattr(given, "__name__", "")
+    if not name.isidentifier():
+        raise ToolError(f"tools: a tool needs a name, and {given!r:.60} has none; use a function", setting="tools")
+    if not inspect.getdoc(given):
+        raise ToolError(f"tools: {name} needs a docstring, which tells the assistant what it does", setting="tools")
+    functions: dict[str, Any] = {"coroutine" if inspect.iscoroutinefunction(given) else "func": given}
+    try:
+        made: BaseTool = StructuredTool.from_function(
+            **functions, parse_docstring=True, error_on_invalid_docstring=False
+        )
+    except Exception as error:
+        raise ToolError(f"tools: {name} cannot be offered: {type(error).__name__}: {error}", setting="tools") from error
+    return made
+
+
+class Workbench:
+    """The tools of one step of a conversation, with its environment.
+
+    A graph with a loop of its own calls tools from several tasks, or from threads: they run one after the other, in
+    the event loop in which the workbench was made.
+
+    Args:
+        tools: Tools that act on no environment.
+        factory: Makes the environment; `None` for none.
+
+    Raises:
+        ToolError: If a tool cannot be offered.
+        PermanentProviderError: If the environment raises an exception.
+    """
+
+    def __init__(self, tools: Sequence[Tool], factory: EnvironmentFactory | None) -> None:
+        self._name = "" if factory is None else name_of(factory)
+        self._environment = environment = None if factory is None else self._asked("", factory)
+        own = () if environment is None else self._asked("tools", lambda: tuple(environment.tools))
+        self.tools = Toolset((*own, *tools))
+        self._lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def reset(self, scenario: Any) -> Any:
+        """Return the snapshot of the state in which a scenario begins; `None` without an environment."""
+        if self._environment is not None:
+            self._asked("reset", partial(self._environment.reset, scenario))
+        return self.state()
+
+    def restore(self, snapshot: Any) -> None:
+        """Give the environment the state of its conversation."""
+        if self._environment is not None:
+            self._asked("restore", partial(self._environment.restore, snapshot))
+
+    def state(self) -> Any:
+        """Return the environment's snapshot as JSON values; `None` without an environment."""
+        if self._environment is None:
+            return None
+        snapshot = self._asked("snapshot", self._environment.snapshot)
+        try:
+            return json.loads(json.dumps(snapshot, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise PermanentProviderError(
+                f"environment {self._name}: snapshot must return a JSON value (mappings with texts as keys, lists, "
+                f"texts, numbers, true, false, null): {error}"
+            ) from error
+
+    async def __call__(self, call: FunctionCall) -> str:
+        """Run a call and return its result; see `Toolset.run`."""
+        running = asyncio.get_running_loop()
+        if self._loop is None or running is self._loop:
+            return await self._run(call)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(call), self._loop))
+
+    def bind(self) -> Workbench:
+        """Run calls in this event loop from now on, wherever they are made."""
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def _run(self, call: FunctionCall) -> str:
+        async with self._lock:
+            return await self.tools.run(call)
+
+    def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
+        """Return what a method of the environment returns.
+
+        Raises:
+            PermanentProviderError: If it raises an exception, with the place in the user's code.
+        """
+        try:
+            return ask()
+        except Exception as error:
+            place = f" [{frames}]" if (frames := users_frames(error)) else ""
+            where = f"{what} of " if what else ""
+            raise PermanentProviderError(
+                redacted(f"{where}environment {self._name} raised {type(error).__name__}: {error}{place}")
+            ) from error
+
+
+def difference(expected: Any, found: Any) -> list[str]:
+    """Return how a final state differs from an expected one, in words; empty if it does not.
+
+    A mapping is compared by the keys that the expected one has; a list of mappings (rows) in any order, by the keys
+    that the expected rows have; anything else as a whole.
+
+    Args:
+        expected: The expected state, or a part of it.
+        found: The final state, such as that of `readable`.
+    """
+    return list(_differences(expected, found, ""))
+
+
+def _differences(expected: Any, found: Any, place: str) -> Iterable[str]:
+    where = f"{place}: " if place else ""
+    if isinstance(expected, Mapping):
+        if not isinstance(found, Mapping):
+            yield f"{where}expected {_shown(expected)}, got {_shown(found)}"
+            return
+        for key, value in expected.items():
+            name = f"{place}.{key}" if place else str(key)
+            if key not in found:
+                yield f"{name} is missing"
+            else:
+                yield from _differences(value, found[key], name)
+    elif _is_rows(expected) and _is_rows(found):
+        columns = list(dict.fromkeys(column for row in expected for column in row))
+        left = [{name: row[name] for name in columns if name in row} if columns else row for row in found]
+        for row in expected:
+            if row in left:
+                left.remove(row)
+            else:
+                yield f"{where}missing {_shown(row)}"
+        yield from (f"{where}unexpected {_shown(row)}" for row in left)
+    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
+        yield f"{where}expected {_shown(expected)}, got {_shown(found)}"
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, Mapping) for row in value)
+
+
+def _shown(value: Any) -> str:
+    return f"{json.dumps(value, ensure_ascii=False, default=str):.200}"

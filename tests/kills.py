@@ -1,0 +1,261 @@
+"""Kills and torn writes, by hand: commands die at the n-th write to a file, and going on gives the same bytes.
+
+    python -m tests.kills [--kills 1000] [--seed 0] [--only judge ...]
+
+Each command is carried out once undisturbed, which counts its writes, then again and again on copies of one folder,
+where it is killed at a write that is drawn: before it, or (three times in five) when a part of its bytes is written.
+Needs a C compiler: a library that is loaded before libc replaces its functions for writing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.processes import Started
+
+LIBRARY = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static long count, last = -1, share;
+
+void torn_arm(long n, long percent) { count = 0; last = n; share = percent; }
+long torn_count(void) { return count; }
+
+static int dies(int fd) {
+    struct stat status;
+    if (last < 0 || fstat(fd, &status) || !S_ISREG(status.st_mode)) return 0;
+    return __sync_add_and_fetch(&count, 1) == last;
+}
+
+#define AT(name)                                                          \
+    ssize_t name(int fd, const void *bytes, size_t size, off_t at) {      \
+        static ssize_t (*real)(int, const void *, size_t, off_t);         \
+        if (!real) real = dlsym(RTLD_NEXT, #name);                        \
+        if (dies(fd)) {                                                   \
+            if (share) real(fd, bytes, size * share / 100, at);           \
+            kill(getpid(), SIGKILL);                                      \
+        }                                                                 \
+        return real(fd, bytes, size, at);                                 \
+    }
+AT(pwrite)
+AT(pwrite64)
+
+ssize_t write(int fd, const void *bytes, size_t size) {
+    static ssize_t (*real)(int, const void *, size_t);
+    if (!real) real = dlsym(RTLD_NEXT, "write");
+    if (dies(fd)) {
+        if (share) real(fd, bytes, size * share / 100);
+        kill(getpid(), SIGKILL);
+    }
+    return real(fd, bytes, size);
+}
+"""
+
+SCRIPT = """
+import ctypes, json, sys
+library = ctypes.CDLL(None)
+commands, last, share, has_workers = json.loads(sys.argv[1])
+from dialoom.cli import main
+if has_workers:
+    import pytest
+    from tests.runs.workers.near import near_cluster
+    near_cluster(pytest.MonkeyPatch())
+codes, written = [], 0
+for command in commands:
+    sys.argv[1:] = command
+    library.torn_arm(last, share)
+    try:
+        main()
+        codes.append(0)
+    except SystemExit as end:
+        codes.append(end.code or 0)
+    finally:
+        written = library.torn_count()
+        library.torn_arm(-1, 0)
+open("codes.json", "w").write(json.dumps([codes, written]))
+"""
+"""Carries out commands; with a number from 1, dies at that write; with 0, counts writes."""
+
+_QUIET = -1
+"""In place of that number: neither."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command to be killed.
+
+    Attributes:
+        before: The commands that make what it works on.
+        command: The command.
+        after: What finishes its work, where it was killed.
+        made: What writes the result, `out`, which is compared.
+        ends: Writes of `before` after which that is killed; 0 for none.
+    """
+
+    before: list[list[str]]
+    command: list[str]
+    after: list[list[str]]
+    made: list[str]
+    ends: int = 0
+    has_workers: bool = False
+
+
+_RUN = ["run", "personalens", "--limit", "2", "--setting", "all", "-o", "run.db", "--concurrency", "2"]
+_RESUME = ["resume", "run.db", "--concurrency", "2"]
+_JUDGE = ["judge", "run.db", "--model", "judge=offline/generic", "--name", "again"]
+_REVIEW = ["review", "run.db", "--model", "offline/attentive", "--name", "looked"]
+_RETRY = ["retry", "run.db", "--scenario", "1"]
+_BUILD = ["personas", "build", "--kind", "profile", "--target", "45", "-o", "out"]
+_EXPORT = ["export", "run.db", "-o", "out"]
+
+CASES = {
+    "run": Case([], _RUN, [_RESUME], _EXPORT),
+    "resume": Case([_RUN], _RESUME, [_RESUME], _EXPORT, ends=60),
+    "judge": Case([_RUN], _JUDGE, [_JUDGE], [*_EXPORT, "--judging", "again"]),
+    "retry": Case([_RUN], _RETRY, [_RESUME], _EXPORT),
+    "review": Case([_RUN], _REVIEW, [_REVIEW], [*_EXPORT, "--judging", "looked"]),
+    "personas build": Case([], _BUILD, [_BUILD], []),
+    "workers": Case([], [*_RUN, "--workers", "2"], [[*_RESUME, "--workers", "2"]], _EXPORT, has_workers=True),
+}
+
+
+class Failure(Exception):
+    """A kill after which something was not as it should be."""
+
+
+def carried_out(
+    folder: Path, commands: list[list[str]], last: int = _QUIET, share: int = 0, has_workers: bool = False
+) -> tuple[list[int], int]:
+    """Carry out commands; return their exit codes, and the writes of the last one. Killed, there are none.
+
+    Raises:
+        Failure: If it ended in another way.
+    """
+    (folder / "codes.json").unlink(missing_ok=True)
+    with Started(folder, json.dumps([commands, last, share, has_workers]), script=SCRIPT) as process:
+        said = process.communicate()
+    if process.returncode == -signal.SIGKILL and last > 0:
+        return [], 0
+    if process.returncode:
+        raise Failure(f"exit code {process.returncode}: {said}")
+    codes, written = json.loads((folder / "codes.json").read_text())
+    if any("Traceback" in part for part in said):
+        raise Failure(f"exit codes {codes}: {said}")
+    return codes, written
+
+
+def result(folder: Path, case: Case) -> bytes:
+    """Write what is compared, and return it.
+
+    Raises:
+        Failure: If that cannot be done, or the file has an error.
+    """
+    codes, _ = carried_out(folder, [case.made] if case.made else [])
+    if any(codes):
+        raise Failure(f"{case.made}: exit code {codes}")
+    for path in folder.glob("*.db"):
+        with closing(sqlite3.connect(path)) as connection:
+            found = connection.execute("PRAGMA integrity_check").fetchall()
+        if found != [("ok",)]:
+            raise Failure(f"{path.name}: {found}")
+    return (folder / "out").read_bytes()
+
+
+def finished(folder: Path, case: Case, as_before: bytes | None) -> bytes:
+    """Go on after a kill; return the result."""
+    codes, _ = carried_out(folder, case.after, has_workers=case.has_workers)
+    if codes == [2] and not case.before:  # it was killed before there was a whole plan, and says so
+        for path in folder.glob("run.db*"):
+            path.unlink()
+        codes, _ = carried_out(folder, [case.command], has_workers=case.has_workers)
+    if codes != [0]:
+        raise Failure(f"exit code {codes} of {case.after[0]}")
+    found = result(folder, case)
+    if found == as_before:  # it was killed before anything was to be done again
+        (folder / "out").unlink()
+        carried_out(folder, [case.command])
+        found = result(folder, case)
+    return found
+
+
+def campaign(name: str, kills: int, draw: random.Random, root: Path) -> Counter[str]:
+    """Kill a command so many times; return how often what came of it."""
+    case, outcomes = CASES[name], Counter[str]()
+    base, whole, work = (root / part for part in ("base", "whole", "work"))
+    for folder in (base, whole, work):
+        shutil.rmtree(folder, ignore_errors=True)
+    base.mkdir()
+    carried_out(base, case.before, case.ends or _QUIET, 0)
+    shutil.copytree(base, whole)
+    codes, writes = carried_out(whole, [case.command], 0, 0, case.has_workers)
+    expected = result(whole, case)
+    as_before = None
+    if name == "retry":
+        shutil.copytree(base, work)
+        as_before = result(work, case)
+        assert as_before != expected, "the retried scenario is another one"
+    assert codes == [0] and writes > 0, codes
+    while outcomes.total() - outcomes["not reached"] < kills:
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(base, work)
+        last, share = draw.randint(1, writes), draw.choice((0, 0, 25, 50, 99))
+        try:
+            codes, _ = carried_out(work, [case.command], last, share, case.has_workers)
+            if codes:
+                outcomes["not reached"] += 1
+                continue
+            found = finished(work, case, as_before)
+            outcome = "same bytes" if found == expected else "OTHER BYTES"
+        except Failure as failure:
+            outcome = "FAILED"
+            print(f"{name}, write {last} of {writes}, {share} %: {failure}", flush=True)
+        if outcome != "same bytes":
+            shutil.copytree(work, root / f"{name} {last} {share}", dirs_exist_ok=True)
+        outcomes[outcome] += 1
+    print(f"{name:16}{writes:6,} writes: {dict(outcomes)}", flush=True)
+    return outcomes
+
+
+def main() -> None:
+    """Carry out the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=1000, help="in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", action="append", choices=list(CASES))
+    parser.add_argument("--keep", type=Path, help="an existing folder where failures are left")
+    options = parser.parse_args()
+    names = options.only or list(CASES)
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "torn.so"
+        source = Path(folder) / "torn.c"
+        source.write_text(LIBRARY)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+        os.environ["LD_PRELOAD"] = str(library)
+        root = options.keep or Path(folder)
+        draw = random.Random(options.seed)
+        total = Counter[str]()
+        for name in names:
+            total += campaign(name, -(-options.kills // len(names)), draw, root)
+    print(f"in all: {dict(total)}")
+    sys.exit(total.keys() - {"same bytes", "not reached"} != set())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,420 @@
+"""Assistants that act: tools, environments restored with the conversation, and scores of the state they leave."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+import dialoom as api
+from dialoom import Check, DialoomError, Stepper
+from dialoom.graphs import Conversation, JsonEnvironment, SqliteEnvironment
+from tests.conftest import ROOT, Command
+from tests.graphs.support import judge, played_by
+from tests.processes import Started
+from tests.runs.stepping.played import stepping
+from tests.runs.test_kill_anywhere import KILLER
+from tests.runs.workers.near import near_cluster
+
+SHOP = ROOT / "docs" / "examples" / "shop"
+Messages = list[dict[str, Any]]
+
+
+def players(assistant: str) -> dict[str, Any]:
+    """Return the scripted players of the shop."""
+    named = {"user": "customer", "judge": "naive"}
+    models = {role: f"graph:{SHOP / 'players.py'}:{name}" for role, name in named.items()}
+    return {**models, "assistant": f"graph:{SHOP}/{assistant}"}
+
+
+HONEST, LIAR, GRAPH = "players.py:honest", "players.py:liar", "agents.py:graph"
+
+
+def played(path: Path, assistant: str, **how: Any) -> dialoom.Run:
+    """Return a run of the shop."""
+    return dialoom.play(str(SHOP / "shop.toml"), path=path, models=players(assistant), seed=3, **how)
+
+
+def scores(run: dialoom.Run) -> list[dict[str, Any]]:
+    """Return each conversation's scores by metric."""
+    return [{each.metric: each.score for each in episode.outcome.judgements} for episode in run.episodes()]
+
+
+def exported(run: dialoom.Run) -> str:
+    """Return a run's export."""
+    target = run.path.with_suffix(".jsonl")
+    run.export("dialogues", target)
+    return target.read_text()
+
+
+def test_what_was_done_and_what_was_said_are_two_scores(tmp_path: Path) -> None:
+    honest, liar = played(tmp_path / "honest.db", HONEST), played(tmp_path / "liar.db", LIAR)
+    assert scores(honest) == [{"said_refunded": True, "refunded": True, "right_state": True}] * 4
+    assert scores(liar) == [{"said_refunded": True, "refunded": False, "right_state": False}] * 4
+    (explained,) = {
+        each.explanation for each in next(liar.episodes()).outcome.judgements if each.metric == "right_state"
+    }
+    assert explained == 'refunds: missing {"order_id": "A1"}'
+    report = str(dialoom.report([honest.path, liar.path]))
+    assert "| run | ended by | dialogues | no tool call | state unchanged |" in report
+    assert f"| graph:{SHOP}/{LIAR} | user_satisfied | 4 | 4 | 4 |" in report
+    assert f"| graph:{SHOP}/{HONEST} | user_satisfied | 4 | 0 | 0 |" in report
+
+
+@pytest.mark.parametrize("assistant", [HONEST, GRAPH])
+def test_calls_results_and_final_state_are_exported(tmp_path: Path, assistant: str) -> None:
+    run = played(tmp_path / "run.db", assistant)
+    row = json.loads(exported(run).splitlines()[0])
+    assert row["environment"]["refunds"] == [{"order_id": "A1", "amount": 29.5}]
+    said = row["messages"]
+    assert [line["role"] for line in said][-4:] == ["assistant", "tool", "assistant", "user"]
+    assert (said[-4]["tool_calls"][0]["name"], said[-3]["content"]) == ("refund", "refunded 29.5")
+    assert said[-3]["tool_call_id"] == said[-4]["tool_calls"][0]["id"]
+    frame = run.frame("episodes")
+    assert list(frame["changes"]) == [1] * 4
+    assert json.loads(frame["environment"][0])["refunds"] == row["environment"]["refunds"]
+
+
+def test_user_hears_words_only(tmp_path: Path) -> None:
+    heard: list[Messages] = []
+
+    async def user(messages: Messages) -> str:
+        heard.append(messages)
+        return "Please refund order A1." if len(messages) < 3 else "DONE"
+
+    models = {**players(HONEST), "user": user}
+    dialoom.play(str(SHOP / "shop.toml"), path=tmp_path / "run.db", models=models, sample=1)
+    assert [each["role"] for each in heard[-1][1:]] == ["user", "assistant", "user"]
+    assert not any("tool" in json.dumps(each) for each in heard[-1][1:])
+
+
+BEFORE_A_CALL, BEFORE_ITS_REPLY = ("INSERT INTO kept_calls", 2), ("UPDATE kept_calls SET attempts", 1)
+"""Where a process is killed: before its second new call is recorded, and before its first reply is."""
+
+
+@pytest.mark.parametrize("assistant", [HONEST, GRAPH])
+def test_killed_at_every_call_it_comes_to_the_same_bytes(tmp_path: Path, assistant: str) -> None:
+    given = [part for role, model in players(assistant).items() for part in ("--model", f"{role}={model}")]
+    whole = exported(played(tmp_path / "whole.db", assistant, sample=1))
+    calls = len(dialoom.open_run(tmp_path / "whole.db").frame("calls"))
+    command = ["run", SHOP / "shop.toml", *given, "--seed", 3, "--sample", 1, "-o", "run.db"]
+    for part, count in [("INSERT INTO kept_calls", 1), BEFORE_ITS_REPLY] + [BEFORE_A_CALL, BEFORE_ITS_REPLY] * (
+        calls - 1
+    ):
+        with Started(tmp_path, part, count, *command, script=KILLER) as process:
+            _, errors = process.communicate()
+            assert process.returncode == -signal.SIGKILL, f"{part} {count}: {errors}"
+        command = ["resume", "run.db"]
+    assert exported(dialoom.resume(tmp_path / "run.db")) == whole
+
+
+DEADLY = """
+import os, signal
+from pathlib import Path
+from shop import Shop as Safe
+
+class Shop(Safe):
+    def refund(self, order_id: str) -> str:
+        "Refund an order."
+        found = super().refund(order_id)
+        if not Path("died").exists():
+            Path("died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    @property
+    def tools(self):
+        return [self.look_up, self.refund]
+"""
+
+
+@pytest.mark.parametrize("assistant", [HONEST, GRAPH])
+def test_killed_within_a_tool_it_refunds_once(tmp_path: Path, assistant: str) -> None:
+    shutil.copytree(SHOP, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "deadly.py").write_text(DEADLY)
+    study = (tmp_path / "shop.toml").read_text().replace("shop.py:Shop", "deadly.py:Shop")
+    (tmp_path / "shop.toml").write_text(study)
+    given = [part for role, model in players(assistant).items() for part in ("--model", f"{role}={model}")]
+    with Started(tmp_path, "run", "shop.toml", *given, "--sample", 1, "-o", "run.db") as process:
+        _, errors = process.communicate()
+        assert process.returncode == -signal.SIGKILL, errors
+    (tmp_path / "again").mkdir()
+    (tmp_path / "died").rename(tmp_path / "again" / "died")
+    with Started(tmp_path, "resume", "run.db") as process:
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "a tool without a reply is called again"
+    with Started(tmp_path, "resume", "run.db") as process:
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+    (episode,) = dialoom.open_run(tmp_path / "run.db", trust=True).episodes()
+    assert episode.outcome.counts["changes"] == 1
+    assert [each.score for each in episode.outcome.judgements] == [True] * 3
+
+
+@pytest.mark.parametrize("assistant", [HONEST, GRAPH])
+def test_fork_and_rewind_take_the_environment_back(tmp_path: Path, assistant: str) -> None:
+    run = played(tmp_path / "run.db", assistant, sample=1)
+
+    def refunds(stepper: Stepper) -> int:
+        return sum("refunds" in line and "INSERT" in line for line in stepper.state["environment"]["sqlite"])
+
+    async def act(stepper: Stepper) -> None:
+        stops = await stepper.stops()
+        acted = next(
+            stop
+            for stop in stops
+            if any(change.path.startswith("environment") for change in stop.changes) and stop.ran != ("begin",)
+        )
+        await stepper.goto(acted.number)
+        assert refunds(stepper) == 1
+        await stepper.rewind(1 if assistant == GRAPH else 2)
+        assert refunds(stepper) == 0
+        fork = await stepper.fork("again")
+        await fork.exchange("assistant", f"graph:{SHOP}/{LIAR}")
+        while not (await fork.here()).is_end:
+            await fork.step()
+        outcome = await fork.outcome()
+        assert outcome.counts["changes"] == 0 and not outcome.judgements[1].score
+
+    stepping(run.path, act)
+
+
+def test_workers_and_trials_come_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near_cluster(monkeypatch)
+    alone = played(tmp_path / "alone.db", GRAPH, trials=2)
+    among = played(tmp_path / "workers.db", GRAPH, trials=2, workers=2)
+    assert exported(alone) == exported(among)
+    assert len(scores(alone)) == 8 and all(each["refunded"] for each in scores(alone))
+    kept = [episode.outcome.environment for episode in alone.episodes()]
+    assert all(sum("refunds" in line and "INSERT" in line for line in each["sqlite"]) == 1 for each in kept)
+
+
+class Desk(JsonEnvironment):
+    """A document with one ticket."""
+
+    def reset(self, scenario: Any) -> None:
+        """Begin with the person's ticket."""
+        self.document = {"tickets": [{"who": scenario.name, "open": True}]}
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> Any:
+    """Return an assistant that makes one call after the other, and then says so."""
+
+    async def agent(messages: Messages, tools: list[Any]) -> Any:  # noqa: ARG001
+        done = sum(message["role"] == "tool" for message in messages)
+        if done == len(calls):
+            return "It is done."
+        return {"content": "", "tool_calls": [{"name": calls[done][0], "arguments": calls[done][1]}]}
+
+    return agent
+
+
+def simulated(path: Path, assistant: Any, environment: Any, **changed: Any) -> Any:
+    """Return the only episode of a simulation."""
+    user = played_by(["I need help.", "DONE"])
+    given = {"user": user, "assistant": assistant, "environment": environment, **changed}
+    (episode,) = dialoom.simulate([{"name": "Ada"}], path=path, **given).episodes()
+    return episode
+
+
+def closed(talk: Conversation) -> bool:
+    """Return whether the ticket is closed."""
+    return talk.environment["tickets"][0]["open"] is False
+
+
+def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
+    agent = calling(
+        ("read", {"path": "tickets/0/who"}),
+        ("update", {"path": "tickets/0/open", "value": False}),
+        ("read", {"path": "tickets/7"}),
+    )
+    gold = Check.state("right", {"tickets": [{"open": False}]})
+    episode = simulated(tmp_path / "run.db", agent, Desk, checks=[closed, gold])
+    assert episode.outcome.environment == {"tickets": [{"who": "Ada", "open": False}]}
+    results = [result for _, result in episode.outcome.tool_results]
+    assert results[0] == "Ada" and results[2] == "error: KeyError: '7 is no index; the list has 1 items'"
+    assert [each.score for each in episode.outcome.judgements] == [True, True]
+
+
+class Ledger(SqliteEnvironment):
+    """A database with one table, and the built-in tools."""
+
+    schema = "CREATE TABLE entries (id INTEGER PRIMARY KEY, amount REAL, note TEXT);"
+
+
+def test_sql_of_an_assistant_reaches_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "stolen.db"
+    agent = calling(
+        ("execute", {"sql": "INSERT INTO entries (amount, note) VALUES (0.1, 'it''s')"}),
+        ("execute", {"sql": f"ATTACH '{target}' AS other"}),
+        ("execute", {"sql": f"VACUUM INTO '{target}'"}),
+        ("query", {"sql": "DELETE FROM entries"}),
+        ("query", {"sql": "SELECT amount, note FROM entries"}),
+        (
+            "query",
+            {"sql": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"},
+        ),
+    )
+    episode = simulated(tmp_path / "run.db", agent, Ledger)
+    results = [str(result) for _, result in episode.outcome.tool_results]
+    assert results[0] == '{"rows_changed": 1}' and results[4] == '[{"amount": 0.1, "note": "it\'s"}]'
+    assert all(each.startswith("error: ValueError: this statement is not allowed") for each in results[1:4]), results
+    assert "takes too long" in results[5]
+    assert not target.exists() and episode.outcome.counts["changes"] == 1
+
+
+def hang_up() -> str:
+    """End the call."""
+    return "ended"
+
+
+def test_dialogue_ends_on_a_tool_call(tmp_path: Path) -> None:
+    agent = calling(("hang_up", {}), ("hang_up", {}))
+    episode = simulated(tmp_path / "run.db", agent, None, tools=[hang_up], ends=[{"tool": "hang_up"}])
+    assert episode.outcome.ended_by == "tool hang_up" and episode.outcome.environment is None
+    assert [line.role for line in episode.outcome.messages] == ["user", "assistant", "tool"]
+    assert episode.outcome.counts == {"turns": 1, "tool_calls": 1}
+    with pytest.raises(DialoomError, match="ends name the tool 'hang_up'; there are read, update, remove"):
+        simulated(tmp_path / "other.db", agent, Desk, ends=[{"tool": "hang_up"}])
+
+
+def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:
+    episode = simulated(tmp_path / "run.db", calling(*[("read", {})] * 99), Desk)
+    assert (episode.outcome.ended_by, episode.outcome.counts["tool_calls"]) == ("max_tool_turns", 10)
+
+
+def test_player_without_tools_is_told_above_the_tables(tmp_path: Path) -> None:
+    simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, checks=[closed])
+    report = str(dialoom.open_run(tmp_path / "run.db").report())
+    warning = (
+        "Warning: the assistant was offered no tools in 1 of 1 dialogues, as its player is not known to accept any"
+    )
+    assert report.count(warning) >= 2 and report.index(warning) < report.index("| scenarios |")
+
+
+def test_judge_reads_the_final_state(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    async def reading(messages: Messages) -> str:
+        shown.append(messages[-1]["content"])
+        return await judge(messages)
+
+    rubric = "The ticket is closed, as the state says: {{ environment }}"
+    agent = calling(("update", {"path": "tickets/0/open", "value": False}))
+    simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=[dialoom.Judge("closed", rubric=rubric)])
+    assert '"open": false' in shown[0]
+
+
+class Broken(JsonEnvironment):
+    """An environment that cannot begin."""
+
+    def reset(self, scenario: Any) -> None:
+        """Raise an exception."""
+        raise RuntimeError("no world today")
+
+
+class Opaque(JsonEnvironment):
+    """An environment whose snapshot is no JSON."""
+
+    def snapshot(self) -> Any:
+        """Return a set."""
+        return {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (Broken, "reset of environment Broken raised RuntimeError: no world today [tests/runs/test_environments.py:"),
+        (Opaque, "environment Opaque: snapshot must return a JSON value"),
+    ],
+)
+def test_failing_environment_is_named(tmp_path: Path, environment: Any, message: str) -> None:
+    episode = simulated(tmp_path / "run.db", calling(), environment)
+    assert episode.state == "failed" and message in episode.error and episode.at_fault == "provider, permanent"
+
+
+def undocumented(order: str) -> str:
+    return order
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tools": [undocumented]}, "tools: undocumented needs a docstring"),
+        ({"environment": "shop.csv"}, "environment = 'shop.csv' must be file.py:NAME, or a file .db"),
+        ({"environment": "missing.json"}, "environment = 'missing.json': there is no file"),
+    ],
+)
+def test_unusable_tools_are_refused_before_the_run(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(DialoomError) as caught:
+        simulated(tmp_path / "run.db", calling(), **{"environment": None, **given})
+    assert message in str(caught.value) and not (tmp_path / "run.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("= {{ task.order }}", "= '{{ task.order }}'", "sql has a {{ ... }} within quotes; leave out the quotes"),
+        ("= {{ task.order }}", "= {{ task.number }}", "there is no column 'number', which the sql of refunded names"),
+        ("expected = 1", 'pattern = "x"', "'refunded' needs one of pattern, python, sql and gold"),
+        ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is no expression"),
+        ('"shop.py:Shop"', '"shop.py:Store"', "has no such function"),
+    ],
+)
+def test_wrong_state_checks_are_refused_with_their_line(
+    dialoom: Command, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    shutil.copytree(SHOP, tmp_path, dirs_exist_ok=True)
+    text = (tmp_path / "shop.toml").read_text()
+    assert old in text
+    (tmp_path / "shop.toml").write_text(text.replace(old, new))
+    told = dialoom("run", "shop.toml", "-o", "run.db", code=2).stderr
+    assert message in told and "Traceback" not in told
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_values_are_bound_and_never_part_of_the_sql(tmp_path: Path) -> None:
+    agent = calling(("execute", {"sql": "INSERT INTO entries (note) VALUES ('x')"}))
+    evil = "x' OR '1' = '1"
+    check = Check.sql("found", "SELECT count(*) FROM entries WHERE note = {{ task.note }}", 0)
+    episode = simulated(tmp_path / "run.db", agent, Ledger, tasks=[{"goal": "g", "note": evil}], checks=[check])
+    (found,) = episode.outcome.judgements
+    assert found.score is True and found.explanation.endswith(f"with {json.dumps([evil])}: 0, expected 0")
+
+
+def test_conversations_begin_with_a_copy_of_a_file(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "stock.db")) as connection, connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE stock (item TEXT, count INTEGER)")
+        connection.execute("INSERT INTO stock VALUES ('kettle', 3)")
+    before = (tmp_path / "stock.db").read_bytes()
+    agent = calling(("execute", {"sql": "UPDATE stock SET count = count - 1"}))
+    check = Check.sql("left", "SELECT count FROM stock")
+    episode = simulated(tmp_path / "run.db", agent, tmp_path / "stock.db", checks=[check])
+    assert episode.outcome.judgements[0].score == 2
+    assert (tmp_path / "stock.db").read_bytes() == before
+
+
+def test_page_shows_what_the_example_says_and_prints(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    shutil.copytree(SHOP, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for kind, file in (("python", "shop.py"), ("toml", "shop.toml")):
+        (block,) = re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)
+        assert block.strip() in (tmp_path / file).read_text()
+    commands = re.findall(r"^    dialoom (.*)$", page, re.MULTILINE)
+    for command in commands:
+        dialoom(*command.split())
+    report = str(api.report(["honest.db", "liar.db"]))
+    shown = [line for line in page.splitlines() if line.startswith("| graph:players.py:")]
+    assert len(commands) == 3 and len(shown) == 4 and all(f"\n{line}\n" in report for line in shown)
