@@ -54,6 +54,10 @@ class MemoryLedger:
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
         """Return `None`: a server keeps no states of players."""
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
+        """Return false: no earlier process has begun a call."""
+        return False
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Ignore failed attempts: the run's error reports the last one."""
 

@@ -6,6 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, ClassVar, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -16,6 +17,7 @@ from dialoom.roles import UnparsedReplyError
 from .conversation import acted, calls_of, tool_said
 from .dialogue_state import DialogueState
 from .environment import EnvironmentFactory, Tool, ToolError, Workbench
+from .mcp_servers import remote_tools
 from .outcome import ENVIRONMENT, Episode
 from .reporting.table import Table
 from .stage import Scene, Update
@@ -38,6 +40,11 @@ class Acting(Protocol):
     @property
     def tools(self) -> Sequence[Tool]:
         """The tools besides those of the environment."""
+        ...
+
+    @property
+    def mcp(self) -> Sequence[str]:
+        """The MCP servers, by command or URL."""
         ...
 
     def prompt_of(self, scenario: Any, role: str) -> str:
@@ -67,9 +74,15 @@ class ActingState(DialogueState, total=False):
     has_tools: bool
 
 
-def is_acting(recipe: Acting) -> bool:
+def servers_of(recipe: Any, options: Any) -> tuple[str, ...]:
+    """Return the MCP servers of a recipe and of its option `mcp`; none of a recipe that is no dialogue."""
+    declared = getattr(recipe, "mcp", None)
+    return () if declared is None else tuple(dict.fromkeys([*declared, *(getattr(options, "mcp", None) or ())]))
+
+
+def is_acting(recipe: Acting, options: Any) -> bool:
     """Return whether a recipe's assistant has tools."""
-    return bool(recipe.tools) or factory_of(recipe) is not None
+    return bool(recipe.tools or servers_of(recipe, options)) or factory_of(recipe) is not None
 
 
 def factory_of(recipe: Acting) -> EnvironmentFactory | None:
@@ -79,29 +92,44 @@ def factory_of(recipe: Acting) -> EnvironmentFactory | None:
     return declared if own is None else own
 
 
-def workbench_of(recipe: Acting) -> Workbench:
-    """Return the tools of one step, with a new environment.
+async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequence[str]) -> Workbench:
+    """Return the tools of one step, with a new environment and the tools of MCP servers.
+
+    Raises:
+        ToolError, PermanentProviderError: As `workbench_of`, or if a server cannot be used.
+    """
+    prompt = recipe.prompt_of(scene.scenario, role)
+    made = Workbench(recipe.tools, factory_of(recipe), await remote_tools(servers), partial(scene.run_remote, prompt))
+    _check_names(recipe, made.tools.names, is_whole=bool(made.tools.remote) or not servers)
+    return made.bind()
+
+
+def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
+    """Check the tools before a run starts; those of MCP servers are known when it has started.
 
     Raises:
         ToolError: If a tool cannot be offered, has the name of a role, or one that ends the dialogue is missing.
         PermanentProviderError: If the environment raises an exception.
     """
-    made = Workbench(recipe.tools, factory_of(recipe))
-    names = made.tools.names
+    names = Workbench(recipe.tools, factory_of(recipe)).tools.names
+    _check_names(recipe, names, is_whole=not servers)
+
+
+def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) -> None:
     if taken := [name for name in names if name in recipe.turns.roles]:
         raise ToolError(f"tools: {taken[0]!r} is the name of a role; rename the tool", setting="tools")
-    if missing := [name for name in recipe.turns.ending_tools if name not in names]:
+    missing = [name for name in recipe.turns.ending_tools if name not in names]
+    if missing and is_whole:
         known = ", ".join(names) or "none"
         raise ToolError(f"ends name the tool {missing[0]!r}; there are {known}", setting="ends")
-    return made
 
 
-def begin(recipe: Acting, role: str) -> Node:
+def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
     """Return the first node: it resets the environment, and finds out whether the assistant accepts tools."""
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
-        bench = workbench_of(recipe)
         has_tools = await scene.takes_tools(recipe.prompt_of(scene.scenario, role))
+        bench = await workbench_at(recipe, role, scene, servers if has_tools else ())
         first = bench.reset(scene.scenario)
         return {"has_tools": has_tools, **({} if factory_of(recipe) is None else {ENVIRONMENT: first})}
 
@@ -109,12 +137,13 @@ def begin(recipe: Acting, role: str) -> Node:
     return run
 
 
-def assistant(recipe: Acting, role: str, speak: Node) -> Node:
+def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) -> Node:
     """Return the assistant's node: it requests a message that may hold calls; a graph may have run them already.
 
     Args:
         recipe: The recipe.
         role: The role.
+        servers: The MCP servers, by command or URL.
         speak: The node of an assistant without tools.
 
     Raises (when it runs):
@@ -124,7 +153,7 @@ def assistant(recipe: Acting, role: str, speak: Node) -> Node:
     async def run(state: ActingState, scene: Scene) -> Update:
         if not state["has_tools"]:
             return await speak(state, scene)
-        bench = workbench_of(recipe).bind()
+        bench = await workbench_at(recipe, role, scene, servers)
         bench.restore(state.get(ENVIRONMENT))
         prompt, inputs = recipe.request(state, scene, role)
         messages = state["messages"]
@@ -149,11 +178,11 @@ def assistant(recipe: Acting, role: str, speak: Node) -> Node:
     return run
 
 
-def tools(recipe: Acting, role: str) -> Node:
+def tools(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
     """Return the node that runs the calls of the last message, in order."""
 
-    async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
-        bench = workbench_of(recipe).bind()
+    async def run(state: ActingState, scene: Scene) -> Update:
+        bench = await workbench_at(recipe, role, scene, servers)
         bench.restore(state.get(ENVIRONMENT))
         messages = state["messages"]
         calls = calls_of(messages[-1])
@@ -212,17 +241,17 @@ def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
     ]
 
 
-def details(recipe: Acting, state: Mapping[str, Any]) -> dict[str, Any]:
+def details(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the outcome's details say of an environment and of tools."""
-    if not is_acting(recipe):
+    if "has_tools" not in state:
         return {}
     known = {} if ENVIRONMENT not in state else {ENVIRONMENT: state[ENVIRONMENT]}
     return {**known, "has_tools": bool(state.get("has_tools"))}
 
 
 def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of calls, and that of the steps that changed the environment."""
-    if not is_acting(recipe):
+    """Return the number of calls and that of the steps that changed the environment."""
+    if "has_tools" not in state:
         return {}
     called = {"tool_calls": sum(len(calls_of(message)) for message in state.get("messages", []))}
     return called if factory_of(recipe) is None else {**called, "changes": state.get("changes", 0)}
@@ -238,6 +267,7 @@ class Actions:
         idle: The number of dialogues without a tool call, likewise.
         unchanged: The number of dialogues whose environment was never changed, likewise.
         without: The number of dialogues whose assistant was offered no tools.
+        is_acting: Whether any dialogue's assistant was meant to have tools.
     """
 
     label: str
@@ -245,6 +275,7 @@ class Actions:
     idle: Counter[str] = field(default_factory=Counter)
     unchanged: Counter[str] = field(default_factory=Counter)
     without: int = 0
+    is_acting: bool = False
 
     def read(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
         """Yield the episodes, and count them."""
@@ -254,11 +285,14 @@ class Actions:
             self.idle[outcome.ended_by] += not outcome.counts.get("tool_calls")
             self.unchanged[outcome.ended_by] += not outcome.counts.get("changes")
             self.without += outcome.details.get("has_tools") is False
+            self.is_acting |= "has_tools" in outcome.details
             yield episode
 
 
 def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
     """Return tables with a table of endings and actions, and a warning for assistants that were offered no tools."""
+    if not any(each.is_acting for each in seen):
+        return tables
     several = len(seen) > 1
     columns = [*(["run"] if several else []), "ended by", "dialogues", "no tool call", "state unchanged"]
     table = Table("actions", "Endings, and what the assistant had done", columns)

@@ -177,12 +177,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         tools: Tools that the assistant is offered besides its environment's: functions and LangChain tools. They are
             executed again after a crash, so they must have no effect outside.
         environment: Makes the environment that the assistant's tools act on, such as a class; see `Environment`.
+        mcp: MCP servers whose tools the assistant is offered, by command or URL. Options with a field `mcp` (a tuple of
+            texts) name more.
         max_tool_turns: The most messages with tool calls in one turn of the assistant's; then the dialogue ends.
     """
 
     turns: ClassVar[Turns] = Turns()
     tools: Sequence[Tool] = ()
     environment: ClassVar[EnvironmentFactory | None] = None
+    mcp: Sequence[str] = ()
     max_tool_turns: int = 10
     _declares_roles: ClassVar[bool] = False
 
@@ -224,7 +227,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         """Return the inputs of a role's prompt besides the history: by default every field of the scenario."""
         return {name: getattr(scenario, name) for name in type(scenario).model_fields}
 
-    def check_inputs(self, library: Mapping[str, Prompt]) -> None:
+    def check_inputs(self, library: Mapping[str, Prompt], servers: Sequence[str] = ()) -> None:
         """Check, before a run starts, that scenarios have every input that the roles' prompts declare.
 
         Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here. The
@@ -232,12 +235,13 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
 
         Args:
             library: The recipe's prompts by id.
+            servers: The MCP servers of the run.
 
         Raises:
-            RecipeError: If an input is missing, naming the prompt and the input; or a tool cannot be offered.
+            RecipeError: If an input is missing; it names the prompt and the input.
+            ToolError: If a tool cannot be offered.
         """
-        if acting.is_acting(self):
-            acting.workbench_of(self)
+        acting.check_tools(self, servers)
         own, kind = type(self), self.scenario_type
         if own.inputs is not DialogueRecipe.inputs or own.prompt_of is not DialogueRecipe.prompt_of:
             return
@@ -252,12 +256,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         self._check_turns()
-        actor = ASSISTANT if acting.is_acting(self) else ""
-        builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
+        actor, servers = ASSISTANT if acting.is_acting(self, options) else "", acting.servers_of(self, options)
         order = self.turns.order
+        if actor and actor not in order:
+            raise RecipeError(f"tools are for the role {actor!r}, which turns do not name", setting="tools")
+        builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
         for role in self.turns.roles:
             speak = self.speaker(role)
-            builder.add_node(role, node(acting.assistant(self, role, speak) if role == actor else speak))
+            builder.add_node(role, node(acting.assistant(self, role, servers, speak) if role == actor else speak))
         after = add_judges(builder, self, self.judges_used(options)) or [END]
         for role in self.turns.roles:
             last_word = self.turns.last_word if role == self.turns.ender else ""
@@ -270,8 +276,8 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         if not actor:
             builder.add_edge(START, order[0])
             return builder
-        builder.add_node(acting.BEGIN, node(acting.begin(self, actor)))
-        builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor)))
+        builder.add_node(acting.BEGIN, node(acting.begin(self, actor, servers)))
+        builder.add_node(acting.TOOLS_NODE, node(acting.tools(self, actor, servers)))
         builder.add_edge(START, acting.BEGIN)
         builder.add_edge(acting.BEGIN, order[0])
         builder.add_conditional_edges(acting.TOOLS_NODE, _after_tools(actor, after), [actor, *after])
@@ -280,8 +286,6 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def _check_turns(self) -> None:
         """Check that each role of `turns` has a prompt, and that scenarios have the field that limits them."""
         known = [name.rpartition("/")[2] for name in self.prompts]
-        if acting.is_acting(self) and ASSISTANT not in self.turns.order:
-            raise RecipeError(f"tools are for the role {ASSISTANT!r}, which turns do not name", setting="tools")
         if unknown := [role for role in self.turns.roles if role not in known]:
             raise RecipeError(f"turns name the role {unknown[0]!r}, which has no prompt; there are {', '.join(known)}")
         limit, kind = self.turns.max_turns, self.scenario_type
@@ -290,8 +294,6 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables; of an assistant with tools, also what it did with them, and a warning if it had none."""
-        if not acting.is_acting(self):
-            return super().compared(runs)
         seen = [acting.Actions(label) for label, _ in runs]
         read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
         return acting.with_actions(super().compared(read), seen)
@@ -308,7 +310,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             messages=lines(messages),
             ended_by="error" if failed else state.get("ended_by", ""),
             counts={f"{self.turns.unit}s": turns_of(messages, last), **acting.counts(self, state)},
-            details=acting.details(self, state),
+            details=acting.details(state),
             judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
         )
 
@@ -332,9 +334,10 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return self.turns.split(reply)[0]
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
-        """Return the conversation as a role's prompt is given it: only the assistant is given its calls."""
+        """Return the conversation as a role's prompt is given it: only who makes calls is given them."""
         heard = utterances(messages)
-        return spoken_only(heard) if role != ASSISTANT and acting.is_acting(self) else heard
+        acts = any(each["speaker"] == role and each.get("tool_calls") for each in heard)
+        return heard if acts or role == ASSISTANT else spoken_only(heard)
 
     def _opens(self, role: str) -> bool:
         return role == self.turns.order[0]

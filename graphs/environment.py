@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from dialoom.errors import DialoomError
 from dialoom.prompts import FunctionCall, ToolDefinition
-from dialoom.roles import PermanentProviderError
+from dialoom.roles import PermanentProviderError, ProviderError
 from dialoom.roles.gateway.players import users_frames
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import name_of
@@ -63,36 +64,65 @@ class ToolError(DialoomError):
     """A tool that cannot be offered; the message names it and what would be right."""
 
 
+@dataclass(frozen=True)
+class RemoteTool:
+    """A tool that acts outside, such as one of an MCP server: each of its calls is recorded.
+
+    Attributes:
+        name: The tool's name.
+        definition: The tool in the form that chat models take.
+        is_repeatable: Whether a repeated call has no further effect.
+        run: Executes a call with these arguments, and returns the result as text. It raises a `ProviderError` if the
+            result is unknown.
+    """
+
+    name: str
+    definition: ToolDefinition
+    is_repeatable: bool
+    run: Callable[[dict[str, Any]], Awaitable[str]]
+
+
+RunRemote: TypeAlias = "Callable[[RemoteTool, FunctionCall], Awaitable[str]]"
+"""Returns the recorded result of a call, or executes it and records the result."""
+
+
 class Toolset:
     """Tools by name: their definitions, and the execution of calls.
 
     Args:
         tools: Functions and LangChain tools. A function's JSON schema is made by LangChain from its signature and its
             docstring.
+        remote: Tools that act outside, such as those of MCP servers.
 
     Raises:
         ToolError: If one is no tool, or two have the same name.
     """
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
+    def __init__(self, tools: Iterable[Tool], remote: Iterable[RemoteTool] = ()) -> None:
+        self.remote: dict[str, RemoteTool] = {}
         self._tools: dict[str, BaseTool] = {}
         for each in tools:
             tool = as_tool(each)
             if tool.name in self._tools:
                 raise ToolError(f"tools: two tools have the name {tool.name!r}; rename one", setting="tools")
             self._tools[tool.name] = tool
+        for other in remote:
+            if other.name in self.names:
+                raise ToolError(f"tools: two tools have the name {other.name!r}; rename one", setting="tools")
+            self.remote[other.name] = other
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the tools."""
-        return tuple(self._tools)
+        return (*self._tools, *self.remote)
 
     @property
     def definitions(self) -> list[ToolDefinition]:
         """The tools in the form that chat models take."""
         from langchain_core.utils.function_calling import convert_to_openai_tool
 
-        return [convert_to_openai_tool(tool) for tool in self._tools.values()]
+        own = [convert_to_openai_tool(tool) for tool in self._tools.values()]
+        return [*own, *(tool.definition for tool in self.remote.values())]
 
     async def run(self, call: FunctionCall) -> str:
         """Return the result of a call as text: a text as it is, any other value as JSON.
@@ -101,22 +131,33 @@ class Toolset:
         """
         tool = self._tools.get(call["name"])
         if tool is None:
-            return f"error: there is no tool {call['name']!r}; there are {', '.join(self._tools) or 'none'}"
-        try:
-            given = json.loads(call["arguments"] or "{}")
-        except (ValueError, RecursionError) as error:
-            return f"error: the arguments are not JSON: {error}"
-        if not isinstance(given, dict):
-            return f"error: the arguments must be a JSON object, got {type(given).__name__}"
+            return f"error: there is no tool {call['name']!r}; there are {', '.join(self.names) or 'none'}"
+        given = arguments_of(call)
+        if isinstance(given, str):
+            return given
         try:
             # A synchronous tool runs in this thread: an environment's connections may be bound to it.
             found = await tool.ainvoke(given) if getattr(tool, "coroutine", None) else tool.invoke(given)
-            text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+            text = text_of_result(found)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             text = f"error: {type(error).__name__}: {error}"
         return redacted(text[:_MOST_CHARACTERS] or '""')
+
+
+def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
+    """Return the arguments of a call, or a text that begins with `error:` if they are no JSON object."""
+    try:
+        given = json.loads(call["arguments"] or "{}")
+    except (ValueError, RecursionError) as error:
+        return f"error: the arguments are not JSON: {error}"
+    return given if isinstance(given, dict) else f"error: the arguments must be an object, got {type(given).__name__}"
+
+
+def text_of_result(found: Any) -> str:
+    """Return a tool's result as text: a text as it is, any other value as JSON."""
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
 
 
 def as_tool(given: Tool) -> BaseTool:
@@ -157,17 +198,27 @@ class Workbench:
     Args:
         tools: Tools that act on no environment.
         factory: Makes the environment; `None` for none.
+        remote: Tools that act outside.
+        run_remote: Runs their calls.
 
     Raises:
         ToolError: If a tool cannot be offered.
         PermanentProviderError: If the environment raises an exception.
     """
 
-    def __init__(self, tools: Sequence[Tool], factory: EnvironmentFactory | None) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        factory: EnvironmentFactory | None,
+        remote: Sequence[RemoteTool] = (),
+        run_remote: RunRemote | None = None,
+    ) -> None:
         self._name = "" if factory is None else name_of(factory)
         self._environment = environment = None if factory is None else self._asked("", factory)
         own = () if environment is None else self._asked("tools", lambda: tuple(environment.tools))
-        self.tools = Toolset((*own, *tools))
+        self.tools = Toolset((*own, *tools), remote)
+        self._run_remote = run_remote
+        self._failure: ProviderError | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -183,7 +234,13 @@ class Workbench:
             self._asked("restore", partial(self._environment.restore, snapshot))
 
     def state(self) -> Any:
-        """Return the environment's snapshot as JSON values; `None` without an environment."""
+        """Return the environment's snapshot as JSON values; `None` without an environment.
+
+        Raises:
+            ProviderError: If the result of a call is unknown, whatever a graph has made of that.
+        """
+        if self._failure is not None:
+            raise self._failure
         if self._environment is None:
             return None
         snapshot = self._asked("snapshot", self._environment.snapshot)
@@ -209,7 +266,14 @@ class Workbench:
 
     async def _run(self, call: FunctionCall) -> str:
         async with self._lock:
-            return await self.tools.run(call)
+            tool = self.tools.remote.get(call["name"])
+            if tool is None or self._run_remote is None:
+                return await self.tools.run(call)
+            try:
+                return await self._run_remote(tool, call)
+            except ProviderError as error:
+                self._failure = error
+                raise
 
     def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
         """Return what a method of the environment returns.

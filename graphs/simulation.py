@@ -101,9 +101,13 @@ class SimulationOptions(RecipeOptions):
 
     Attributes:
         judge: Whether judges score the conversations.
+        mcp: MCP servers whose tools the assistant is offered, besides those of the study.
     """
 
     judge: bool = Field(True, description="Let judges score the conversations.")
+    mcp: tuple[str, ...] = Field(
+        (), description="Offer the assistant the tools of this MCP server: its command, or its URL. Repeatable."
+    )
 
 
 class Simulation(DialogueRecipe):
@@ -158,7 +162,7 @@ class Simulation(DialogueRecipe):
                     wanted_count = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} conversations")
 
-    def check_inputs(self, library: Mapping[str, Prompt]) -> None:
+    def check_inputs(self, library: Mapping[str, Prompt], servers: Sequence[str] = ()) -> None:
         """Check also that the file exists that the environment begins with.
 
         Raises:
@@ -167,7 +171,7 @@ class Simulation(DialogueRecipe):
         if self.begins_with is not None and not self.begins_with.is_file():
             message = f"environment = {self.study.assistant.environment!r}: there is no file {shown(self.begins_with)}"
             raise _wrong(self.study, ("assistant", "environment"), message)
-        super().check_inputs(library)
+        super().check_inputs(library, servers)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return every metric, overall and by each facet with few values, and the variety of openings."""
@@ -240,6 +244,7 @@ def simulation(
         "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
         "named": tuple(named.values()),
         "tools": tuple({**named, **given}.get(name, _not_given) for name in study.assistant.tools),
+        "mcp": study.assistant.mcp,
         "max_tool_turns": study.assistant.max_tool_turns,
         **_environment(study, {**named, **given}, looked),
         "missing": () if judges is not None else tuple(name for name in study.given if name not in given),

@@ -10,14 +10,16 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dialoom.prompts import ChatMessage, ToolDefinition
-from dialoom.prompts.messages import identity
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.prompts.messages import call_text, identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
-from dialoom.roles.gateway.calls import RunTool
+from dialoom.roles.gateway.calls import RunTool, ToolRun
 from dialoom.roles.session import Session
 
+from .environment import RemoteTool, arguments_of
 from .outcome import USER, DialogueFault, Line, Outcome
 from .scenario import Scenario
 
@@ -120,6 +122,10 @@ class StageFactory(Protocol):
         ...
 
 
+_FIRST_REMOTE = 1000
+"""The number before that of a node's first call of a tool that acts outside: its requests have the ones below."""
+
+
 class Scene:
     """One execution of one node: it calls roles, and numbers its calls so that each has a place of its own.
 
@@ -134,6 +140,7 @@ class Scene:
         self._node = node
         self._step = step
         self._ordinals = itertools.count()
+        self._remote_calls: dict[str, int] = {}
         self.finish_reason: str | None = None
 
     @property
@@ -190,6 +197,29 @@ class Scene:
         """
         async with self._stage.asking.together():
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
+
+    async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall) -> str:
+        """Return the result of a call of a tool that acts outside: the recorded one, or that of executing it.
+
+        Equal calls of one node are numbered in their order, so that a graph may repeat its calls in any other order.
+
+        Args:
+            prompt_id: The prompt of the role that calls the tool.
+            tool: The tool.
+            call: The call.
+
+        Raises:
+            PermanentProviderError: If the call was begun before a crash and may not be repeated, or its result is
+                unknown for another reason.
+        """
+        given = arguments_of(call)
+        if isinstance(given, str):
+            return given
+        stage, text = self._stage, call_text(call)
+        number = self._remote_calls[text] = self._remote_calls.get(text, 0) + 1
+        place = CallPlace(stage.thread, self._node, self._step, _FIRST_REMOTE + number, 0, sample=stage.sample)
+        run = ToolRun(call["name"], text, tool.is_repeatable, partial(tool.run, given))
+        return await stage.cast[prompt_id].run_tool(run, place)
 
     async def takes_tools(self, prompt_id: str) -> bool:
         """Return whether the player of a prompt's role is known to accept tools.

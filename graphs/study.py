@@ -134,12 +134,14 @@ class Assistant(_Table):
         environment: What its tools act on: `path/to/file.py:NAME`, or a file that a built-in environment begins with
             (`.db`, `.sqlite`, `.sqlite3`, `.sql`, `.json`), relative to the study's folder.
         tools: Functions that it is offered as tools, as `path/to/file.py:NAME`.
+        mcp: MCP servers whose tools it is offered, by command or URL.
         max_tool_turns: The most messages with tool calls in one turn; then the conversation ends.
     """
 
     system: str = ""
     environment: str = ""
     tools: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
     max_tool_turns: int = Field(10, ge=1)
 
 

@@ -14,7 +14,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, Prompt, ToolDefinition
 from .binding import OBJECT, ModelBinding
 from .errors import UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
-from .gateway.calls import RunTool
+from .gateway.calls import TOOL_CALL, RunTool, ToolRun
 from .gateway.tool_support import knows_tools
 from .replies import parse_reply
 from .session import Session
@@ -132,6 +132,24 @@ class Role:
             return None
         earlier = sum(messages[index]["role"] == "assistant" for index in conversation)
         return replace(place.session, turn=earlier + 1)
+
+    async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
+        """Return the result of a call of a tool that acts outside; it is recorded, and executed once.
+
+        Raises:
+            ProviderError: If the result is unknown.
+        """
+        request = Request(
+            role=TOOL_CALL.rstrip(":"),
+            prompt_id=self.prompt.id,
+            prompt_hash=self.prompt.hash,
+            model=f"{TOOL_CALL}{run.name}",
+            temperature=None,
+            seed=place.seed,
+            messages=({"role": "user", "content": run.text},),
+            tool_run=run,
+        )
+        return (await self.gateway.complete(request, place)).text
 
     async def takes_tools(self) -> bool:
         """Return whether the player is known to accept tools; understudies read them as text."""

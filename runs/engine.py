@@ -18,6 +18,7 @@ from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
 from dialoom.graphs.judge import Graph
+from dialoom.graphs.mcp_servers import connected
 from dialoom.graphs.outcome import EARLIER_ATTEMPTS
 from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
@@ -270,7 +271,7 @@ class Engine:
         Raises:
             StoreError, PromptError, BindingError: An error that every scenario would meet; the work stays pending.
         """
-        async with self._store.checkpointer() as saver:
+        async with connected(), self._store.checkpointer() as saver:
             graph = self._graph.compile(checkpointer=saver)
             self._workers = [
                 asyncio.create_task(self._work_through(work, graph, resuming)) for _ in range(self._concurrency)

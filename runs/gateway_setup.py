@@ -207,6 +207,21 @@ def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
         check_keys(models)
 
 
+def check_servers(servers: Collection[str], policy: CallPolicy) -> None:
+    """Refuse MCP servers among several processes: a call that was begun would be repeated where another one died.
+
+    Raises:
+        RunError: Naming the setting.
+    """
+    if servers and not policy.is_alone:
+        setting = "workers" if policy.settings["workers"] is not None else "ray"
+        raise RunError(
+            f"{setting}: tools of MCP servers are called from one process only, so that no call is made twice; leave "
+            f"out {setting}",
+            setting=setting,
+        )
+
+
 @contextmanager
 def open_gateway(
     store: RunStore,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dialoom.graphs import Recipe, Scenario, stream
+from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
@@ -24,7 +25,13 @@ from dialoom.settings import Synchronous
 
 from .configuration.config import RunConfig
 from .configuration.recipe_checks import check_facets, facets_named, graph_of
-from .configuration.trust import cast_references, file_references, load_references, recipe_references
+from .configuration.trust import (
+    cast_references,
+    file_references,
+    load_references,
+    recipe_references,
+    server_references,
+)
 from .engine import in_thread
 from .errors import RunError, StoppedError, StoreError
 from .gateway_setup import prompts_of
@@ -197,7 +204,7 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
     library = WithPrompts.of(recipe).library(overrides)
     check_judges(recipe, library)
     if isinstance(recipe, DialogueRecipe):
-        recipe.check_inputs(library)
+        recipe.check_inputs(library, servers_of(recipe, recipe.options_type.model_validate(config.options)))
     for models in config.casts:
         played = prompts_of(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
@@ -252,6 +259,7 @@ async def planned(
             options = recipe.options_type.model_validate(config.options)
             players = [named for models in config.casts for named in cast_references(models)]
             named = [*recipe_references(config.recipe, recipe=recipe), *players, *file_references(options)]
+            named += server_references(servers_of(recipe, options))
             if is_for_good:  # before the plan, because another process may write the plan
                 store.give(named)
             try:

@@ -59,6 +59,10 @@ class DiscardingLedger:
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
         """Find nothing."""
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
+        """Return false: no earlier process has begun a call."""
+        return False
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Ignore the attempt: only the result counts."""
 

@@ -44,6 +44,9 @@ class MemoryLedger:
         known = {state.mark: state for state in states if state is not None and state.player == player}
         return next((known[mark] for mark in marks if mark in known), None)
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        return any(begun == key for begun, _, _ in self.begun) and await self.find(key, place) is None
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         self.attempts.append((id_, attempt))
 

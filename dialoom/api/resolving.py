@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
@@ -15,7 +16,7 @@ from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_servers
 from dialoom.settings import PlayerSettings, checked, part
 
 from .judges import check_several, further_judges, seated
@@ -77,6 +78,7 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
+    check_servers(servers_of(found, chosen), policy)
     prompts = given["prompts"]
     return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
 

@@ -47,6 +47,7 @@ async def asimulate(
     roles: Sequence[Mapping[str, Any]] = (),
     environment: Callable[[], Environment] | PathLike | None = None,
     tools: Sequence[Callable[..., Any]] = (),
+    mcp: Sequence[str] = (),
     per_person: int | None = None,
     in_sequence: bool = False,
     seed: int = 0,
@@ -89,6 +90,7 @@ async def asimulate(
         environment: What the assistant's tools act on: a class or function that makes it, or the file that a built-in
             environment begins with; see `docs/environments.md`.
         tools: Functions that the assistant is offered as tools besides those of its environment.
+        mcp: MCP servers whose tools the assistant is offered, by command or URL.
         per_person: Each person gets so many tasks, drawn with the seed; by default all.
         in_sequence: Whether one person's conversations are played one after another, in the order of the tasks: an
             assistant that keeps state may remember the earlier ones.
@@ -110,7 +112,7 @@ async def asimulate(
     if callable(environment):
         acting[name_of(environment)] = environment
     world = name_of(environment) if callable(environment) else "" if environment is None else os.fspath(environment)
-    agent = {"system": system, "environment": world, "tools": [name_of(each) for each in tools]}
+    agent = {"system": system, "environment": world, "tools": [name_of(each) for each in tools], "mcp": list(mcp)}
     parts = {"dialogue": dialogue, "user": {"brief": brief, "rules": rules}, "assistant": agent}
     recipe = _recipe(people, tasks, combination, judges, checks, {**parts, "role": roles}, acting)
     _check_workers(recipe, checks, [*ends, *acting.values()], calls)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe
+from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.review import Review
@@ -23,10 +24,16 @@ from dialoom.roles.gateway.gateway import check_model, check_parameters
 from dialoom.roles.players import is_restorable
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
-from dialoom.runs.configuration.trust import Trust, cast_references, player_references, recipe_references
+from dialoom.runs.configuration.trust import (
+    Trust,
+    cast_references,
+    player_references,
+    recipe_references,
+    server_references,
+)
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, ensure_keys, open_gateway
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, check_servers, ensure_keys, open_gateway
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
 from dialoom.runs.progress import Began, Control, Ended, Event, Noted, Planned, Retrying, StopRule
@@ -126,6 +133,9 @@ async def reopened(
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
     """Play the pending scenarios; only those at the given positions, if any are given."""
     store, recipe = task.store, task.recipe
+    servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
+    check_servers(servers, task.policy)
+    store.permit(server_references(servers))
     pending = store.status().pending if only is None else len(only)
     if pending:
         await asyncio.to_thread(ensure_keys, store.config.models, task.policy)

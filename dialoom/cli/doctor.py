@@ -45,7 +45,7 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
     "data": ("datasets", "frames", "parquet"),
     "reports and scores": ("agree", "describe", "plots", "st"),
     "looking at runs": ("notebook", "otel", "studio"),
-    "more machines and servers": ("langgraph-server", "ray"),
+    "more machines and servers": ("langgraph-server", "mcp", "ray"),
     "training": ("training",),
 }
 """The extras for users, by purpose. The others are for development, or, as `all`, a sum of these."""

@@ -52,6 +52,27 @@ _MOST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
+TOOL_CALL = "tool:"
+"""Prefix of the model's name of a recorded tool call, and without the colon its role."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A call of a tool that acts outside.
+
+    Attributes:
+        name: The tool's name.
+        text: The call as text.
+        is_repeatable: Whether a repeated call has no further effect.
+        execute: Executes it, and returns the result.
+    """
+
+    name: str
+    text: str
+    is_repeatable: bool
+    execute: Callable[[], Awaitable[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class PlayerState:
     """The state of a stateful player after one of its replies.
@@ -122,6 +143,7 @@ class Request:
         session: The session that the player learns about.
         session_form: Where a request to a model names it; `None` for nowhere.
         earlier: The state of a stateful player after its last reply that is known.
+        tool_run: The tool call that this stands for, if it is no request to a model.
     """
 
     role: str
@@ -145,6 +167,7 @@ class Request:
     session: Session | None = None
     session_form: SessionForm | None = None
     earlier: PlayerState | None = None
+    tool_run: ToolRun | None = None
 
     @property
     def shaping(self) -> list[Any]:
@@ -327,6 +350,10 @@ class Ledger(Protocol):
         If there is none, it is the last state in the person's earlier conversation, if the scenario has such a
         predecessor; else `None`.
         """
+        ...
+
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        """Return whether a call with this identity was begun and has no reply: nobody knows what became of it."""
         ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:

@@ -26,7 +26,7 @@ from dialoom.settings import Budget, OwnPlayer, Price
 from .availability import Availability, CallInFlight, ProviderEvent
 from .budget import Account, Spend, tokens_spent
 from .cache import Replies
-from .calls import CallPlace, CallRecord, Completion, Ledger, Request
+from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
 from .embedding import embedding_backend
 from .limits import AdaptiveLimit, LimitState
 from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
@@ -167,6 +167,8 @@ class Gateway:
             CacheError: If the cache file cannot be used.
         """
         key = request.key(place)
+        if request.tool_run is not None:
+            return await self._run_tool(request.tool_run, key, request, place)
         try:
             if place.is_common:
                 return await self._common(key, request, place)
@@ -174,6 +176,32 @@ class Gateway:
         except DrainedError:
             await self._account.idle()  # LangGraph would cancel concurrent calls, which are paid for
             raise
+
+    async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
+        """Return the recorded result of a tool call, or execute it: never twice, unless a repetition has no effect.
+
+        It is no request to a model: it takes no slot and no budget, has no second attempt, and is never shared.
+        """
+        if self._limits.replay_only:
+            return await self._replayed(key, request, place)
+        if (known := await self._ledger.find(key, place)) is not None:
+            return known
+        if not run.is_repeatable and await self._ledger.is_open(key, place):
+            raise PermanentProviderError(
+                f"the tool call {run.text} was begun before an interruption, and its result is unknown; its server "
+                "does not mark the tool as read-only or idempotent, so the call is not repeated: play the scenario anew"
+            )
+        begun = await self._ledger.begin(key, place, request)
+        if isinstance(begun, Completion):
+            return begun
+        started = time.monotonic()
+        try:
+            completion = Completion(await run.execute(), input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+        except ProviderError as failure:
+            await self._ledger.record(begun, CallRecord(None, str(failure), 1, time.monotonic() - started))
+            raise
+        await self._ledger.record(begun, CallRecord(completion, None, 1, time.monotonic() - started))
+        return completion
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Make a call whose reply and failure are shared by all callers; a permanent failure is remembered."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, RecipeOptions
+from dialoom.graphs.mcp_servers import is_url
 from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
@@ -98,6 +99,18 @@ def player_references(model: str, api_base: str | None = None) -> list[Reference
         return []
     return [
         Reference(f"the model {model} at {address}, where your key for it would go", f"model {model} {address}", model)
+    ]
+
+
+def server_references(servers: Iterable[str]) -> list[Reference]:
+    """Return MCP servers that would be started here, or whose tools would be called at an address."""
+    return [
+        Reference(
+            f"the MCP server at {each}" if is_url(each) else f"the MCP server {each!r}, which would be started here",
+            f"mcp {each}",
+            each,
+        )
+        for each in servers
     ]
 
 

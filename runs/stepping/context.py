@@ -14,6 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, StateSnapshot, StateUpdate
 
 from dialoom.graphs import Episode, Line, Outcome, Outline, Recipe, Stage
+from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithOutline, WithProgress, WithPrompts
 from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import finished
@@ -21,7 +22,7 @@ from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
-from dialoom.runs.configuration.trust import cast_references, load_references
+from dialoom.runs.configuration.trust import cast_references, load_references, server_references
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.sessions import session_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
@@ -294,7 +295,8 @@ def _common_parts(
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
-    store.permit([*cast_references(config.models), *load_references(work.scenario.loads)])
+    servers = server_references(servers_of(recipe, recipe.options_type.model_validate(config.options)))
+    store.permit([*cast_references(config.models), *load_references(work.scenario.loads), *servers])
     builder = graph_of(recipe, config.options)
     return {
         "recipe": recipe,

@@ -155,6 +155,12 @@ class SQLiteLedger:
 
         return await self._writer.submit(work)
 
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        """Return whether a call with this key was begun and has no reply."""
+        position = self._threads[place.scenario].position
+        row = (position, _key(key))
+        return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
+
     async def failed(self, id_: int, attempt: Attempt) -> None:
         """Record a failed attempt; durable on return."""
         row = (id_, attempt.number, round(attempt.latency, 4), attempt.error, attempt.retry_after)
@@ -256,6 +262,8 @@ _NOWHERE = (None, None, None)
 _FIND_CALL = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
 FROM kept_calls JOIN texts ON texts.id = reply WHERE key = ? AND reply IS NOT NULL"""
+
+_OPEN = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NULL"
 
 _INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 

@@ -31,10 +31,12 @@ from tests.invented import write_release
 from tests.server import Answer, Response, busy, completion, ended, serving
 
 
-@pytest.mark.parametrize("figure", [2**62, 2**63, 10**30, -1, 1e400, "many"])
+@pytest.mark.parametrize("figure", [2**62, 2**63, 10**30, -1, 0, 1e400, "many", None, {}, [1, 2]])
 def test_impossible_usage_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, figure: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    usage = {"prompt_tokens": figure, "completion_tokens": figure, "total_tokens": figure}
+    usage: Any = {"prompt_tokens": figure, "completion_tokens": figure, "total_tokens": figure}
+    if isinstance(figure, dict | list):
+        usage = figure
     with serving(lambda _body, _number: ended("Hello.", "stop", usage=usage)) as server:
         run = play(tmp_path, people=2, assistant=dialoom.Model("openai/gpt-4o-mini", api_base=server.url))
         assert len(server.requests) == 2, "paid for once"
@@ -60,19 +62,6 @@ def test_retry_after_is_capped() -> None:
     assert getattr(classified(Busy("slow down"), "openai/m"), "retry_after", None) == LONGEST
 
 
-def test_endless_body_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr("dialoom.roles.gateway.exchange.MOST_BYTES", 2**20)
-    answer = Response(raw=b" " * (2**20 + 2**18) + b"{}")
-    for model in ("openai/gpt-4o-mini", "hosted_vllm/m"):
-        with serving(lambda _body, _number: answer) as server:
-            player = dialoom.Model(model, api_base=server.url)
-            run = play(tmp_path, people=1, name=model.partition("/")[0], assistant=player)
-            assert len(server.requests) == 1
-        episode = run.episode(1)
-        assert episode is not None and "larger than 1,048,576 bytes" in (episode.error or "")
-
-
 def test_oversized_reply_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     long = "x" * (MOST_LETTERS + 1)
@@ -87,21 +76,6 @@ def test_reply_is_read_in_linear_time() -> None:
     for text in ("{" * 400_000, '{"a":' * 80_000, nested, '{"score":' + "{" * 400_000, '{"score": "' + "a" * 400_000):
         with pytest.raises(ValueError):
             parse_reply(text, score_type(1, 5))
-
-
-def test_parsing_attempts_of_a_reply_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-
-    class Counting(__import__("json").JSONDecoder):  # type: ignore[misc]
-        def raw_decode(self, text: str, start: int = 0) -> Any:
-            nonlocal calls
-            calls += 1
-            return super().raw_decode(text, start)
-
-    monkeypatch.setattr("dialoom.roles.replies.json.JSONDecoder", Counting)
-    with pytest.raises(ValueError):
-        parse_reply('{"a":' * 50_000, score_type(1, 5))
-    assert calls <= 64
 
 
 @pytest.mark.parametrize("text", ['{"score": true}', '{"score": false}', 'Surely {score: true, explanation: "x"}'])

@@ -116,11 +116,6 @@ async def test_silent_provider_times_out(model: str) -> None:
         assert len(server.requests) <= 2, "on a slow machine, its time is over before it is sent"
 
 
-async def test_slow_answer_is_an_answer() -> None:
-    with serving(lambda _body, _number: Response(*completion("heron"), delay=0.3)) as server:
-        assert (await ask(request(server.url))).text == "heron"
-
-
 @pytest.mark.parametrize("model", [*MODELS, "anthropic/claude-sonnet-4-5"])
 @pytest.mark.parametrize("status", [429, 503, 529])
 @pytest.mark.parametrize(

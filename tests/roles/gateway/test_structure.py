@@ -219,12 +219,6 @@ def test_empty_turn_is_not_sent_and_cache_marks_stand_on_words() -> None:
     assert (called["tool_calls"][0]["id"], told["tool_call_id"]) == (CALL["id"], CALL["id"])
 
 
-async def test_request_without_tools_does_not_mention_them() -> None:
-    with serving(lambda _body, _number: ended("heron", "stop")) as server:
-        await ask(request(server.url))
-    assert server.requests[0].keys() == {"model", "messages", "temperature", "seed"}
-
-
 @pytest.mark.parametrize(
     ("answer", "text", "calls"),
     [

@@ -1,0 +1,43 @@
+"""A shop behind MCP, with its state in a file, for tests: each refund is a line, so that a second one is seen."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+
+BOOK = Path(sys.argv[1])
+server = MCPServer("shop")
+
+
+@server.tool()
+def refund(order_id: str) -> str:
+    """Refund an order."""
+    with BOOK.open("a") as book:
+        book.write(f"{order_id}\n")
+    _die("refund")
+    return f"refunded {order_id}"
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def look_up(order_id: str) -> str:
+    """Look up an order."""
+    with BOOK.with_suffix(".looked").open("a") as book:
+        book.write(f"{order_id}\n")
+    _die("look_up")
+    if order_id == "Z9":
+        raise ValueError("there is no order Z9")
+    return f"order {order_id}: a kettle"
+
+
+def _die(tool: str) -> None:
+    """Kill the client once, if a file wants it, before the result is sent."""
+    wanted = BOOK.with_suffix(f".{tool}")
+    if wanted.exists():
+        wanted.unlink()
+        os.kill(os.getppid(), signal.SIGKILL)
+
+
+server.run()
