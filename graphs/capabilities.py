@@ -11,6 +11,7 @@ any other recipe::
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,8 +28,8 @@ from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
 from .reporting.default_tables import default_tables
-from .reporting.pivot import Pivot, chart_of, tabulate
-from .reporting.table import Chart, Facet, Outline, Table, side_by_side
+from .reporting.pivot import Pivot, tabulate
+from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_side
 
 
 class Capability:
@@ -255,18 +256,14 @@ class WithReport(Capability):
     def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
         """Return the report's charts, from each run's label and its finished scenarios, which can be iterated once.
 
-        By default the charted columns of the recipe's pivots.
+        By default those of the `charted` columns of the `tables`: without pivots, every metric over all scenarios.
         """
-        charted = [pivot for pivot in self.pivots if pivot.charted]
-        if not charted:
-            return []
-        drawn, unit = [], WithFacets.of(self).unit_facet
+        drawn: list[Chart] = []
         for number, (label, episodes) in enumerate(runs, start=1):
-            for pivot, table in zip(charted, tabulate(charted, episodes, unit, keep_empty=True), strict=True):
-                if (chart := chart_of(pivot, table)) is not None:
-                    if len(runs) > 1:
-                        chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
-                    drawn.append(chart)
+            for chart in itertools.chain.from_iterable(map(charts_of, self.tables(episodes))):
+                if len(runs) > 1:
+                    chart = replace(chart, name=f"{chart.name}-{number}", title=f"{chart.title} ({label})")
+                drawn.append(chart)
         return drawn
 
 

@@ -34,6 +34,7 @@ _PIVOTS = (
         (_SETTING, _KIND),
         (count("dialogues"), *_SCORES),
         ("TCR: share of dialogues whose goal was reached. P: personalization, 1 to 4. Nat., Coh.: 1 to 5.",),
+        charted=[column.title for column in _SCORES],
     ),
     Pivot(
         "domains",
@@ -41,8 +42,9 @@ _PIVOTS = (
         (_SETTING, _DOMAIN),
         _SCORES,
         ("A multi-domain dialogue counts in each of its domains.",),
+        charted=("TCR %", "P"),
     ),
-    Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,)),
+    Pivot("turns", "Personalization after each assistant reply", (_SETTING, _KIND), (_TURNS,), charted=("P",)),
     Pivot("turns-by-domain", "Personalization after each assistant reply, by domain", (_SETTING, _DOMAIN), (_TURNS,)),
 )
 _DONE = Counted(state="done")

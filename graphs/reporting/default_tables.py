@@ -93,6 +93,8 @@ def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Grou
     table = Table(
         name, title, [*([facet] if facet else []), "scenarios", *titles, *(MISSING[each][0] for each in missing)]
     )
+    if not facet:
+        table.charted = [*titles[: len(keys)], *dict.fromkeys(f"{metric} {target}" for metric, target, _ in turns)]
     for value, group in sorted(groups.items()):
         cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
         cells += [group.by_turn[key].estimate() for key in turns]

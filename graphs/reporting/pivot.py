@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from dialoom.graphs.outcome import Episode, Judgement, Status
 
 from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
-from .table import Cell, Chart, Counted, Facet, FacetColumn, Series, Table, missing_notes
+from .table import Cell, Counted, Facet, FacetColumn, Table, missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -170,7 +170,7 @@ class Pivot:
         columns: The figures.
         notes: Lines below the table, before the explanation of the intervals.
         only_scored: Leave out rows without any judgement or other value to estimate a mean from.
-        charted: The titles of columns that share an axis and are drawn as bars; none by default.
+        charted: The titles of columns that are drawn, those of one scale in one chart; none by default.
     """
 
     name: str
@@ -211,21 +211,6 @@ def tabulate(
     return [table for each in filled if (table := each.table(units)).rows or keep_empty]
 
 
-def chart_of(pivot: Pivot, table: Table) -> Chart | None:
-    """Return a bar chart of a pivot's charted columns; `None` if there is nothing to draw."""
-    if not pivot.charted or not table.rows:
-        return None
-    width = len(pivot.facets)
-    names = [" ".join(str(cell) for cell in row[:width]) or "all" for row in table.rows]
-    chart = Chart(pivot.name, pivot.title, "", ", ".join(pivot.charted), kind="bars", names=names)
-    for title in pivot.charted:
-        place = list(table.columns).index(title)
-        cells = [row[place] for row in table.rows]
-        estimates = [cell if isinstance(cell, Estimate) else None for cell in cells]
-        chart.series.append(Series.of(title, list(range(len(cells))), estimates))
-    return chart
-
-
 class _Filled:
     """A pivot with the counts of its cells."""
 
@@ -261,7 +246,8 @@ class _Filled:
             for column, span in zip(pivot.columns, spans, strict=True)
             for turn in span
         ]
-        table = Table(pivot.name, pivot.title, [*(facet.column for facet in self._facets), *titles])
+        columns = [*(facet.column for facet in self._facets), *titles]
+        table = Table(pivot.name, pivot.title, columns, charted=pivot.charted)
         table.facets = {
             facet.column: FacetColumn(facet.name, {label: value for value, label in facet.labels.items()})
             for facet in self._facets

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
@@ -154,6 +155,7 @@ class Table:
         population: The scenarios that count in the table.
         scales: For columns of figures, the lowest and the highest possible value.
         where: The expression by which a report of only some scenarios selects them; empty otherwise.
+        charted: The titles of the columns that are drawn; one by turn is named without its turn.
     """
 
     name: str
@@ -169,6 +171,7 @@ class Table:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     warnings: list[str] = field(default_factory=list)
+    charted: Sequence[str] = ()
 
     @property
     def headnotes(self) -> list[str]:
@@ -306,6 +309,8 @@ class Series:
         return cls(label, x, y, low, high, line)
 
 
+_TURN = re.compile(r" turn \d+$")
+
 ChartKind = Literal["lines", "points", "bars", "stacked"]
 """Lines through the points of each series; points only; bars side by side; stacked bars."""
 
@@ -335,6 +340,65 @@ class Chart:
     notes: list[str] = field(default_factory=list)
     kind: ChartKind = "lines"
     names: Sequence[str] = ()
+
+
+def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
+    """Return the charts of a table's columns: lines over the turns of a column by turn, else bars, by scale.
+
+    Fractions are drawn as percentages. A chart of one column has a series for each value of the facets before the last.
+    The charts have the table's name.
+
+    Args:
+        table: The table; its leading columns of texts are its facets.
+        charted: The titles of the columns; by default the table's own.
+    """
+    rows, columns = table.rows, list(table.columns)
+    charted = table.charted if charted is None else charted
+    width = next((at for at in range(len(columns)) if not all(isinstance(row[at], str) for row in rows)), 0)
+    keys = [tuple(map(str, row[:width])) for row in rows]
+    cells = {
+        column: [_drawable(row[at], column) for row in rows]
+        for at, column in enumerate(columns)
+        if at >= width and rows
+    }
+    drawn: list[Chart] = []
+    by_scale: dict[tuple[bool, tuple[float, float] | None], list[str]] = defaultdict(list)
+    for title in charted:
+        if title in cells:
+            by_scale[title.endswith("%"), table.scales.get(title)].append(title)
+        elif len(turns := [column for column in cells if _TURN.sub("", column) == title]) > 1:
+            chart = Chart(table.name, table.title, "turn", title, y_range=table.scales.get(turns[0]))
+            for at, key in enumerate(keys):
+                values = [cells[turn][at] for turn in turns]
+                chart.series.append(Series.of(" ".join(key) or title, range(1, len(turns) + 1), values))
+            drawn.append(chart)
+    for (is_share, scale), titles in by_scale.items():
+        label = titles[0] if len(titles) == 1 else "%" if is_share else _scale_label(scale)
+        bars: dict[str, dict[str, Estimate | None]] = defaultdict(dict)
+        for title, (at, key) in product(titles, enumerate(keys)):
+            series, name = ("all", title) if not key else (title, " ".join(key))
+            if key and len(titles) == 1:
+                series, name = " ".join(key[:-1]) or title, key[-1]
+            bars[series][name] = cells[title][at]
+        chart = Chart(table.name, table.title, "", label, y_range=(0, 100) if is_share else scale, kind="bars")
+        chart.names = list(dict.fromkeys(name for values in bars.values() for name in values))
+        for series, by_name in bars.items():
+            chart.series.append(Series.of(series, range(len(chart.names)), [by_name.get(name) for name in chart.names]))
+        drawn.append(chart)
+    return [chart for chart in drawn if any(y is not None for series in chart.series for y in series.y)]
+
+
+def _drawable(cell: Cell, title: str) -> Estimate | None:
+    """Return a cell as an estimate, in per cent if the column's title ends in `%`; `None` for an empty one."""
+    factor = 100 if title.endswith("%") else 1
+    if isinstance(cell, Estimate):
+        low, high = (None if end is None else factor * end for end in (cell.low, cell.high))
+        return Estimate(cell.n, factor * cell.mean, low, high)
+    return Estimate(0, factor * cell, None, None) if isinstance(cell, int | float) else None
+
+
+def _scale_label(scale: tuple[float, float] | None) -> str:
+    return "mean" if scale is None else f"mean, from {scale[0]:g} to {scale[1]:g}"
 
 
 @dataclass(frozen=True, slots=True)

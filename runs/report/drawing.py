@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-HOW_TO_INSTALL = 'pip install "matplotlib>=3.8"'
+HOW_TO_INSTALL = "pip install 'dialoom[plots]'"
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, distinguishable with any colour vision; without their yellow, which is pale on white."""
@@ -44,6 +44,8 @@ _FEWEST_PLACES = 4
 """Minimum number of places on the axis, so that a single bar does not fill the plot."""
 _NAME_WIDTH = 20
 """Maximum number of characters of a place's name in a line."""
+_CHARACTER, _LINE_OF_NAMES = 0.08, 0.3
+"""The mean width of a character, and the height of names that are not upright, in inches."""
 
 # The page's dimensions, in inches.
 _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
@@ -93,6 +95,7 @@ def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg", "pdf")) -> dict[str
 class _Page(NamedTuple):
     """The layout of a page, from the top: title, plot, its labels, legend, notes."""
 
+    labels: float
     legend_lines: int
     notes: list[str]
 
@@ -102,24 +105,34 @@ class _Page(NamedTuple):
 
     @property
     def below(self) -> float:
-        return _AXIS_LABELS + self.legend_lines * _LEGEND_LINE + _GAP + len(self.notes) * _NOTE_LINE + _BOTTOM
+        return self.labels + self.legend_lines * _LEGEND_LINE + _GAP + len(self.notes) * _NOTE_LINE + _BOTTOM
 
 
 def _figure(chart: Chart) -> Figure:
     from matplotlib.figure import Figure
 
     notes = [line for note in chart.notes for line in textwrap.wrap(note, _NOTE_WIDTH)]
-    page = _Page(len(chart.series), notes)
+    labels = _AXIS_LABELS + _height_of_names(chart)
+    page = _Page(labels, len(chart.series), notes)
     figure = Figure(figsize=(_WIDTH, page.height))
     left, bottom = _LEFT / _WIDTH, page.below / page.height
     axes = figure.add_axes((left, bottom, 1 - (_LEFT + _RIGHT) / _WIDTH, _PLOT_HEIGHT / page.height))
     handles = _drawn(axes, chart)
     _scale(axes, chart)
-    _legend(axes, chart, handles)
+    _legend(axes, chart, handles, labels)
     for number, note in enumerate(notes, start=1):
         height = (_BOTTOM + (len(notes) - number) * _NOTE_LINE) / page.height
         figure.text(left, height, note, fontsize=8, color=_GREY, va="bottom", parse_math=False)
     return figure
+
+
+def _height_of_names(chart: Chart) -> float:
+    """Return the additional height of names that are upright because they would overlap; 0 if they would not."""
+    longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _NAME_WIDTH)), default=0)
+    needed = longest * _CHARACTER * max(len(chart.names), _FEWEST_PLACES)
+    if needed <= _WIDTH - _LEFT - _RIGHT:
+        return 0.0
+    return max(0.0, longest * _CHARACTER - _LINE_OF_NAMES)
 
 
 def _drawn(axes: Axes, chart: Chart) -> list[Any]:
@@ -210,7 +223,7 @@ def _scale(axes: Axes, chart: Chart) -> None:
     places = sorted({place for series in chart.series for place in series.x})
     if chart.names:
         axes.set_xticks(range(len(chart.names)), [textwrap.fill(name, _NAME_WIDTH) for name in chart.names])
-        axes.tick_params(axis="x", length=0)
+        axes.tick_params(axis="x", length=0, labelrotation=90 if _height_of_names(chart) else 0)
         middle, half = (len(chart.names) - 1) / 2, max(len(chart.names), _FEWEST_PLACES) / 2
         axes.set_xlim(middle - half, middle + half)
         for text in axes.get_xticklabels():
@@ -231,11 +244,11 @@ def _apart(places: Sequence[float]) -> list[float]:
     return kept[::-1]
 
 
-def _legend(axes: Axes, chart: Chart, handles: list[Any]) -> None:
+def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:
     """Draw the legend below the axis, a line for each series, so that it covers nothing."""
     if not handles:
         return
-    anchor = (0.0, -_AXIS_LABELS / _PLOT_HEIGHT + 0.02)
+    anchor = (0.0, -labels / _PLOT_HEIGHT + 0.02)
     # The labels are set afterwards: matplotlib omits those that begin with an underscore.
     legend = axes.legend(
         handles,

@@ -193,7 +193,9 @@ class Report:
         return latex(self.tables)
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
-        """Write `report.md`, `report.html`, a CSV file per table, and PNG, SVG and PDF per chart; return the paths.
+        """Write `report.md`, `.html` and `.tex`, a CSV file per table, and PNG, SVG and PDF per chart.
+
+        Returns the paths.
 
         Args:
             folder: The target folder; created if necessary.
@@ -264,22 +266,23 @@ def texts_of(table: Table) -> Iterator[list[str]]:
 
 
 def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = ()) -> list[Path]:
-    """Write `report.md`, a CSV file per table, and PNG, SVG and PDF files per chart; return the paths.
+    """Write `report.md`, `report.tex`, a CSV file per table, and PNG, SVG and PDF files per chart; return the paths.
 
     Raises:
         OutputError: If the folder cannot be written, or a target is an SQLite file.
         ModuleNotFoundError: If there are charts and matplotlib is not installed (see `can_draw`).
     """
     make_folder(folder)
-    page = folder / "report.md"
-    with text_output(page) as file:
-        file.write(markdown(tables, title, charts))
-    return [page, *_write_tables(tables, folder), *write_charts(charts, folder)]
+    pages = {"report.md": markdown(tables, title, charts), "report.tex": latex(tables)}
+    for name, content in pages.items():
+        with text_output(folder / name) as file:
+            file.write(content)
+    return [*(folder / name for name in pages), *_write_tables(tables, folder), *write_charts(charts, folder)]
 
 
 def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
     """Return all charts and tables as one Markdown page; the charts are PNG files beside it."""
-    lines = itertools.chain(*map(_markdown_chart, charts), *map(markdown_table, tables))
+    lines = itertools.chain(*itertools.starmap(_markdown_chart, _named(charts)), *map(markdown_table, tables))
     return "\n".join([f"# {markdown_text(title)}", "", *lines])
 
 
@@ -293,11 +296,7 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
 
 def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
     """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts of one name are numbered."""
-    written: Counter[str] = Counter()
-    for chart in charts:
-        written[chart.name] += 1
-        number = written[chart.name]
-        name = chart.name if number == 1 else f"{chart.name}-{number}"
+    for name, chart in _named(charts):
         for kind, content in draw(chart).items():
             path = folder / file_name(f"{name}.{kind}")
             with binary_output(path) as file:
@@ -305,8 +304,16 @@ def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _markdown_chart(chart: Chart) -> Iterator[str]:
-    yield from (f"![{markdown_text(chart.title)}]({quote(file_name(f'{chart.name}.png'))})", "")
+def _named(charts: Sequence[Chart]) -> Iterator[tuple[str, Chart]]:
+    """Yield charts with the names of their files."""
+    named: Counter[str] = Counter()
+    for chart in charts:
+        named[chart.name] += 1
+        yield chart.name if named[chart.name] == 1 else f"{chart.name}-{named[chart.name]}", chart
+
+
+def _markdown_chart(name: str, chart: Chart) -> Iterator[str]:
+    yield from (f"![{markdown_text(chart.title)}]({quote(file_name(f'{name}.png'))})", "")
     for note in chart.notes:
         yield from (markdown_text(note), "")
 

@@ -108,6 +108,7 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
         [
             "report.md",
             "report.html",
+            "report.tex",
             *(f"alignment.{kind}" for kind in ("png", "svg", "pdf")),
             *(f"{name}.csv" for name in tables),
         ]
@@ -127,8 +128,16 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
 def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) -> None:
     dialoom("report", "rising.db", "--table", "alignment", "-o", runs / "with")
     dialoom("report", "rising.db", "--table", "improvement", "-o", runs / "without")
-    assert {path.suffix for path in (runs / "with").iterdir()} == {".md", ".html", ".csv", ".png", ".svg", ".pdf"}
-    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".csv"}
+    assert {path.suffix for path in (runs / "with").iterdir()} == {
+        ".md",
+        ".html",
+        ".tex",
+        ".csv",
+        ".png",
+        ".svg",
+        ".pdf",
+    }
+    assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".tex", ".csv"}
 
 
 @pytest.mark.usefixtures("runs")
@@ -158,7 +167,7 @@ def test_report_without_matplotlib_says_how_to_get_it(runs: Path) -> None:
         said, errors = process.communicate()
         assert process.returncode == 0, errors
     assert "no charts" in said and "pip install" in said
-    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".csv"}
+    assert {path.suffix for path in (runs / "out").iterdir()} == {".md", ".html", ".tex", ".csv"}
     assert ".png" not in (runs / "out" / "report.md").read_text()
 
 

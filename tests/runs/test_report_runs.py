@@ -10,7 +10,7 @@ import pytest
 
 from dialoom.cli.reporting import print_tables
 from dialoom.graphs import Chart, Estimate, FittedLine, Series, Table
-from dialoom.graphs.reporting.table import ChartKind
+from dialoom.graphs.reporting.table import ChartKind, charts_of
 from dialoom.runs.report import draw, markdown, text_of, write
 from dialoom.runs.report.report import page
 
@@ -88,12 +88,20 @@ def test_report_is_written_with_its_charts(tmp_path: Path) -> None:
     table = Table("levels", "Levels", ["model", "IR"], [["a|b", Estimate(4, 0.25449, 0.2, 0.3)]], ["A note."])
     table.decimals = {"IR": 3}
     paths = write([table], tmp_path / "out", "My run", [chart("model-a")])
-    assert [path.name for path in paths] == ["report.md", "levels.csv", "levels.png", "levels.svg", "levels.pdf"]
+    assert [path.name for path in paths] == [
+        "report.md",
+        "report.tex",
+        "levels.csv",
+        "levels.png",
+        "levels.svg",
+        "levels.pdf",
+    ]
+    assert "\\toprule" in paths[1].read_text()
     written = paths[0].read_text()
     assert written == markdown([table], "My run", [chart("model-a")])
     assert written.startswith("# My run\n\n![Levels by round](levels.png)\n\nBands: intervals.\n")
     assert "| a\\|b | 0.254 [0.200, 0.300] n=4 |" in written
-    assert paths[1].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
+    assert paths[2].read_text().splitlines()[1] == "a|b,0.25449,0.2,0.3,4"
 
 
 def test_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,3 +127,20 @@ def test_figures_have_as_many_decimals_as_asked_for() -> None:
 def _size(png: bytes) -> tuple[int, int]:
     width, height = struct.unpack(">II", png[16:24])
     return width, height
+
+
+def test_charted_columns_are_drawn_by_scale_and_over_turns() -> None:
+    table = Table("scores", "Scores", ["setting", "kind", "TCR %", "P", "tone", "P turn 1", "P turn 2"])
+    table.charted, table.scales = ["TCR %", "P", "tone"], {"P": (1, 4), "tone": (1, 4)}
+    share, tone = Estimate(4, 0.25, 0.1, 0.4), Estimate(4, 2.0, 1.5, 2.5)
+    table.rows = [["base", "single", share, tone, None, None, None], ["base", "multi", None, 3.0, tone, tone, tone]]
+    shares, scores = charts_of(table)
+    assert (shares.y_range, [*shares.names]) == ((0, 100), ["single", "multi"])
+    (series,) = shares.series
+    assert (series.label, [*series.y], [*series.low]) == ("base", [25.0, None], [10.0, None])
+    assert (scores.y_range, [*scores.names]) == ((1, 4), ["base single", "base multi"])
+    assert {each.label: [*each.y] for each in scores.series} == {"P": [2.0, 3.0], "tone": [None, 2.0]}
+    table.columns = ["setting", "kind", "TCR %", "level", "tone", "P turn 1", "P turn 2"]
+    (lines,) = charts_of(table, ["P"])
+    assert (lines.kind, [[*each.y] for each in lines.series]) == ("lines", [[None, None], [2.0, 2.0]])
+    assert set(draw(lines)) == set(draw(shares)) == {"png", "svg", "pdf"}
