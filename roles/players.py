@@ -84,7 +84,7 @@ def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
     if own and not is_stateful:
         raise PlayerError(
             f"is compiled with a {own[0]} ({type(getattr(graph, own[0])).__name__}), so it keeps state between calls: "
-            "declare it stateful (--stateful ROLE, or Agent(graph, stateful=True)), or compile it without"
+            "declare it stateful (setting `stateful`, or Agent(graph, stateful=True)), or compile it without"
         )
     if is_stateful and not own:
         raise PlayerError("is declared stateful, and is compiled with neither a checkpointer nor a store")
