@@ -13,15 +13,17 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
-from dialoom.errors import Advice, DialoomError, first_problem
+from dialoom.errors import Advice, DialoomError
 
 MOST_BYTES = 256 * 2**20
 """Limit of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
@@ -80,8 +82,9 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        place, message, wrong = first_problem(error)
-        match error.errors()[0]["type"]:
+        place, first = _nearest(error, value)
+        message, wrong = first["msg"], first["input"]
+        match first["type"]:
             case "missing":
                 told = f"{place!r} is missing"
             case "extra_forbidden" if "." not in place:
@@ -89,6 +92,32 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
             case _:
                 told = f"{repr(place) if place else 'it'} is {wrong!r:.60}: {message.removeprefix('Value error, ')}"
         raise DataError(path, f"{part}: {told}" if part else told, line) from error
+
+
+def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
+    """Return the first problem of a value, and its place in the value.
+
+    Of a union, pydantic reports what each type lacks, and puts the type's name into the place; the type that lacks
+    least is the one that was meant.
+    """
+    problems = error.errors()
+    first = problems[0]
+    place: list[str] = []
+    depth = -1
+    while (depth := depth + 1) < len(first["loc"]):
+        part = first["loc"][depth]
+        if isinstance(value, list | tuple) and isinstance(part, int):
+            place.append(str(part))
+            value = value[part] if part < len(value) else None
+        elif isinstance(value, Mapping) and (part in value or depth == len(first["loc"]) - 1):
+            place.append(str(part))
+            value = value.get(part)
+        else:  # the name of a union's type
+            same = [each for each in problems if each["loc"][:depth] == first["loc"][:depth]]
+            counts = Counter(each["loc"][depth] for each in same)
+            meant = min(counts, key=counts.__getitem__)
+            first = next(each for each in same if each["loc"][depth] == meant)
+    return ".".join(place), first
 
 
 def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:

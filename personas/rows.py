@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import random
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Protocol
@@ -33,6 +34,7 @@ Place = tuple[int, Row]
 _DELIMITERS = ",;\t"
 _FORMATS = ".csv, .tsv, .jsonl, .json, .parquet, .yaml, or a pool folder"
 _LONGEST_CELL = 2**20
+_AS_UTF8 = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
 
 def read_rows(path: Path, text: str) -> Iterator[Place]:
@@ -108,21 +110,34 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
         delimiter, first, skipped = first[len("sep=")], next(lines, ""), 1
     if not first.strip():
         raise DataError(path, "the first line must name the columns, got an empty line", 1 + skipped)
+    if "\r" in first:
+        raise DataError(path, "lines end with a carriage return alone; save it with newlines", 1 + skipped)
     csv.field_size_limit(_LONGEST_CELL)
     reader = csv.reader(_chained(first, lines), delimiter=delimiter, strict=True)
+    begun = 1 + skipped
     try:
         header = [name.strip() for name in next(reader)]
         _check_header(header, path, 1 + skipped)
+        begun = reader.line_num + skipped + 1
         for cells in reader:
+            number = reader.line_num + skipped
+            begun = number + 1
             if not any(map(str.strip, cells)):
                 continue
-            number = reader.line_num + skipped
-            if len(cells) != len(header):
-                counts = f"{len(cells)} cells, but the header names {len(header)}"
-                raise DataError(path, f"{counts}; put cells that hold {delimiter!r} in quotes", number)
+            _check_cells(cells, header, delimiter, path, number)
             yield number, dict(zip(header, cells, strict=True))
     except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise DataError(path, "a quote is opened in this row and never closed", begun) from error
         raise DataError(path, f"not CSV: {error}", reader.line_num + skipped) from error
+
+
+def _check_cells(cells: list[str], header: list[str], delimiter: str, path: Path, line: int) -> None:
+    counts = f"{len(cells)} cell{'s' * (len(cells) != 1)}, but the header names {len(header)}"
+    if len(cells) > len(header):
+        raise DataError(path, f"{counts}; put cells that hold {delimiter!r} in quotes", line)
+    if len(cells) < len(header):
+        raise DataError(path, f"{counts}; add the missing ones, which may be empty", line)
 
 
 def _check_header(header: list[str], path: Path, line: int) -> None:
@@ -150,10 +165,14 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _decoded(line: bytes, path: Path, number: int) -> str:
+    if number == 1 and line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise DataError(path, f"is UTF-16; {_AS_UTF8}", number)
+    if b"\0" in line:
+        raise DataError(path, f"not UTF-8 text: it holds a null character; {_AS_UTF8}", number)
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(path, f"not UTF-8: byte {line[error.start]:#04x}; save it as UTF-8", number) from error
+        raise DataError(path, f"not UTF-8: byte {line[error.start]:#04x}; {_AS_UTF8}", number) from error
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, Any]]:

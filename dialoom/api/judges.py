@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs.outcome import TRIAL
 from dialoom.graphs.recipe import is_to_judge
 from dialoom.roles.binding import Bindings, ModelBinding, bind
 from dialoom.runs.errors import RunError
@@ -20,8 +21,8 @@ from dialoom.settings import ModelLike, Players, PlayerSettings
 def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
     """Return the positions of the scenarios to judge; `None` for all finished ones.
 
-    Each scenario has a number from the run's seed, and those with the lowest are drawn: a smaller sample is part of a
-    larger one, and asking again draws the same ones.
+    Scenarios are drawn, each with all its trials. Each scenario has a number from the run's seed, and those with the
+    lowest are drawn: a smaller sample is part of a larger one, and asking again draws the same ones.
 
     Args:
         run: The run.
@@ -43,8 +44,10 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     ]
     if not found:
         raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))
-    drawn = set(sorted(found, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
-    return frozenset(position for position, id_, _, _ in run.listing() if id_ in drawn)
+    scenarios = {id_.partition(TRIAL)[0] for id_ in found}
+    drawn = set(sorted(scenarios, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
+    chosen = {id_ for id_ in found if id_.partition(TRIAL)[0] in drawn}
+    return frozenset(position for position, id_, _, _ in run.listing() if id_ in chosen)
 
 
 Seats: TypeAlias = "tuple[ModelLike | None, dict[str, ModelLike]]"

@@ -7,11 +7,14 @@ import shutil
 import sqlite3
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 
 import dialoom as api
+from dialoom.runs.configuration.recipes import find_recipe
 from tests.conftest import ROOT, Command
 from tests.processes import Started
 
@@ -178,6 +181,47 @@ def test_rows_that_cannot_be_used_are_one_message(
     (folder / "people.csv").write_text(people)
     told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     assert message is None or message in told
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("name;style\r\nAda;in a hurry, always\r\n".encode("utf-8-sig"), None),
+        (b'name,style\nAda,"says ""no"",\nloudly"\n', None),
+        (b"name\nAda\n", None),
+        (
+            "name,style\nZo\u00eb,brief\n".encode("latin-1"),
+            "people.csv:2: not UTF-8: byte 0xeb; save it as UTF-8 (in Excel",
+        ),
+        ("name,style\nAda,brief\n".encode("utf-16"), "people.csv:1: is UTF-16; save it as UTF-8 (in Excel"),
+        ("name,style\nAda,brief\n".encode("utf-16-le"), "people.csv:1: not UTF-8 text: it holds a null character"),
+        (b"name,style\rAda,brief\r", "people.csv:1: lines end with a carriage return alone; save it with newlines"),
+        (b'name,style\nAda,x\nBo,"open\nCem,y\n', "people.csv:3: a quote is opened in this row and never closed"),
+        (b"name,style\nAda\n", "people.csv:2: 1 cell, but the header names 2; add the missing ones"),
+        (b"name\nAda, who is shy\n", "people.csv:2: 2 cells, but the header names 1; put cells that hold ',' in"),
+    ],
+)
+def test_files_of_spreadsheets_work_or_are_one_message(
+    dialoom: Command, folder: Path, content: bytes, message: str | None
+) -> None:
+    """Byte-order marks, semicolons, quotes and single columns work; other encodings and broken rows are named."""
+    (folder / "people.csv").write_bytes(content)
+    told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
+    if message is not None:
+        assert message in told and len(told.splitlines()) == 1 and not (folder / "support.db").exists()
+
+
+def test_people_are_planned_one_at_a_time(folder: Path) -> None:
+    """However many there are: neither their rows nor their conversations are held together."""
+    (folder / "people.csv").write_text("name,style\n" + "".join(f"P{number},brief\n" for number in range(1_000)))
+    recipe: Any = find_recipe(str(folder / "support.toml"))[1]
+    alive = WeakValueDictionary[int, Any]()
+    most = count = 0
+    for each in recipe.scenarios(recipe.options_type(), Random(0), lambda _: None):
+        alive[count] = each
+        count += 1
+        most = max(most, len(alive))
+    assert count == 2_000 and most <= 4
 
 
 def test_people_of_the_same_name_are_told_apart(dialoom: Command, folder: Path) -> None:
@@ -387,3 +431,12 @@ def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Pat
     (folder / "support.toml").write_text(STUDY + "[quotas]\nmood = { good = 1 }\n")
     told = dialoom("run", "support.toml", "-o", "other.db", code=2).stderr
     assert "support.toml:33: [quotas] names the column 'mood', which neither people nor tasks have" in told
+
+
+def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Command, folder: Path) -> None:
+    dialoom("run", "support.toml", "-o", "support.db", "--trials", 3)
+    dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "some", "--sample", 2)
+    with sqlite3.connect(folder / "support.db") as connection:
+        query = "SELECT id FROM scenarios JOIN judged ON scenario = position WHERE judging = 'some'"
+        judged = [id_.partition("~")[0] for (id_,) in connection.execute(query)]
+    assert len(judged) == 6 and {judged.count(id_) for id_ in judged} == {3}

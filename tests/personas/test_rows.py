@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dialoom.inputs import DataError
+from dialoom.inputs import DataError, Record, validated
 from dialoom.personas.rows import read_rows
 
 ROWS = [{"name": "Ada", "style": "in a hurry; brief"}, {"name": "Bö", "style": ""}]
@@ -70,7 +71,7 @@ def test_a_cell_may_hold_lines_and_a_row_may_be_a_text(tmp_path: Path) -> None:
         ("a.csv", b"name,\nAda,Bo\n", "a.csv:1: column 2 has no name; name it, or remove it"),
         ("a.csv", b"", "a.csv:1: the first line must name the columns, got an empty line"),
         ("a.csv", b"name\nAd\xe4\n", "a.csv:2: not UTF-8: byte 0xe4; save it as UTF-8"),
-        ("a.csv", b'name\n"Ada\n', "a.csv:2: not CSV: unexpected end of data"),
+        ("a.csv", b'name\n"Ada\n', "a.csv:2: a quote is opened in this row and never closed"),
         ("a.jsonl", b'{"name": "Ada"}\n[1]\n', "a.jsonl:2: a row must be a mapping or a text, got list"),
         ("a.jsonl", b'{"name": "Ada"}\n{name}\n', "a.jsonl:2: not JSON"),
         ("a.json", b'{"name": "Ada"}', "a.json: a list of rows is needed, got dict"),
@@ -98,3 +99,33 @@ def test_rows_are_read_one_at_a_time(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
+
+
+class _Spoken(Record):
+    speaker: str
+    content: str
+
+
+class _Called(Record):
+    name: str
+    output: str
+
+
+class _Session(Record):
+    turns: tuple[_Called | _Spoken, ...]
+
+
+@pytest.mark.parametrize(
+    ("turn", "message"),
+    [
+        ({"name": "search"}, "a.json: 'turns.0.output' is missing"),
+        ({"speaker": "user"}, "a.json: 'turns.0.content' is missing"),
+        ({"speaker": "user", "content": 3}, "a.json: 'turns.0.content' is 3: "),
+        ("hello", "a.json: 'turns.0' is 'hello': "),
+    ],
+)
+def test_places_in_nested_rows_are_those_of_the_file(turn: Any, message: str) -> None:
+    """They hold no name of a type, and the problem is that of the type which lacks least."""
+    with pytest.raises(DataError) as caught:
+        validated(_Session, {"turns": [turn]}, "a.json")
+    assert str(caught.value).startswith(message)
