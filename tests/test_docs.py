@@ -325,6 +325,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
         "1s, patience 10m",
     ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
+    ("docs/sessions.md", "| run | scenarios | remembered % | offline |"): "tests/sessions plays the example",
     ("docs/studio.md", "studio demo/run.db"): "the studio, an extra; tests/studio starts it",
 }
 """Excerpts that this test does not compare, and where they come from."""

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dialoom.prompts import FunctionCall
 from dialoom.roles.players import PlayerError, made_graph
@@ -200,7 +200,8 @@ class GraphPlayer:
         """Restore the thread and the person's items, and return the graph's reply and its state after it."""
         session, earlier, run = session_of(request), request.earlier, Called()
         tools = offered_tools(request, run)
-        graph: Any = self._player if isinstance(self._player, CompiledGraph) else made_graph(self._player, tools)
+        is_graph = isinstance(self._player, CompiledGraph)
+        graph: Any = self._player if is_graph else made_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
         memory = None if graph.store is None else Memory(graph.store, session.person)
         lead, state = ("", {}) if earlier is None else unpack(earlier.content)
         async with nullcontext() if memory is None else self._locks.of(session.person):

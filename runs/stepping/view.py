@@ -286,8 +286,10 @@ class StepperView:
     async def _stop(self, line: Sequence[Point]) -> Stop:
         context, reached = self.context, await self._reached(line)
         if context.has_stateful_players:
-            after = context.store.branches.player_states(await context.calls_on(line))
-            before = context.store.branches.player_states(await context.calls_on(line[:-1]))
+            calls, earlier_calls = await context.calls_on(line), await context.calls_on(line[:-1])
+            with reading(context.store.path):
+                after = context.store.branches.player_states(calls)
+                before = context.store.branches.player_states(earlier_calls)
             state = context.states[line[-1].id] = {**reached.state, PLAYERS: after}
             found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
             reached = replace(reached, state=state, changes=found)

@@ -60,6 +60,14 @@ in_file = _graph(count_messages).compile(
 )
 
 
+_held = InMemorySaver()
+
+
+def made(tools: list[Any]) -> Any:  # noqa: ARG001
+    """The graph for some tools; its checkpointer is the same for all."""
+    return _graph(count_messages).compile(checkpointer=_held)
+
+
 class Snapshots:
     """An assistant that can be restored; one object serves one conversation."""
 

@@ -33,8 +33,13 @@ ends = []
 CALLS = 8
 """How often the assistant is called in all: two people, two conversations each, of two turns."""
 
-RESTORED = ["graph:agents.py:in_memory", "graph:agents.py:store_only", "graph:agents.py:in_file"]
-RESTORED += ["python:agents:Snapshots", "python:agents:shared", "python:agents:Begins"]
+RESTORED = [
+    "graph:agents.py:in_memory",
+    "graph:agents.py:store_only",
+    "graph:agents.py:in_file",
+    "graph:agents.py:made",
+]
+RESTORED += ["graph:agents.py:made", "python:agents:Snapshots", "python:agents:shared", "python:agents:Begins"]
 ALONE = "python:agents:alone"
 
 
@@ -181,3 +186,11 @@ def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
     page = (root / "docs" / "sessions.md").read_text(encoding="utf-8")
     table = page.rpartition("```\n|")[2].partition("```")[0]
     assert f"|{table}" in printed, errors
+
+
+def test_damaged_state_of_a_player_is_one_message(folder: Path) -> None:
+    play(folder, "python:agents:Snapshots")
+    with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
+        connection.execute("UPDATE player_states SET state = x'00'")
+    said = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
+    assert "run.db" in said and "Traceback" not in said, said
