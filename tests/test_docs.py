@@ -332,6 +332,7 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
+    ("docs/environments.md", "A shop"): "tests/runs/test_environments.py plays the shop",
     ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
     ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
     ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",
