@@ -325,12 +325,14 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
         "1s, patience 10m",
     ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
+    ("docs/sessions.md", "| run | scenarios | remembered % | offline |"): "tests/sessions plays the example",
     ("docs/studio.md", "studio demo/run.db"): "the studio, an extra; tests/studio starts it",
 }
 """Excerpts that this test does not compare, and where they come from."""
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
+    ("docs/environments.md", "A shop"): "tests/runs/test_environments.py plays the shop",
     ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
     ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
     ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",

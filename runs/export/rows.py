@@ -13,7 +13,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.built_in_environments import readable
 from dialoom.graphs.capabilities import WithFacets
-from dialoom.graphs.outcome import Episode, is_sound
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
@@ -349,8 +349,13 @@ def dialogue(
 
 
 def named(episode: Episode) -> dict[str, Any]:
-    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several."""
-    return {"id": episode.scenario} | ({} if episode.trial is None else {"trial": episode.trial})
+    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several.
+
+    An episode that was played again, because a stateful player had lost its state, is marked as such.
+    """
+    played = episode.outcome.counts.get(EARLIER_ATTEMPTS)
+    trial = {} if episode.trial is None else {"trial": episode.trial}
+    return {"id": episode.scenario, **trial, **({EARLIER_ATTEMPTS: played} if played else {})}
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
