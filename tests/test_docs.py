@@ -338,7 +338,6 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     **dict.fromkeys(
         (
             ("docs/first-dataset.md", "status shop.db"),
-            ("docs/first-dataset.md", "resume shop.db"),
             ("docs/first-dataset.md", "report shop.db --table faults"),
             (
                 "docs/first-dataset.md",
