@@ -31,11 +31,11 @@ Messages = list[dict[str, Any]]
 def players(assistant: str) -> dict[str, Any]:
     """Return the scripted players of the shop."""
     named = {"user": "customer", "judge": "naive"}
-    models = {role: f"graph:{SHOP / 'players.py'}:{name}" for role, name in named.items()}
+    models = {role: f"graph:{SHOP / 'speakers.py'}:{name}" for role, name in named.items()}
     return {**models, "assistant": f"graph:{SHOP}/{assistant}"}
 
 
-HONEST, LIAR, GRAPH = "players.py:honest", "players.py:liar", "agents.py:graph"
+HONEST, LIAR, GRAPH = "speakers.py:honest", "speakers.py:liar", "agents.py:graph"
 
 
 def played(path: Path, assistant: str, **how: Any) -> dialoom.Run:
@@ -416,5 +416,5 @@ def test_page_shows_what_the_example_says_and_prints(
     for command in commands:
         dialoom(*command.split())
     report = str(api.report(["honest.db", "liar.db"]))
-    shown = [line for line in page.splitlines() if line.startswith("| graph:players.py:")]
+    shown = [line for line in page.splitlines() if line.startswith("| graph:speakers.py:")]
     assert len(commands) == 3 and len(shown) == 4 and all(f"\n{line}\n" in report for line in shown)

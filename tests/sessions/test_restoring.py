@@ -34,18 +34,18 @@ CALLS = 8
 """How often the assistant is called in all: two people, two conversations each, of two turns."""
 
 RESTORED = [
-    "graph:agents.py:in_memory",
-    "graph:agents.py:store_only",
-    "graph:agents.py:in_file",
-    "graph:agents.py:made",
+    "graph:memories.py:in_memory",
+    "graph:memories.py:store_only",
+    "graph:memories.py:in_file",
+    "graph:memories.py:made",
 ]
-RESTORED += ["graph:agents.py:made", "python:agents:Snapshots", "python:agents:shared", "python:agents:Begins"]
-ALONE = "python:agents:alone"
+RESTORED += ["graph:memories.py:made", "python:memories:Snapshots", "python:memories:shared", "python:memories:Begins"]
+ALONE = "python:memories:alone"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copy(Path(__file__).parent / "agents.py", tmp_path)
+    shutil.copy(Path(__file__).parent / "memories.py", tmp_path)
     (tmp_path / "study.toml").write_text(STUDY)
     return tmp_path
 
@@ -126,12 +126,14 @@ def test_player_that_cannot_be_restored_is_refused_where_it_would_have_to_be(
 ) -> None:
     play(folder, ALONE)
     said = command(folder, "step", "run.db", "1", "--trust", text="back 2\nresample\nnext 2\nquit\n", status=None)
-    assert "python:agents:alone cannot go on: it has no snapshot(), restore() or begin()" in said
+    assert "python:memories:alone cannot go on: it has no snapshot(), restore() or begin()" in said
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     near_cluster(monkeypatch)
     players = {"assistant": dialoom.Agent(ALONE, stateful=True)}
-    with pytest.raises(DialoomError, match="workers: assistant is played by python:agents:alone, whose state no other"):
+    with pytest.raises(
+        DialoomError, match="workers: assistant is played by python:memories:alone, whose state no other"
+    ):
         dialoom.play("study.toml", path="workers.db", models=players, options={"judge": False}, workers=2)
 
 
@@ -189,7 +191,7 @@ def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
 
 
 def test_damaged_state_of_a_player_is_one_message(folder: Path) -> None:
-    play(folder, "python:agents:Snapshots")
+    play(folder, "python:memories:Snapshots")
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
         connection.execute("UPDATE player_states SET state = x'00'")
     said = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
