@@ -19,6 +19,7 @@ from dialoom.importing import collection_paused
 from dialoom.version import __version__
 
 if TYPE_CHECKING:
+    from dialoom.api.charts import chart
     from dialoom.api.operations import (
         Run,
         aestimate,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreachable
     from dialoom.roles.gateway.litellm_backend import tune_process
     from dialoom.roles.gateway.provider_keys import load_env_file
+    from dialoom.roles.session import Session
     from dialoom.runs.progress import (
         Began,
         Control,
@@ -76,7 +78,7 @@ if TYPE_CHECKING:
     from dialoom.runs.report import Report
     from dialoom.runs.scorecard import Scorecard
     from dialoom.runs.stepping import Stepper
-    from dialoom.settings import Budget, Model, Price
+    from dialoom.settings import Agent, Budget, Model, Price
 
 if isfile(f"{__path__[0]}/runs"):  # noqa: PTH113 - pathlib would take longer than the rest of this module
     raise ImportError(
@@ -99,6 +101,9 @@ _HOMES = {
         "Scenario",
         "Turns",
     ),
+    "dialoom.api.charts": ("chart",),
+    "dialoom.roles.session": ("Session",),
+    "dialoom.settings": ("Agent",),
     "dialoom.roles.binding": ("Model",),
     "dialoom.roles.gateway.budget": ("Budget",),
     "dialoom.roles.gateway.provider_keys": ("load_env_file",),
@@ -163,6 +168,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Advice",
+    "Agent",
     "Began",
     "Budget",
     "CallSettings",
@@ -194,6 +200,7 @@ __all__ = [
     "ScenarioDone",
     "ScenarioFailed",
     "Scorecard",
+    "Session",
     "Stepper",
     "Stopping",
     "Turns",
@@ -207,6 +214,7 @@ __all__ = [
     "areview",
     "ascorecard",
     "asimulate",
+    "chart",
     "describe",
     "estimate",
     "judge",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -50,6 +50,9 @@ class MemoryLedger:
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
         """Return the recorded reply of a call with this key; `None` if there is none."""
         return self._replies.get(key)
+
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
+        """Return `None`: a server keeps no states of players."""
 
     async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
         """Return false: no earlier process has begun a call."""
@@ -126,7 +129,7 @@ class Programme:
         scenario = self._scenario(request.scenario, request.seed)
         library = PromptLibrary(prompt for prompt in self._library.values() if prompt.front.role in models)
         gateway = Gateway(self._ledger)
-        gateway.prepare(binding.model for binding in models.values())
+        gateway.prepare(models.values())
         cast = Cast(library, models, gateway, WithPrompts.of(self.recipe).reply_types)
         return Stage(scenario, cast, scenario.id, request.seed, request.sample)
 

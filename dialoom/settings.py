@@ -11,7 +11,7 @@ import math
 import os
 import re
 import textwrap
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -143,6 +143,11 @@ def _path(given: Any) -> Any:
     return Path(given) if isinstance(given, str | os.PathLike) else given
 
 
+def _names(given: Any) -> Any:
+    """Return names from a text that separates them by commas."""
+    return tuple(filter(None, (name.strip() for name in given.split(",")))) if isinstance(given, str) else given
+
+
 def _seconds(given: Any) -> Any:
     """Return seconds from a number or from texts such as `90s`, `10m` or `2h`."""
     if isinstance(given, str) and given[-1:] in _UNITS:
@@ -240,10 +245,10 @@ def _price(given: Any) -> Any:
         raise ValueError("IN,OUT or IN,OUT,CACHED in US dollars from 0 for a million tokens") from error
 
 
-Reply: TypeAlias = Callable[..., Awaitable[Any]]
-"""An async function from the chat messages that a model would receive to a reply: a text, a chat message as a
+Reply: TypeAlias = Callable[..., Any]
+"""A function, async or not, from the chat messages that a model would receive to a reply: a text, a chat message as a
 dictionary, or an `AIMessage`. A function with a parameter `tools` receives the tools offered by the request, and may
-reply with a message that has `tool_calls`.
+reply with a message that has `tool_calls`; one with a parameter `session` receives a `Session`.
 """
 
 
@@ -286,6 +291,9 @@ that the model is known to support or does not reject.
 Temperature: TypeAlias = float | Literal["none"]
 """A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
 
+SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
+"""Where a request to a model names the session: as `user` (the person's id), in `metadata`, or in headers."""
+
 Synchronous: TypeAlias = Literal["normal", "full"]
 """What a commit survives: `normal` a crash, `full` a power cut too."""
 
@@ -312,6 +320,8 @@ class Model:
         max_reply: As in `PlayerSettings`.
         params: Further sampling parameters by name.
         structured: As in `PlayerSettings`.
+        stateful: Whether the player keeps state between calls: it then gets only what is new.
+        session: As in `PlayerSettings`.
         name: The name in the run file and in reports of a function, graph or LangChain model that is given as an
             object; by default its own name.
     """
@@ -322,7 +332,19 @@ class Model:
     max_reply: int | None = None
     params: Mapping[str, Any] | None = None
     structured: Structured | None = None
+    stateful: bool = False
+    session: SessionForm | None = None
     name: str | None = None
+
+
+class Agent(Model):
+    """An assistant or other player of the user's own, with its settings: a `Model` by a more fitting name.
+
+    Example:
+        >>> dialoom.play("personalens", "run.db", models={"assistant": dialoom.Agent(graph, stateful=True)})
+    """
+
+    __slots__ = ()
 
 
 ModelLike: TypeAlias = Player | Model
@@ -370,6 +392,24 @@ class PlayerSettings(TypedDict, total=False):
             description="The most tokens of a reply, reasoning included; 0 for no limit. [default: the recipe's own]"
         ),
         Flag("Models", "N", is_removable=True),
+    ]
+    stateful: Annotated[
+        str | Sequence[str] | None,
+        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(_names)]),
+        Field(
+            description="Roles whose players keep state between calls: they get only what is new, and are restored "
+            "from their state after the last reply (see docs/sessions.md)."
+        ),
+        Flag("Models", "ROLE[,ROLE]"),
+    ]
+    session: Annotated[
+        str | Mapping[str, str] | None,
+        ByName(SessionForm),
+        Field(
+            description="Where requests to a model name the conversation and the person: user, metadata or headers. "
+            "[default: nowhere]"
+        ),
+        Flag("Models", "WHERE"),
     ]
     params: Annotated[
         Mapping[str, Mapping[str, Any]] | None,

@@ -21,6 +21,7 @@ import typer
 
 from dialoom.cli.app import build_app
 from dialoom.graphs import WithExports
+from dialoom.graphs.training_rows import SFT, SHAREGPT, exporters
 from dialoom.runs.configuration.recipes import GROUP, load_recipe
 
 PROGRAM = "dialoom"
@@ -101,6 +102,7 @@ def _context(command: Any, path: Iterable[str]) -> Any:
 
 PARAMETERS = ("parameter", "what it does")
 FORMATS = ("recipe", "format", "what it holds", "options")
+_OWNERS = {SHAREGPT: "every recipe", SFT: "dialogues and studies"}
 
 
 def _written(section: Section, shared: Sequence[Row]) -> Iterator[str]:
@@ -118,17 +120,23 @@ def _written(section: Section, shared: Sequence[Row]) -> Iterator[str]:
     if also := [f"`{row[0].split()[0].rstrip(',')}`" for row in section.rows if row in shared]:
         yield from (f"Besides, the [shared options](#shared-options) {', '.join(also)}.", "")
     if path == ("export",):
-        yield from ("Each recipe has formats of its own, and some of these have options:", "")
+        yield from ("Besides `dialogues` there are these formats, and some of them have options:", "")
         yield from _table(FORMATS, _formats())
 
 
 def _formats() -> list[Row]:
-    """What the recipes' own formats hold, and the flags that they have."""
-    return [
-        (f"`{name}`", f"`{format_}`", _safe(exporter.description), "; ".join(_flags(exporter.options)))
-        for name in _recipes()
-        for format_, exporter in WithExports.of(load_recipe(name)).formats.items()
-    ]
+    """What the formats hold, and the flags that they have: first those that many recipes have."""
+    rows: dict[Row, None] = {}
+    for name in _recipes():
+        recipe = load_recipe(name)
+        own = WithExports.of(recipe).formats
+        for format_, exporter in exporters(recipe).items():
+            if format_ == SHAREGPT and SFT in own:
+                continue  # its sft in another form
+            owner = f"`{name}`" if format_ in own else _OWNERS[format_]
+            flags = "; ".join(_flags(exporter.options))
+            rows[owner, f"`{format_}`", _safe(exporter.description), flags] = None
+    return sorted(rows, key=lambda row: row[0].startswith("`"))
 
 
 def _flags(options: Any) -> Iterator[str]:

@@ -213,6 +213,11 @@ class WithFacets(Capability):
         return next((facet.unit for facet in self.facets if facet.unit), "people")
 
     @property
+    def sequence_facet(self) -> str | None:
+        """The facet whose scenarios of one value are played one after another; `None` for any order."""
+        return next((facet.name for facet in self.facets if facet.in_sequence), None)
+
+    @property
     def length_facet(self) -> str | None:
         """The facet that grows with the length of a conversation; `None` if there is none."""
         return next((facet.name for facet in self.facets if facet.tells_length), None)

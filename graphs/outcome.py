@@ -163,6 +163,9 @@ class Outcome(BaseModel):
                 yield call, results.get(call["id"])
 
 
+EARLIER_ATTEMPTS = "earlier_attempts"
+"""The count of a conversation with a stateful player that was played before, and then again from its beginning."""
+
 TRIAL = "~"
 """Separates a scenario's id from the number of a trial other than the first. No scenario's id contains it."""
 

@@ -238,6 +238,7 @@ def simulation(
         "study": study,
         "sources": _sources(study, people, tasks),
         "prompts": _prompts(study),
+        "facets": (Facet("person", splits=True, in_sequence=study.dialogue.in_sequence),),
         "turns": _turns(study, {**named, **given}),
         "judges": tuple(_judges(study)) if judges is None else tuple(judges),
         "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),

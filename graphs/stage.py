@@ -17,6 +17,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
 from dialoom.roles.gateway.calls import RunTool, ToolRun
+from dialoom.roles.session import Session
 
 from .environment import RemoteTool, arguments_of
 from .outcome import USER, DialogueFault, Line, Outcome
@@ -96,6 +97,7 @@ class Stage:
         retries: The number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
         asking: The requests under way.
+        session: What players learn about the conversation, if they take part in one.
     """
 
     scenario: Scenario
@@ -109,6 +111,7 @@ class Stage:
     retries: int = 0
     judged: Outcome | None = None
     asking: Asking = field(default_factory=Asking)
+    session: Session | None = None
 
 
 class StageFactory(Protocol):
@@ -298,7 +301,9 @@ class Scene:
         varied = [stage.sample] if stage.sample or times else []
         seed = _digest(*where, *varied, *([times] if times else [])) % 2**31
         ask = 1 + ASKS * times
-        return CallPlace(stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample)
+        return CallPlace(
+            stage.thread, self._node, self._step, ordinal, seed, ask=ask, sample=stage.sample, session=stage.session
+        )
 
     def heard(self, completion: Completion) -> None:
         """Keep the reason for which the reply was cut off, if it was."""

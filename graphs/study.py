@@ -105,11 +105,13 @@ class Dialogue(_Table):
         max_turns: The most turns; one turn is one message of each side.
         opens: The role that speaks first.
         ends: What ends the conversation before that.
+        in_sequence: Whether one person's conversations are played one after another, in the order of the tasks.
     """
 
     max_turns: int = Field(10, ge=1)
     opens: Literal["user", "assistant"] = "user"
     ends: tuple[Ending | KeywordEnd | PythonEnd | ToolEnd, ...] = ("user_satisfied", "user_gives_up")
+    in_sequence: bool = False
 
 
 class User(_Table):

@@ -172,7 +172,13 @@ class Prompt(BaseModel):
         return cls.parse(f"---\n{matter}\n---\n{body}", id_)
 
     def render(self, inputs: Mapping[str, Any]) -> list[ChatMessage]:
-        """Return the chat messages of this prompt.
+        """Return the chat messages of this prompt; see `rendered`."""
+        return self.rendered(inputs)[0]
+
+    def rendered(self, inputs: Mapping[str, Any]) -> tuple[list[ChatMessage], range]:
+        """Return the chat messages of this prompt, and the places among them of the conversation's messages.
+
+        No place is the conversation's in a prompt that becomes one flat message.
 
         Args:
             inputs: A value for each declared input; `history`, if declared, is a sequence of `Utterance`.
@@ -193,14 +199,16 @@ class Prompt(BaseModel):
         tag = _any_of(self._tags | _OF_TRANSCRIPTS | speakers | calls)
         harmless = {name: _without_tags(each, tag) if name in self._told else each for name, each in inputs.items()}
         messages: list[ChatMessage] = []
+        conversation = range(0)
         for section, template in self._templates:
             if section.kind == "history":
+                conversation = range(len(messages), len(messages) + len(history))
                 messages += self._history(harmless["history"] if self.front.history == "text" else history)
             elif text := self._text(section, template, harmless):
                 messages.append({"role": section.kind, "content": text})
         if self.front.history == "text":
-            return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}]
-        return messages
+            return [{"role": "user", "content": "\n\n".join(message["content"] for message in messages)}], range(0)
+        return messages, conversation
 
     @cached_property
     def _templates(self) -> tuple[tuple[Section, Template], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from dialoom.settings import (
     Player,
     PlayerSettings,
     ReplyTokens,
+    SessionForm,
     Structured,
     by_name,
     checked,
@@ -55,6 +56,8 @@ class ModelBinding(BaseModel):
         structured: How a reply is constrained to its type.
         takes_tools: Whether a user's own player accepts the tools offered by a request; for models, LiteLLM's table
             decides.
+        stateful: Whether the player keeps state between calls.
+        session: Where requests to a model name the session; `None` for nowhere.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,6 +77,8 @@ class ModelBinding(BaseModel):
 
     structured: Structured = "auto"
     takes_tools: bool = False
+    stateful: bool = False
+    session: SessionForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,8 @@ def bind(
     """
     told = checked(PlayerSettings, settings)
     for name, named in told.items():
-        _check_roles(name, by_name(cast("Mapping[str, Any] | None", named)), roles)
+        given_by_role = dict.fromkeys(named, True) if isinstance(named, tuple) else named
+        _check_roles(name, by_name(cast("Mapping[str, Any] | None", given_by_role)), roles)
     models = by_name(told["models"])
     bound: dict[str, ModelBinding] = {}
     objects: dict[str, OwnPlayer] = {}
@@ -121,6 +127,8 @@ def bind(
         if isinstance(given, list | tuple):
             raise BindingError(f"models: role {role!r} is played by one model, not by {len(given)}", setting="models")
         chosen = given if isinstance(given, Model) else Model(given)
+        if role in (told["stateful"] or ()):
+            chosen = replace(chosen, stateful=True)
         name = _name(chosen, objects)
         bound[role] = _binding(role, name, chosen, told, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
@@ -139,6 +147,7 @@ def _binding(
             ("temperature", Degree, chosen.temperature),
             ("max_reply", ReplyTokens, chosen.max_reply),
             ("structured", Structured, chosen.structured),
+            ("session", SessionForm, chosen.session),
         )
         if value is not None
     }
@@ -149,21 +158,24 @@ def _binding(
         max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
         params=_parameters_of(role, chosen, by_name(told["params"])),
         structured=own.get("structured", forms.get(role, forms[""])),
-        takes_tools=does_take_tools(name, chosen.player),
+        takes_tools=does_take_tools(name, chosen.player, chosen.stateful),
+        stateful=chosen.stateful,
+        session=own.get("session", by_name(told["session"]).get(role, by_name(told["session"]).get(""))),
     )
 
 
-def does_take_tools(name: str, player: Player | None = None) -> bool:
+def does_take_tools(name: str, player: Player | None = None, is_stateful: bool = False) -> bool:
     """Return whether a user's own player accepts the tools offered by a request; `False` for models.
 
     Args:
         name: The model's name.
         player: The player, if it was given as an object.
+        is_stateful: Whether it keeps state between calls.
 
     Raises:
         BindingError: If a name leads to no player.
     """
-    found = named_player(name) if player is None or isinstance(player, str) else player
+    found = named_player(name, is_stateful) if player is None or isinstance(player, str) else player
     return found is not None and takes_tools(found)
 
 
@@ -196,7 +208,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
                 f"models: role {role!r} is played by {binding.model}, which a run keeps to its end", setting="models"
             )
         else:
-            check_player(binding.model.removeprefix(OBJECT), player)
+            check_player(binding.model.removeprefix(OBJECT), player, binding.stateful)
             objects[binding.model] = player
     return Bindings(kept, objects)
 
@@ -227,7 +239,7 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
     if given is not None and not given.strip():
         raise BindingError("models: the name of an object is empty", setting="models")
     plain = name_of(player) if given is None else given.strip()
-    check_player(plain, player)
+    check_player(plain, player, model.stateful)
     if given is None and (path := _import_path(player)) is not None:
         return f"python:{path}"
     number, name = 1, f"{OBJECT}{plain}"

@@ -72,6 +72,10 @@ class PermanentProviderError(ProviderError):
     """A provider error that a retry cannot fix: authentication, unknown model, bad request."""
 
 
+class StateLostError(PermanentProviderError):
+    """A stateful player is no longer in the state that the call begins from; its conversation must start again."""
+
+
 class PolicyError(PermanentProviderError):
     """The provider's content policy rejects this request; other requests may pass."""
 

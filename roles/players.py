@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -16,18 +16,15 @@ from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlaye
 
 from .errors import BindingError
 
-_UNSUPPORTED = "players that keep state between calls are not supported yet"
-_STATE = {
-    "checkpointer": "every call gives it the whole conversation in a new thread, so its memory would always be empty",
-    "store": "all conversations would share it, so one could read what another has written",
-}
+_STATE = ("checkpointer", "store")
+"""The attributes of a compiled graph in which it keeps state between calls."""
 
 
 class PlayerError(Exception):
     """A player or its reply is unusable; the message continues a sentence that begins with the player's name."""
 
 
-def check_player(name: str, player: object) -> None:
+def check_player(name: str, player: object, is_stateful: bool = False) -> None:
     """Check that an object can play a role.
 
     A function that makes graphs is called once without tools, to inspect the graph that it returns.
@@ -35,62 +32,75 @@ def check_player(name: str, player: object) -> None:
     Args:
         name: The name used in messages.
         player: The object.
+        is_stateful: Whether it is declared to keep state between calls.
 
     Raises:
-        BindingError: If the object is of an unsupported kind, or a graph that keeps state between calls.
+        BindingError: If the object is of an unsupported kind, or is not what it is declared to be.
     """
     try:
         if isinstance(player, CompiledGraph):
-            _ensure_stateless(player)
+            _check_state(player, is_stateful)
         elif makes_graph(player):
-            _probe(cast(GraphMaker, player))
-        elif not isinstance(player, LangChainModel) and not is_async(player):
+            _probe(cast(GraphMaker, player), is_stateful)
+        elif inspect.isclass(player) and not is_stateful:
             raise PlayerError(
-                f"is no player: {player!r:.60} is no async function of `messages`, no compiled graph, no function of "
-                "`tools` that returns one, and no LangChain chat model"
+                f"is a class: give an object of it, or declare it stateful (Agent({player.__name__}, stateful=True)), "
+                "so that each conversation gets an object of its own"
+            )
+        elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
+            raise PlayerError(
+                f"cannot play a role: {player!r:.60} must be a function or object that is called with `messages`, a "
+                "compiled graph, a function of `tools` that returns one, or a LangChain chat model"
             )
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
 
 
-def made_graph(maker: GraphMaker, tools: list[Any]) -> CompiledGraph:
+def made_graph(maker: GraphMaker, tools: list[Any], is_stateful: bool = False) -> CompiledGraph:
     """Return the graph that a function makes for some tools.
 
     Raises:
-        PlayerError: If it returns something else, or a graph that keeps state between calls.
+        PlayerError: If it returns something else, or a graph that is not as stateful as declared.
     """
     graph: object = maker(tools)
     if not isinstance(graph, CompiledGraph):
         raise PlayerError(f"returned a {type(graph).__name__}; a function of `tools` must return a compiled graph")
-    _ensure_stateless(graph)
+    _check_state(graph, is_stateful)
     return graph
 
 
-def _probe(maker: GraphMaker) -> None:
+def _probe(maker: GraphMaker, is_stateful: bool) -> None:
     try:
-        made_graph(maker, [])
+        made_graph(maker, [], is_stateful)
     except PlayerError:
         raise
     except Exception:
         return  # it may need the recipe's tools; the graph it makes of them is checked at each call
 
 
-def _ensure_stateless(graph: CompiledGraph) -> None:
-    """Raise `PlayerError` for a graph with a checkpointer or a store, its own or a subgraph's."""
-    for place, each in [("", graph), *_subgraphs(graph)]:
-        for kind, reason in _STATE.items():
-            if (found := getattr(each, kind, None)) not in (None, False):
-                shown = "" if found is True else f" ({type(found).__name__})"
+def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
+    """Raise `PlayerError` for a graph with a checkpointer or a store that is not declared, or cannot be restored."""
+    own = [kind for kind in _STATE if getattr(graph, kind, None) not in (None, False)]
+    if own and not is_stateful:
+        raise PlayerError(
+            f"is compiled with a {own[0]} ({type(getattr(graph, own[0])).__name__}), so it keeps state between calls: "
+            "declare it stateful (setting `stateful`, or Agent(graph, stateful=True)), or compile it without"
+        )
+    if is_stateful and not own:
+        raise PlayerError("is declared stateful, and is compiled with neither a checkpointer nor a store")
+    for name, each in _subgraphs(graph):
+        for kind in _STATE:
+            if getattr(each, kind, None) not in (None, False):
                 raise PlayerError(
-                    f"{place}is compiled with a {kind}{shown}: {reason}; compile it without a {kind} ({_UNSUPPORTED})"
+                    f"has a subgraph {name!r} that is compiled with a {kind} of its own, whose state cannot be "
+                    f"restored; compile the subgraph without a {kind}"
                 )
 
 
 def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
     listed: Any = getattr(graph, "get_subgraphs", None)
     if listed is not None:
-        for name, each in listed(recurse=True):
-            yield f"has a subgraph {name!r} that ", each
+        yield from listed(recurse=True)
 
 
 def takes_tools(player: OwnPlayer) -> bool:
@@ -109,6 +119,16 @@ def takes_tools(player: OwnPlayer) -> bool:
     return "tools" in parameters_of(player)
 
 
+def has_snapshots(player: object) -> bool:
+    """Return whether an object, or the objects of a class, can return a snapshot of their state and restore it."""
+    return callable(getattr(player, "snapshot", None)) and callable(getattr(player, "restore", None))
+
+
+def _is_called_with_messages(player: object) -> bool:
+    """Return whether an object, or the objects of a class, can be called."""
+    return "__call__" in vars(player) if inspect.isclass(player) else callable(player)
+
+
 def is_async(player: object) -> bool:
     """Return whether an object is an async function, or is called like one."""
     return inspect.iscoroutinefunction(player) or inspect.iscoroutinefunction(getattr(player, "__call__", None))  # noqa: B004
@@ -116,14 +136,20 @@ def is_async(player: object) -> bool:
 
 def makes_graph(player: object) -> bool:
     """Return whether an object is a plain function whose first parameter is `tools`: one that makes a graph."""
-    is_plain = callable(player) and not isinstance(player, LangChainModel) and not is_async(player)
+    is_plain = (
+        callable(player)
+        and not inspect.isclass(player)
+        and not isinstance(player, LangChainModel)
+        and not is_async(player)
+    )
     return is_plain and parameters_of(player)[:1] == ["tools"]
 
 
 def parameters_of(function: object) -> list[str]:
     """Return the names of a function's parameters; an empty list if they cannot be inspected."""
+    called = function.__call__ if inspect.isclass(function) else function
     try:
-        return list(inspect.signature(cast("Callable[..., Any]", function)).parameters)
+        return list(inspect.signature(cast("Callable[..., Any]", called)).parameters)
     except (TypeError, ValueError):
         return []
 
@@ -138,8 +164,12 @@ PYTHON, GRAPH = "python:", "graph:"
 """Prefixes of the names of players in modules and files."""
 
 
-def named_player(model: str) -> OwnPlayer | None:
+def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
     """Return the player that a model name refers to; `None` if the name has no such prefix.
+
+    Args:
+        model: The name.
+        is_stateful: Whether the player is declared to keep state between calls.
 
     Raises:
         BindingError: If the module, file or name is unknown, or the object found cannot play a role.
@@ -148,9 +178,21 @@ def named_player(model: str) -> OwnPlayer | None:
         spec = model.removeprefix(prefix)
         if spec and spec != model:
             player = load(spec, model)
-            check_player(model, player)
+            check_player(model, player, is_stateful)
             return cast(OwnPlayer, player)
     return None
+
+
+def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+    """Return whether the state of a stateful player can be restored in another process.
+
+    Args:
+        model: The player's name.
+        objects: Players that were given as objects, by their names.
+    """
+    player: Any = objects.get(model) or named_player(model, is_stateful=True)
+    is_graph = isinstance(player, CompiledGraph) or makes_graph(player)
+    return is_graph or has_snapshots(player) or callable(getattr(player, "begin", None))
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -17,6 +17,7 @@ from .gateway import Caller, CallPlace, Completion, Request
 from .gateway.calls import TOOL_CALL, RunTool, ToolRun
 from .gateway.tool_support import knows_tools
 from .replies import parse_reply
+from .session import Session
 
 
 class CallSite(Protocol):
@@ -83,14 +84,15 @@ class Role:
             ProviderError: If the model cannot be reached or refuses the request.
             UnparsedReplyError: If neither reply parses as the type.
         """
-        messages = self.prompt.render(inputs)
+        messages, conversation = self.prompt.rendered(inputs)
         place = at.place(messages)
-        first = await self._call(messages, place, inputs)
+        first = await self._call(messages, conversation, place, inputs)
         try:
             return self._read(first, at)
         except ValueError as error:
             again = [*messages, *_asking_again(first.text.strip(), _error_text(error, first))]
-        second = await self._call(again, place.again(), inputs)
+        whole = [*conversation, *range(len(messages), len(again))]
+        second = await self._call(again, whole, place.again(), inputs)
         try:
             return self._read(second, at)
         except ValueError as error:
@@ -112,8 +114,8 @@ class Role:
             PromptError: If the prompt cannot be rendered.
             ProviderError: If the model cannot be reached or refuses the request.
         """
-        messages = self.prompt.render(inputs)
-        completion = await self._call(messages, at.place(messages), inputs, tuple(tools), run_tool)
+        messages, conversation = self.prompt.rendered(inputs)
+        completion = await self._call(messages, conversation, at.place(messages), inputs, tuple(tools), run_tool)
         at.heard(completion)
         return AgentReply(
             completion.text.strip(),
@@ -122,6 +124,14 @@ class Role:
             completion.carried,
             completion.broken_off,
         )
+
+    def _session(
+        self, messages: Sequence[ChatMessage], conversation: Sequence[int], place: CallPlace
+    ) -> Session | None:
+        if place.session is None:
+            return None
+        earlier = sum(messages[index]["role"] == "assistant" for index in conversation)
+        return replace(place.session, turn=earlier + 1)
 
     async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
         """Return the result of a call of a tool that acts outside; it is recorded, and executed once.
@@ -157,6 +167,7 @@ class Role:
     async def _call(
         self,
         messages: list[ChatMessage],
+        conversation: Sequence[int],
         place: CallPlace,
         inputs: Mapping[str, Any],
         tools: tuple[ToolDefinition, ...] = (),
@@ -178,6 +189,10 @@ class Role:
             tools=tools,
             run_tool=run_tool,
             inputs=inputs,
+            is_stateful=self.binding.stateful,
+            session_form=self.binding.session,
+            conversation=tuple(conversation),
+            session=self._session(messages, conversation, place),
         )
         return await self.gateway.complete(request, place)
 

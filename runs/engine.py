@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -18,8 +19,10 @@ from langgraph.runtime import RunControl
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
 from dialoom.graphs.judge import Graph
 from dialoom.graphs.mcp_servers import connected
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS
 from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
+from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.shown import duration
@@ -29,6 +32,7 @@ from .configuration.trust import load_references
 from .errors import FATAL, Fault, fault_of, lasting_cause
 from .gateway_setup import FailOnError
 from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, StopRule
+from .sessions import session_of
 from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
 from .store.errors import is_about_the_file, store_error
 
@@ -40,16 +44,107 @@ class WorkSource(Protocol):
         """Return the next piece of work once there is one; `None` if there will be no more."""
         ...
 
+    def obstacle(self, work: Work) -> str | None:
+        """Return the reason for which taken work cannot be carried out; `None` if it can be."""
+        ...
+
+    async def ended(self, work: Work) -> None:
+        """Note that a piece of work is no longer in progress, whatever its result."""
+        ...
+
 
 class WorkList:
-    """A source of listed work, which is read on demand."""
+    """A source of listed work, which is read on demand.
 
-    def __init__(self, work: Iterator[Work]) -> None:
-        self._work = work
+    Args:
+        work: The work; conversations of one sequence in their order.
+        store: Tells what has become of the predecessors of conversations.
+    """
+
+    def __init__(self, work: Iterator[Work], store: RunStore) -> None:
+        self._order = WorkInOrder(work, store)
+        self._changed = asyncio.Condition()
 
     async def take(self) -> Work | None:
-        """Return the next piece of work; `None` at the end."""
-        return next(self._work, None)
+        """Return the next piece of work that can begin; `None` at the end."""
+        async with self._changed:
+            while (piece := self._order.take()) is None and not self._order.is_over:
+                await self._changed.wait()
+            return piece
+
+    def obstacle(self, work: Work) -> str | None:
+        """Return the error of work whose predecessor failed; `None` for any other."""
+        return self._order.obstacle(work)
+
+    async def ended(self, work: Work) -> None:
+        """Let a successor begin."""
+        async with self._changed:
+            self._order.ended(work)
+            self._changed.notify_all()
+
+
+class WorkInOrder:
+    """Work of which a conversation begins only when its predecessor in a sequence has been played.
+
+    Args:
+        work: The work; conversations of one sequence in their order.
+        store: Tells what has become of predecessors.
+    """
+
+    def __init__(self, work: Iterator[Work], store: RunStore) -> None:
+        self._work = work
+        self._store = store
+        self._ready: deque[Work] = deque()
+        self._waiting: dict[int, Work] = {}
+        self._open: set[int] = set()
+        self._is_read = False
+
+    @property
+    def can_begin(self) -> bool:
+        """Return whether there may be work that can begin now."""
+        return bool(self._ready) or not self._is_read
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no more work can begin, now or when what is in progress has ended."""
+        return self._is_read and not self._ready and not (self._waiting and self._open)
+
+    def take(self) -> Work | None:
+        """Return the next piece of work that can begin now; `None` if there is none."""
+        while True:
+            if self._ready:
+                piece = self._ready.popleft()
+            elif (next_piece := next(self._work, None)) is None:
+                self._is_read = True
+                return None
+            else:
+                piece = next_piece
+            before = _predecessor(piece)
+            if before is None or self._store.state_of(before) != "pending":
+                self._open.add(piece.position)
+                return piece
+            self._waiting[before] = piece
+
+    def obstacle(self, work: Work) -> str | None:
+        """Return the error of work that cannot be played because its predecessor failed; `None` if it can be."""
+        before = _predecessor(work)
+        if before is None or self._store.state_of(before) != "failed":
+            return None
+        return f"not played, because the conversation before it, scenario {before + 1:,}, failed; retry plays both"
+
+    def ended(self, work: Work) -> None:
+        """Note that a piece of work is no longer in progress, whatever its result."""
+        self._open.discard(work.position)
+        if (successor := self._waiting.get(work.position)) is not None and self._store.state_of(
+            work.position
+        ) != "pending":
+            del self._waiting[work.position]
+            self._ready.append(successor)
+
+
+def _predecessor(work: Work) -> int | None:
+    """Return the position of the conversation that must be played before a piece of work; `None` for none."""
+    return work.after if isinstance(work, PlayWork) else None
 
 
 Result = TypeVar("Result")
@@ -75,6 +170,9 @@ async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Ca
         raise
 
 
+_RESTARTS = 3
+"""How often a conversation is played from its beginning because a player has lost its state."""
+
 _NO_LIMIT = 1_000_000
 """LangGraph's recursion limit: recipes end their conversations themselves."""
 
@@ -82,6 +180,12 @@ _EMPTY_OUTCOME = Outcome(messages=(), ended_by="error")
 """The outcome that is stored for a failed scenario if its own cannot be stored."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
+
+
+async def skipped(store: RunStore, work: Work, obstacle: str) -> ScenarioFailed:
+    """Record work that cannot be carried out as failed, and return the event."""
+    await store.results.fail(work, str(Fault.PREDECESSOR), obstacle, _EMPTY_OUTCOME)
+    return ScenarioFailed(work.position + 1, work.id, Fault.PREDECESSOR, obstacle)
 
 
 class Engine:
@@ -123,6 +227,7 @@ class Engine:
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
+        self._is_stateful = any(binding.stateful for binding in store.config.models.values())
         self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
         self._control: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
@@ -186,13 +291,32 @@ class Engine:
 
     async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
-            self._store.queue.begin(piece)
             try:
-                await self._carry_out(piece, graph, resuming)
+                await self._carry_out(piece, graph, resuming, work.obstacle(piece))
             finally:
-                self._store.queue.end(piece)
+                await work.ended(piece)
 
-    async def _carry_out(self, work: Work, graph: Compiled, resuming: bool) -> None:
+    async def _carry_out(self, work: Work, graph: Compiled, resuming: bool, obstacle: str | None) -> None:
+        """Carry out a piece of work; if a player has lost its state, play the conversation from its beginning."""
+        if self.is_draining:
+            return
+        if obstacle is not None:
+            self.stop_rule.count(await skipped(self._store, work, obstacle))
+            return
+        for restart in range(_RESTARTS + 1):
+            self._store.queue.begin(work)
+            try:
+                await self._attempt(work, graph, resuming, is_last=restart == _RESTARTS)
+                return
+            except StateLostError as error:
+                note = f"{work.id} was played again from its beginning: {error}"
+                self._store.retries.scenarios([work.position], note)
+                self._on_event(NodeSaid(work.id, note))
+            finally:
+                self._store.queue.end(work)
+            work = self._store.queue.work_of(self._recipe, work.position)
+
+    async def _attempt(self, work: Work, graph: Compiled, resuming: bool, *, is_last: bool) -> None:
         config: RunnableConfig = {"configurable": {"thread_id": work.thread}, "recursion_limit": _NO_LIMIT}
         control = self._control[work.thread] = RunControl()
         try:
@@ -200,6 +324,11 @@ class Engine:
             await self._store.results.finish(work, self._outcome(work, state))
         except (GraphDrained, DrainedError):
             return
+        except StateLostError as error:
+            if is_last or not isinstance(work, PlayWork):
+                await self._failed(work, graph, config, error)
+                return
+            raise
         except BudgetError as error:
             self.stop_rule.stop(Stopping(Fault.BUDGET, str(error), error.setting))
         except Exception as error:
@@ -233,6 +362,7 @@ class Engine:
             gate=self._gate,
             retries=self._store.config.user_retries,
             judged=None if isinstance(work, PlayWork) else work.outcome,
+            session=session_of(self._store, self._recipe, work),
         )
         # A step begins while the checkpoint before it is being committed. Nothing of that step can take effect before
         # the checkpoint is durable: a call is sent only once it is in the ledger, and the writer keeps the order.
@@ -277,7 +407,10 @@ class Engine:
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
         """Return the outcome of a state; for a played scenario, including its faults."""
         if isinstance(work, PlayWork):
-            return self._gate.passed(work.scenario, finished(self._recipe, work.scenario, state, failed))
+            outcome = finished(self._recipe, work.scenario, state, failed)
+            if self._is_stateful and work.sample:
+                outcome = outcome.model_copy(update={"counts": {**outcome.counts, EARLIER_ATTEMPTS: work.sample}})
+            return self._gate.passed(work.scenario, outcome)
         found = tuple(Judgement.model_validate(value) for value in state.get("judgements", []))
         return completed(self._recipe, work.scenario, work.outcome.model_copy(update={"judgements": found}))
 

@@ -54,6 +54,7 @@ class Fault(StrEnum):
     PROVIDER_AWAY = "provider, away"
     BUDGET = "budget"
     NOT_RECORDED = "not recorded"
+    PREDECESSOR = "predecessor"
     BUG = "bug"
 
 

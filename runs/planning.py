@@ -209,9 +209,16 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
         played = prompts_of(library, models)
         check_cast(played, models, WithPrompts.of(recipe).reply_types)
         check_understudies(played, models)
-        for model in dict.fromkeys(binding.model for binding in models.values()):
-            check_model(model)
+        for model, is_stateful in dict.fromkeys((each.model, each.stateful) for each in models.values()):
+            check_model(model, is_stateful)
         check_parameters(models)
+        for prompt in played.values():
+            if models[prompt.front.role].stateful and prompt.front.history == "text":
+                raise RunError(
+                    f"stateful: {prompt.front.role} cannot be stateful, because its prompt {prompt.id!r} holds the "
+                    "conversation as text",
+                    setting="stateful",
+                )
     return library
 
 
@@ -302,7 +309,7 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())
-    if not store.plan(scenarios, notes, own, config.trials):
+    if not store.plan(scenarios, notes, own, config.trials, WithFacets.of(recipe).sequence_facet):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)
     store.permit(load_references(loads))

@@ -10,7 +10,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -55,6 +55,9 @@ class DiscardingLedger:
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
         """Find nothing."""
         return None
+
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
+        """Find nothing."""
 
     async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
         """Return false: no earlier process has begun a call."""
@@ -280,7 +283,9 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         engine = Engine(store, recipe, graph, cast, config.seed, SAMPLE, on_event)
         control.attach(engine, gateway)
         try:
-            await engine.run(WorkList(store.queue.pending(recipe, frozenset(positions))), resuming=False)
+            pending = store.queue.pending(recipe, frozenset(positions))
+            drawn = (replace(work, after=None) for work in pending)  # the sample need not hold its predecessor
+            await engine.run(WorkList(drawn, store), resuming=False)
         finally:
             control.detach()
     if engine.is_draining:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dialoom.roles import CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway.calls import PlayerState
 
 
 @dataclass
@@ -36,6 +38,11 @@ class MemoryLedger:
                 self.replays += 1
                 return completion
         return None
+
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
+        states = [record.completion.state for record in self.records.values() if record.completion is not None]
+        known = {state.mark: state for state in states if state is not None and state.player == player}
+        return next((known[mark] for mark in marks if mark in known), None)
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
         return any(begun == key for begun, _, _ in self.begun) and await self.find(key, place) is None

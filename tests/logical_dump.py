@@ -33,6 +33,7 @@ LEFT_OUT = {
     "calls": {"id", "latency", "uid"},
     "attempts": {"call", "latency"},
     "texts": {"id", "hash"},
+    "player_states": {"id", "state"},  # a state holds ids of the run
     "checkpoints": {"id", "ts", "checkpoint_id", "task"},
     "notes": {"id"},
 }
@@ -171,6 +172,7 @@ _DUMPED: dict[str, _Read] = {
             "rejudgings",
             "branches",
             "step_calls",
+            "player_states",
         )
     },
     "run": _facts,

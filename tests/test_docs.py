@@ -9,6 +9,7 @@ import json
 import math
 import random
 import re
+import shlex
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -113,6 +114,28 @@ def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
         "check-1",
     }
     assert len(text.split()) <= 1000
+
+
+def test_commands_of_the_first_dataset_are_played_offline(
+    tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = read("docs/first-dataset.md")
+    people, tasks = re.findall(r"```csv\n(.*?)```", text, re.DOTALL)
+    more = "".join(f"Person {number},{number},calm,baker\n" for number in range(20, 28))
+    (tmp_path / "people.csv").write_text(people + more)
+    (tmp_path / "tasks.csv").write_text(tasks)
+    lines = re.findall(r"^ {4}dialoom (.*)$", text, re.MULTILINE)
+    server = "--model openai/local --api-base http://localhost:8000/v1"
+    assert sum(server in line for line in lines) == 2
+    for line in lines:
+        done = dialoom(*shlex.split(line.replace(server, "")))
+        if line.startswith("new study"):
+            study = tmp_path / "shop" / "study.toml"
+            study.write_text(re.sub(r"^rows = .*$", 'file = "../tasks.csv"', study.read_text(), flags=re.MULTILINE))
+    assert "nothing was sent; --yes sends it to me/shop-dialogues" in done.stdout
+    assert len(open_run("shop.db")) == 20
+    assert len(text.split()) <= 900
 
 
 def _lines(text: str) -> int:
@@ -312,6 +335,18 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
 """What makes the files of each excerpt, and the command whose output it is; the shared ones are made once."""
 
 ELSEWHERE: Mapping[tuple[str, str], str] = {
+    **dict.fromkeys(
+        (
+            ("docs/first-dataset.md", "status shop.db"),
+            ("docs/first-dataset.md", "report shop.db --table faults"),
+            (
+                "docs/first-dataset.md",
+                "export shop.db --only sound --test-share 0.2 --card --license cc-by-4.0 -o dataset",
+            ),
+            ("docs/first-dataset.md", "push dataset me/shop-dialogues"),
+        ),
+        "a local server with canned replies; the commands are played offline above",
+    ),
     ("docs/apollo-data.md", "user: On 12 March I have time for a film. Would you book me a seat?"): (
         "the shipped sample, compared below"
     ),
@@ -325,12 +360,18 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
         "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
         "1s, patience 10m",
     ): "a provider that goes away and comes back; tests/runs/test_provider_away.py plays it with a clock of its own",
+    ("docs/sessions.md", "| run | scenarios | remembered % | offline |"): "tests/sessions plays the example",
     ("docs/studio.md", "studio demo/run.db"): "the studio, an extra; tests/studio starts it",
 }
 """Excerpts that this test does not compare, and where they come from."""
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
+    ("docs/environments.md", "A shop"): "tests/runs/test_environments.py plays the shop",
+    (
+        "docs/first-dataset.md",
+        "How long it takes",
+    ): "one run of each program by hand, dated on the page",
     ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
     ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
     ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",

@@ -588,7 +588,7 @@ class RunReader:
         """Write finished scenarios in plan order; no incomplete file is left.
 
         Args:
-            format: `dialogues`, or one of the recipe's formats.
+            format: `dialogues`, `sharegpt`, `sft` (of dialogues and studies), or one of the recipe's own.
             path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole. Or
                 an open text file, such as `sys.stdout`, for JSON lines.
             judging: The set of judgements; by default the oldest.

@@ -226,8 +226,11 @@ def _settings(
     players: dict[str, Any] = {}
     for name in PlayerSettings.__annotations__:
         now: Any = given.get(name)
+        if isinstance(now, list | tuple):  # roles, as of stateful players
+            players[name] = now
+            continue
         now = now if isinstance(now, Mapping) or now is None else {"": now}
-        merged = {**suite.players()[name], **system.players()[name], **(now or {})}
+        merged = {**suite.players().get(name, {}), **system.players().get(name, {}), **(now or {})}
         players[name] = {role: value for role, value in merged.items() if not role or role in roles} or None
     told: dict[str, Any] = {
         **players,

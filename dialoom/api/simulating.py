@@ -49,6 +49,8 @@ async def asimulate(
     tools: Sequence[Callable[..., Any]] = (),
     mcp: Sequence[str] = (),
     per_person: int | None = None,
+    in_sequence: bool = False,
+    trials: int = 1,
     seed: int = 0,
     on_user_fault: str = FLAG,
     **calls: Unpack[CallSettings],
@@ -91,6 +93,9 @@ async def asimulate(
         tools: Functions that the assistant is offered as tools besides those of its environment.
         mcp: MCP servers whose tools the assistant is offered, by command or URL.
         per_person: Each person gets so many tasks, drawn with the seed; by default all.
+        in_sequence: Whether one person's conversations are played one after another, in the order of the tasks: an
+            assistant that keeps state may remember the earlier ones.
+        trials: How often each conversation is played, independently; a repeated call may raise it.
         seed: The seed of every random draw.
         on_user_fault: `flag`, or `retry N`; see `play`.
         **calls: How calls are made; see `CallSettings`.
@@ -103,7 +108,7 @@ async def asimulate(
         RunError: If the file holds another run: other rows, another seed, or a function of another name. A function
             that was changed and kept its name is not noticed.
     """
-    dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends}
+    dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
     acting: dict[str, Callable[..., Any]] = {name_of(each): each for each in tools}
     if callable(environment):
@@ -118,8 +123,8 @@ async def asimulate(
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
     if Path(path).exists():
         _check_same(Path(path), recipe, seed, players)
-        return await aresume(path, recipe=recipe, models=players, **calls)
-    return await aplay(recipe, path=path, models=models, seed=seed, on_user_fault=on_user_fault, **calls)
+        return await aresume(path, recipe=recipe, models=players, trials=trials, **calls)
+    return await aplay(recipe, path=path, models=models, seed=seed, trials=trials, on_user_fault=on_user_fault, **calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
 from dialoom.roles.cast import check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.roles.players import is_restorable
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
@@ -327,7 +328,7 @@ async def carry_out(
         return await _carried_out_by_workers(task, models, work, judging)
     with open_gateway(store, policy, policy.settings["patience"]) as gateway:
         cast = cast_of(store, task.recipe, models, gateway)
-        await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
+        await asyncio.to_thread(gateway.prepare, models.values())
         engine = Engine(
             store,
             task.recipe,
@@ -342,7 +343,7 @@ async def carry_out(
         gateway.listen(engine.on_provider_event)
         task.control.attach(engine, gateway)
         try:
-            await engine.run(WorkList(work), is_resumed)
+            await engine.run(WorkList(work, store), is_resumed)
         finally:
             task.control.detach()
     return _ended(task, engine.stop_rule, judging)
@@ -353,6 +354,13 @@ async def _carried_out_by_workers(
 ) -> Ended:
     from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
 
+    for role, binding in models.items():
+        if binding.stateful and not is_restorable(binding.model, task.policy.objects):
+            raise RunError(
+                f"workers: {role} is played by {binding.model}, whose state no other process can restore; play in one "
+                "process, or give it snapshot() and restore(), or begin()",
+                setting="workers",
+            )
     pool = WorkerPool(task.store, task.recipe, models, task.policy, task.tell)
     task.control.attach(pool, pool)
     try:

@@ -41,7 +41,7 @@ _COMMON: Flags = {
             typer.Option(
                 "--format",
                 metavar="FORMAT",
-                help="dialogues, or one of the recipe's own.",
+                help="dialogues, sharegpt, sft (of dialogues), or one of the recipe's own.",
                 autocompletion=known_formats,
             ),
         ],
@@ -157,9 +157,9 @@ def _recipe(arguments: list[str]) -> Recipe | None:
 def _format_flags(recipe: Recipe) -> Flags:
     """Return the options of all formats; whether the chosen format has them is checked on execution."""
     flags: Flags = {}
-    from dialoom.graphs.capabilities import WithExports  # slow to import, and most commands need none
+    from dialoom.graphs.training_rows import exporters  # slow to import, and most commands need none
 
-    for exporter in WithExports.of(recipe).formats.values():
+    for exporter in exporters(recipe).values():
         if exporter.options is not None:
             flags = {**flags_of(exporter.options), **flags}
     return flags

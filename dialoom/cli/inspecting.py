@@ -151,6 +151,8 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "api_base": {role: binding.api_base for role, binding in config.models.items() if binding.api_base} or None,
         "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
         or None,
+        "stateful": ",".join(role for role, each in config.models.items() if each.stateful) or None,
+        "session": {role: each.session for role, each in config.models.items() if each.session} or None,
         "max_reply": limits or None,
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,

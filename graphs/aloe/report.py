@@ -13,9 +13,10 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from dialoom.graphs.capabilities import Exporter, ExportOptions
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting import Outline, Span, Table, Tally, intervals, share_of
+from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
 from .tree import PREFERRED, REPLIES, Round, conversation, first_path, leaves, rounds_of
@@ -152,7 +153,7 @@ Rows = Iterator[dict[str, Any]]
 Prompt = list[ChatMessage]
 
 
-class PairOptions(ExportOptions):
+class PairOptions(SystemOptions):
     """A selection of the pairs of a training set."""
 
     round_range: str | None = Field(None, description="Rounds to export, from 1: a range such as 3-10, or one round.")
@@ -238,7 +239,7 @@ def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
         for each in filter(options.take, rounds):
             said = conversation(rounds, each["path"])
             prompt: Prompt = [{"role": line["speaker"], "content": line["content"]} for line in said]
-            yield from rows([*prompt, {"role": "user", "content": each["user"]}], each)
+            yield from rows(options.applied([*prompt, {"role": "user", "content": each["user"]}]), each)
 
     return items
 

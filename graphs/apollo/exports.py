@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter, ExportOptions
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
+from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.apollo import TOOLS, execute
 from dialoom.personas.apollo.scores import FINISH, call_text, responses_text
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
@@ -24,7 +25,7 @@ from .scenario import ApolloScenario
 Rows = Iterator[dict[str, Any]]
 
 
-class RolloutOptions(ExportOptions):
+class RolloutOptions(SystemOptions):
     """The kind of rows for a trainer."""
 
     rows: Literal["episode", "step"] = Field(
@@ -69,7 +70,7 @@ def grpo_rows(
     """
     if episode.state != "done":
         return
-    messages, gold = right_dialogue(episode, scenario, prompts), scenario.pair.calls()
+    messages, gold = options.applied(right_dialogue(episode, scenario, prompts)), scenario.pair.calls()
     start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
     for step in range(len(gold) + 1 if is_step else 1):
@@ -94,7 +95,7 @@ def sft_rows(
     """Yield the gold dialogue: as `messages`, or as a row per turn of the agent, in TRL's prompt-completion form."""
     if episode.state != "done":
         return
-    messages = right_dialogue(episode, scenario, prompts)
+    messages = options.applied(right_dialogue(episode, scenario, prompts))
     if options.rows == "episode":
         yield {"messages": messages, **scenario.facets()}
         return

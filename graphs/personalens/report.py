@@ -10,7 +10,7 @@ from typing import Any
 from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.reporting import Counted, Facet, Pivot, Table, count, mean, ratio, score, score_by_turn, tabulate
-from dialoom.prompts import PromptLibrary, Utterance
+from dialoom.prompts import PromptLibrary
 
 from .scenario import SETTINGS, PersonaLensScenario
 
@@ -154,21 +154,6 @@ def evaluation_files(
         yield (*folders, _name(models["judge"]), f"{scenario.task}{part}.txt"), text
 
 
-def sft_lines(
-    episode: Episode, scenario: PersonaLensScenario, prompts: PromptLibrary, _: Any
-) -> Iterator[dict[str, Any]]:
-    """Yield `{"messages": [...]}` as the assistant saw the dialogue, from its system message to its last reply."""
-    said = list(episode.outcome.messages)
-    while said and said[-1].role != "assistant":
-        said.pop()
-    if episode.state != "done" or not said:
-        return
-    history: list[Utterance] = [{"speaker": line.role, "content": line.content} for line in said]
-    prompt = prompts[scenario.assistant_prompt]
-    inputs = {"history": history, **scenario.for_assistant()}
-    yield {"messages": prompt.render({name: inputs[name] for name in prompt.front.inputs})}
-
-
 def _assistant(scenario: PersonaLensScenario, models: Mapping[str, str]) -> str:
     return _name(f"{models['assistant']}-{scenario.setting}")
 
@@ -188,5 +173,4 @@ EXPORTERS: Mapping[str, Exporter] = {
     "evaluations": Exporter(
         "the judgements in the layout of the PersonaLens release (a folder)", "files", evaluation_files
     ),
-    "sft": Exporter("conversations for supervised fine-tuning of the assistant", "lines", sft_lines),
 }

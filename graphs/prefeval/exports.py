@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import Field
 
-from dialoom.graphs.capabilities import Exporter, ExportOptions
+from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.option_types import FilledAxis, FromZero
 from dialoom.graphs.outcome import Episode, Line
 from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
@@ -153,7 +154,7 @@ def item_rows(
     }
 
 
-class TrainingOptions(ExportOptions):
+class TrainingOptions(SystemOptions):
     """Options of the training set made of answers."""
 
     between: FilledAxis[FromZero] = Field(
@@ -206,7 +207,7 @@ def training_rows(
     for turns, lines in between.items():
         said = [*told(pair, details["replies"]), *lines, Line(role="user", content=pair.question)]
         history: list[Utterance] = utterances(said)
-        prompt: list[ChatMessage] = prompts["prefeval/reply"].render({"history": history})
+        prompt = options.applied(prompts["prefeval/reply"].render({"history": history}))
         completion: list[ChatMessage] = [{"role": "assistant", "content": details["answer"]}]
         yield {"prompt": prompt, "completion": completion, "topic": pair.topic, "unrelated_turns": turns}
 

@@ -414,6 +414,8 @@ class Facet:
         unit: The plural name of its values, if intervals are computed over them, e.g. `people`.
         tells_length: Whether it is a number that grows with the length of the conversation: workers then start with the
             longest ones.
+        in_sequence: Whether scenarios of one value, such as a person's conversations, are played one after another, in
+            plan order: a player that keeps state may remember the earlier ones.
     """
 
     name: str
@@ -423,6 +425,7 @@ class Facet:
     splits: bool = False
     unit: str = ""
     tells_length: bool = False
+    in_sequence: bool = False
 
     @property
     def column(self) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import string
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import beyond_words, identity
-from dialoom.settings import Structured
+from dialoom.roles.session import Session
+from dialoom.settings import SessionForm, Structured
 from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2
@@ -73,6 +74,22 @@ class ToolRun:
 
 
 @dataclass(frozen=True, slots=True)
+class PlayerState:
+    """The state of a stateful player after one of its replies.
+
+    Attributes:
+        player: Identifies the player within a scenario: a hash of role and model.
+        mark: Identifies the conversation up to and including that reply, a hash; `None` if the state is that of the
+            person's earlier conversation.
+        content: The state, packed by the player's backend.
+    """
+
+    player: bytes
+    mark: bytes | None
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class CallPlace:
     """The place of a call in a run.
 
@@ -87,6 +104,7 @@ class CallPlace:
         sample: Number that distinguishes forks and deliberate re-samples.
         is_common: Whether the call belongs to no scenario: equal requests share one reply, and the seed is derived from
             the request.
+        session: The player's session, before its turn is known; not part of the call's identity.
     """
 
     scenario: str
@@ -97,6 +115,7 @@ class CallPlace:
     ask: int = 1
     sample: int = 0
     is_common: bool = False
+    session: Session | None = field(default=None, compare=False)
 
     def again(self) -> CallPlace:
         """Return the place of the second ask."""
@@ -119,6 +138,11 @@ class Request:
         tools: The tools that the model may call.
         run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
         inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
+        is_stateful: Whether the player keeps state between calls; like the rest, not part of the identity.
+        conversation: The places in `messages` of the conversation's messages; all others are the prompt's own.
+        session: The session that the player learns about.
+        session_form: Where a request to a model names it; `None` for nowhere.
+        earlier: The state of a stateful player after its last reply that is known.
         tool_run: The tool call that this stands for, if it is no request to a model.
     """
 
@@ -138,6 +162,11 @@ class Request:
     tools: tuple[ToolDefinition, ...] = ()
     run_tool: RunTool | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    is_stateful: bool = False
+    conversation: tuple[int, ...] = ()
+    session: Session | None = None
+    session_form: SessionForm | None = None
+    earlier: PlayerState | None = None
     tool_run: ToolRun | None = None
 
     @property
@@ -208,6 +237,7 @@ class Completion:
         outputs: The tools' outputs, one per call, where a player has run them in a loop of its own.
         carried: Provider data that must be sent back with the calls; or, with `outputs`, the state of the tools'
             environment after them.
+        state: The state of a stateful player after this reply.
     """
 
     text: str
@@ -220,6 +250,7 @@ class Completion:
     tool_calls: tuple[FunctionCall, ...] = ()
     outputs: tuple[str, ...] = ()
     carried: Mapping[str, Any] | None = None
+    state: PlayerState | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish_reason", "reasoning"):
@@ -311,6 +342,14 @@ class Ledger(Protocol):
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
         """Return the reply to an earlier call with this identity, counted as a replay; nothing is begun."""
+        ...
+
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
+        """Return the state of a player after the last of the marks for which one is recorded.
+
+        If there is none, it is the last state in the person's earlier conversation, if the scenario has such a
+        predecessor; else `None`.
+        """
         ...
 
     async def is_open(self, key: str, place: CallPlace) -> bool:

@@ -36,6 +36,7 @@ from .prices import Prices
 from .provider_keys import provider_of
 from .retries import MAX_ATTEMPTS, Attempts, Backend
 from .sharing import Place, Sharing
+from .stateful import StatefulModel, marks, player_key
 from .structure import Shapes
 from .tracing import Tracing
 from .windows import Windows
@@ -111,7 +112,7 @@ class Gateway:
         self._sharing = sharing
         budget = self._limits.budget
         self._account = sharing.account(budget) if sharing else Account(budget, spent or Spend())
-        self._backends: dict[str, Backend] = {}
+        self._backends: dict[tuple[str, bool], Backend] = {}
         self._importing = asyncio.Lock()
         self._adaptive: dict[tuple[str, str | None], AdaptiveLimit] = {}
         self._availabilities: dict[tuple[str, str | None], Availability] = {}
@@ -145,14 +146,14 @@ class Gateway:
         """
         self._listener = listener
 
-    def prepare(self, models: Iterable[str]) -> None:
+    def prepare(self, models: Iterable[ModelBinding]) -> None:
         """Load the backends of the models before the first call.
 
         Raises:
             BindingError: If a model's module, file or name is unknown.
         """
-        for model in models:
-            self._backend(model)
+        for binding in models:
+            self._backend(binding.model, binding.stateful)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the reply to a request made at a place.
@@ -248,11 +249,15 @@ class Gateway:
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
         """Return a call's reply: from the cache or the ledger, or within the budget from the model."""
-        if self._cache is not None and (shared := await self._cache.find(request, place)) is not None:
+        if (
+            self._cache is not None
+            and not request.is_stateful
+            and (shared := await self._cache.find(request, place)) is not None
+        ):
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
-        backend = await self._backend_for_call(request.model)  # its table of models is needed for the window
+        backend = await self._backend_for_call(request)  # its table of models is needed for the window
         expected = self._expected(request)
         try:
             self._windows.check(request)
@@ -284,6 +289,9 @@ class Gateway:
         limit, availability = self._limit(request), self._availability(request)
         if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
+        if request.is_stateful:
+            earlier = await self._ledger.player_state(place, player_key(request), marks(request))
+            request = replace(request, earlier=earlier)
         attempts = Attempts(limit, availability, self._limits.longest_wait, self._pauses)
         begun: Completion | int | None = None
         started = time.monotonic()
@@ -320,7 +328,7 @@ class Gateway:
             self._tracing.called(request, place, outcome, attempts.made, latency)
         if isinstance(outcome, ProviderError):
             raise outcome
-        if self._cache is not None:
+        if self._cache is not None and not request.is_stateful:
             await self._cache.keep(request, place, outcome)
         return outcome, self._taken(outcome, request)
 
@@ -392,26 +400,34 @@ class Gateway:
             )
         return self._availabilities[place]
 
-    async def _backend_for_call(self, model: str) -> Backend:
+    async def _backend_for_call(self, request: Request) -> Backend:
         """Return the model's backend, loaded in a thread because imports would block the event loop."""
-        if model not in self._backends:
+        key = request.model, request.is_stateful
+        if key not in self._backends:
             async with self._importing:
-                await asyncio.to_thread(self._backend, model)
-        return self._backends[model]
+                await asyncio.to_thread(self._backend, *key)
+        return self._backends[key]
 
-    def _backend(self, model: str) -> Backend:
-        if model not in self._backends:
-            self._backends[model] = _backend_for(model, self._objects, self._shapes)
-        return self._backends[model]
+    def _backend(self, model: str, is_stateful: bool = False) -> Backend:
+        key = model, is_stateful
+        if key not in self._backends:
+            self._backends[key] = _backend_for(model, self._objects, self._shapes, is_stateful)
+        return self._backends[key]
 
 
-def check_model(model: str) -> None:
+def check_model(model: str, is_stateful: bool = False) -> None:
     """Check that a model can be called, before anything is written.
+
+    Args:
+        model: Its name.
+        is_stateful: Whether it is declared to keep state between calls.
 
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
-    if model.startswith(OBJECT) or named_player(model) is not None:
+    if is_stateful and model.startswith((OFFLINE, _EMBEDDING)):
+        raise BindingError(f"stateful: {model} keeps no state between calls", setting="stateful")
+    if model.startswith(OBJECT) or named_player(model, is_stateful) is not None:
         return  # an object was checked when it was given
     if model.startswith(_EMBEDDING):
         embedding_backend(model.removeprefix(_EMBEDDING))
@@ -432,16 +448,17 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
             check_support(role, binding.model, binding.params)
 
 
-def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes) -> Backend:
+def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes, is_stateful: bool) -> Backend:
     if model.startswith(OBJECT):
         if model not in objects:
             raise BindingError(f"{model!r} was given as an object and is in no file: give it again", setting="models")
-        return player_backend(model.removeprefix(OBJECT), objects[model])
-    if (player := named_player(model)) is not None:
-        return player_backend(model, player)
+        return player_backend(model.removeprefix(OBJECT), objects[model], is_stateful)
+    if (player := named_player(model, is_stateful)) is not None:
+        return player_backend(model, player, is_stateful)
     if model.startswith(_EMBEDDING):
         return embedding_backend(model.removeprefix(_EMBEDDING))
-    return LiteLLMBackend(shapes=shapes)
+    backend = LiteLLMBackend(shapes=shapes)
+    return StatefulModel(backend) if is_stateful else backend
 
 
 _EMBEDDING = "embed:"

@@ -21,6 +21,8 @@ from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
 from dialoom.roles.parameters import TRANSLATED
+from dialoom.roles.session import Session
+from dialoom.settings import SessionForm
 
 from .cache import marked, wants_markers
 from .calls import Completion, Request
@@ -170,6 +172,8 @@ class LiteLLMBackend:
             options["messages"] = marked(request.messages, request.model, is_growing=bool(request.tools))
         if request.api_base is not None:
             options["api_base"] = request.api_base
+        if request.session is not None and request.session_form is not None:
+            name_session(options, request.session, request.session_form)
         if (shape := response_format(request, form)) is not None:
             options["response_format"] = shape
         return options
@@ -182,6 +186,31 @@ class LiteLLMBackend:
         self._shapes.refuse(request, form)
         said = str(failure).partition(" - ")[0]
         return TransientProviderError(f"{said} - it is not asked for a shape as {form} (response_format) from now on")
+
+
+def name_session(options: dict[str, Any], session: Session, form: SessionForm) -> None:
+    """Add a session to a request's options, beside what the user has put there.
+
+    Args:
+        options: LiteLLM's options.
+        session: The session.
+        form: `user` for the person's id; `metadata` or `headers` for all of it.
+    """
+    values = {
+        "conversation": session.conversation,
+        "person": session.person,
+        "session": str(session.number),
+        "trial": str(session.trial),
+        "turn": str(session.turn),
+    }
+    body = options.get("extra_body") or {}  # LiteLLM drops `user` for models that it does not know
+    if form == "headers":
+        headers = {f"X-Dialoom-{name.title()}": value for name, value in values.items()}
+        options["extra_headers"] = {**(options.get("extra_headers") or {}), **headers}
+    elif form == "user":
+        options["extra_body"] = {**body, "user": session.person}
+    else:
+        options["extra_body"] = {**body, "metadata": {**(body.get("metadata") or {}), **values}}
 
 
 def check_offline(model: str) -> None:

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.built_in_environments import readable
-from dialoom.graphs.capabilities import WithExports, WithFacets
-from dialoom.graphs.outcome import Episode, is_sound
+from dialoom.graphs.capabilities import WithFacets
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS, Episode, is_sound
+from dialoom.graphs.training_rows import exporters
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
 from dialoom.runs.store import JudgementSet, RunFile
@@ -106,12 +107,12 @@ class ExportRequest:
     without: Collection[str] = ()
 
     def exporter(self, recipe: Recipe) -> Exporter | None:
-        """Return the recipe's exporter of the format; `None` for `dialogues`, which every recipe has.
+        """Return the exporter of the format; `None` for `dialogues`.
 
         Raises:
             RunError: If the format is unknown, or does not support the options.
         """
-        exporter = WithExports.of(recipe).formats.get(self.format)
+        exporter = exporters(recipe).get(self.format)
         if exporter is None and self.format != DIALOGUES:
             raise RunError(f"unknown format {self.format!r}; there are {', '.join(formats(recipe))}")
         if exporter is not None and exporter.is_folder:
@@ -201,7 +202,7 @@ class ExportRequest:
 
 def formats(recipe: Recipe) -> dict[str, str]:
     """Return names and descriptions of the formats that a recipe's runs can be exported to."""
-    own = {name: exporter.description for name, exporter in WithExports.of(recipe).formats.items()}
+    own = {name: exporter.description for name, exporter in exporters(recipe).items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
 
@@ -213,7 +214,7 @@ def options_text(options: Mapping[str, Any]) -> str:
 def _elsewhere(recipe: Recipe, name: str) -> str:
     having = [
         format_
-        for format_, exporter in WithExports.of(recipe).formats.items()
+        for format_, exporter in exporters(recipe).items()
         if exporter.options is not None and name in exporter.options.model_fields
     ]
     return f"; {', '.join(having)} {'has' if len(having) == 1 else 'have'}" if having else ""
@@ -348,8 +349,13 @@ def dialogue(
 
 
 def named(episode: Episode) -> dict[str, Any]:
-    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several."""
-    return {"id": episode.scenario} | ({} if episode.trial is None else {"trial": episode.trial})
+    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several.
+
+    An episode that was played again, because a stateful player had lost its state, is marked as such.
+    """
+    played = episode.outcome.counts.get(EARLIER_ATTEMPTS)
+    trial = {} if episode.trial is None else {"trial": episode.trial}
+    return {"id": episode.scenario, **trial, **({EARLIER_ATTEMPTS: played} if played else {})}
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:

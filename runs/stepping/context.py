@@ -24,6 +24,7 @@ from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import cast_references, load_references, server_references
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
+from dialoom.runs.sessions import session_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.corruption import reading
@@ -58,6 +59,11 @@ class ScenarioContext:
     tell: Callable[[str], None]
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
+
+    @property
+    def has_stateful_players(self) -> bool:
+        """Return whether a player's state belongs to what is shown of the conversation."""
+        return any(binding.stateful for binding in self.models.values())
 
     @property
     def is_pending(self) -> bool:
@@ -173,7 +179,16 @@ class ScenarioContext:
         cast = cast_of(self.store, self.recipe, self.models, gateway)
         retries = self.store.config.user_retries
         return Stage(
-            self.work.scenario, cast, self.work.thread, self.seed, branch.sample, step, self.tell, self.gate, retries
+            self.work.scenario,
+            cast,
+            self.work.thread,
+            self.seed,
+            branch.sample,
+            step,
+            self.tell,
+            self.gate,
+            retries,
+            session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:

@@ -18,7 +18,7 @@ from dialoom.text import well_formed_value
 
 from .context import START, PlayableContext, at, one_step, open_context, steps, updates
 from .gateway import CallOverrides, NextRequest, SteppingError, SteppingGateway, reply_from_text
-from .stop import Stop
+from .stop import PLAYERS, Stop
 from .tree import fork_branch, index_main
 from .values import replaced
 from .view import Condition, StepperView
@@ -166,6 +166,8 @@ class Stepper(StepperView):
             raise SteppingError(
                 "nothing is in the state yet; the first step takes in what the conversation begins with"
             )
+        if path.partition(".")[0] == PLAYERS and self.context.has_stateful_players:
+            raise SteppingError(f"{path} cannot be set: it is the player's own state, which only the player changes")
         channel, whole = replaced(self.state, path, well_formed_value(value))
         await self._branch_off()
         nodes = await self.context.nodes_before(self.context.line(self._head))

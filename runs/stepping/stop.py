@@ -31,6 +31,9 @@ class _Absent(enum.Enum):
         return "ABSENT"
 
 
+PLAYERS = "players"
+"""The name under which a stop's state has the states of stateful players, by role, beside the graph's channels."""
+
 ABSENT: Final = _Absent.ABSENT
 """Marks a value that exists in only one of two states."""
 

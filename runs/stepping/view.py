@@ -20,7 +20,7 @@ from dialoom.runs.store.corruption import reading
 
 from .context import START, ScenarioContext, at, one_step, open_read_only, steps
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
-from .stop import Stop, changes
+from .stop import PLAYERS, Stop, changes
 from .values import plain
 
 _COUNTER = re.compile(r"(\w+)\s+(\d+)")
@@ -285,6 +285,14 @@ class StepperView:
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
         context, reached = self.context, await self._reached(line)
+        if context.has_stateful_players:
+            calls, earlier_calls = await context.calls_on(line), await context.calls_on(line[:-1])
+            with reading(context.store.path):
+                after = context.store.branches.player_states(calls)
+                before = context.store.branches.player_states(earlier_calls)
+            state = context.states[line[-1].id] = {**reached.state, PLAYERS: after}
+            found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
+            reached = replace(reached, state=state, changes=found)
         with reading(context.store.path, context.recipe.name):
             outcome = context.outcome(reached.state, reached.is_end)
             return replace(

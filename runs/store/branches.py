@@ -11,6 +11,7 @@ from typing import Any
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
 from dialoom.roles.gateway.completions import read_reply
+from dialoom.roles.gateway.stateful import readable
 
 from .ledger import read_asked
 
@@ -164,6 +165,15 @@ class BranchReader:
         """Return the checkpoints for which the calls that led to them are recorded."""
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
+
+    def player_states(self, calls: Iterable[StepCall]) -> dict[str, Any]:
+        """Return the states of stateful players after the last of some calls, by role."""
+        found: dict[str, Any] = {}
+        for call in calls:
+            query = "SELECT state FROM player_states WHERE key = ?"
+            if (row := self._reader.execute(query, (bytes.fromhex(call.key),)).fetchone()) is not None:
+                found[call.role] = readable(row[0])
+        return found
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
         """Return the calls that led to a checkpoint; `None` if they are not recorded, as for the engine's."""

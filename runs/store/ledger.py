@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -15,6 +15,7 @@ from dialoom.prompts import ChatMessage, ToolDefinition
 from dialoom.prompts.messages import beyond_words
 from dialoom.roles import ASKS, CallPlace, Completion
 from dialoom.roles.gateway import Attempt, CallRecord, Request
+from dialoom.roles.gateway.calls import PlayerState
 from dialoom.roles.gateway.completions import kept_text, read_reply
 
 from .documents import canonical
@@ -136,6 +137,24 @@ class SQLiteLedger:
         """
         return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
 
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
+        """Return the state of a player after the first of the marks for which one is recorded.
+
+        The sample's own states come before those of others, which a branch shares with the line it left. If there is
+        none, it is the last state in the person's earlier conversation, if the scenario has such a predecessor.
+        """
+        position = self._threads[place.scenario].position
+
+        def work(connection: sqlite3.Connection) -> PlayerState | None:
+            for mark in marks:
+                row = connection.execute(_STATE, (position, player, mark, place.sample)).fetchone()
+                if row is not None:
+                    return PlayerState(player, mark, row[0])
+            row = connection.execute(_STATE_BEFORE, (position, player)).fetchone()
+            return None if row is None else PlayerState(player, None, row[0])
+
+        return await self._writer.submit(work)
+
     async def is_open(self, key: str, place: CallPlace) -> bool:
         """Return whether a call with this key was begun and has no reply."""
         position = self._threads[place.scenario].position
@@ -233,6 +252,8 @@ class SQLiteLedger:
             }
         columns = ", ".join(f"{name} = ?" for name in row)
         connection.execute(f"UPDATE kept_calls SET {columns} WHERE id = ?", (*row.values(), id_))
+        if completion is not None and (state := completion.state) is not None:
+            connection.execute(_KEEP_STATE, (state.player, state.mark, state.content, id_))
 
 
 _NOWHERE = (None, None, None)
@@ -247,6 +268,20 @@ _OPEN = "SELECT 1 FROM kept_calls WHERE scenario = ? AND key = ? AND reply IS NU
 _INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messages, uid) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
+
+_STATE = """
+SELECT state FROM player_states WHERE scenario = ? AND player = ? AND mark = ?
+ORDER BY sample = ? DESC, sample LIMIT 1"""
+
+_STATE_BEFORE = """
+SELECT player_states.state FROM player_states LEFT JOIN scenarios ON position = scenario
+WHERE scenario = (SELECT after FROM scenarios WHERE position = ?) AND player = ?
+    AND player_states.sample = coalesce(scenarios.sample, player_states.sample)  -- a worker's file has no row for it
+ORDER BY player_states.id DESC LIMIT 1"""
+
+_KEEP_STATE = """
+INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, key, state)
+SELECT scenario, sample, ?1, ?2, key, ?3 FROM kept_calls JOIN kinds ON kinds.id = kind WHERE kept_calls.id = ?4"""
 
 _USE = """
 INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE NOT EXISTS

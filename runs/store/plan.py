@@ -23,8 +23,14 @@ from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
 
 
-def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -> int:
+def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario], sequence: str | None = None) -> int:
     """Insert scenarios in order, mark the planning as finished, and return their number.
+
+    Args:
+        connection: Writes the file.
+        scenarios: The scenarios.
+        sequence: The facet whose scenarios of one value are played one after another: each then has the position of the
+            one before it in `after`, and its number among them in `session`.
 
     Raises:
         StoreError: If two scenarios have the same id.
@@ -43,11 +49,20 @@ def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario]) -
 
     packing = Packing(keep)
     by_hash = ByHash(keep_shared)
-    insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'pending')"
+    columns = "position, id, facets, content, state, after, session"
+    insert = f"INSERT INTO scenarios ({columns}) VALUES (?, ?, ?, ?, 'pending', ?, ?)"
+    last: dict[str, tuple[int, int]] = {}
     count = 0
     for count, scenario in enumerate(scenarios, start=1):
         values = scenario.model_dump(mode="json", context=by_hash)
-        row = (count - 1, scenario.id_of(values), canonical(scenario.facets()), packing.pack(values))
+        facets = scenario.facets()
+        after: tuple[int | None, int | None] = (None, None)
+        if sequence is not None:
+            value = canonical(facets.get(sequence))
+            before, number = last.get(value, (None, 0))
+            last[value] = count - 1, number + 1
+            after = before, number + 1
+        row = (count - 1, scenario.id_of(values), canonical(facets), packing.pack(values), *after)
         try:
             connection.execute(insert, row)
         except sqlite3.IntegrityError as error:
@@ -69,8 +84,9 @@ def insert_trials(connection: sqlite3.Connection, trials: int) -> None:
     size = planned // there
     connection.execute("UPDATE scenarios SET trial = 1 WHERE trial IS NULL")
     insert = (
-        "INSERT INTO scenarios (position, id, trial, facets, content, state) "
-        "SELECT position + ?1, id || ?2, ?3, facets, content, 'pending' FROM scenarios WHERE position < ?4"
+        "INSERT INTO scenarios (position, id, trial, facets, content, state, after, session) "
+        "SELECT position + ?1, id || ?2, ?3, facets, content, 'pending', after + ?1, session FROM scenarios "
+        "WHERE position < ?4"
     )
     for trial in range(there + 1, trials + 1):
         connection.execute(insert, (size * (trial - 1), episode_id("", trial), trial, size))
@@ -201,6 +217,8 @@ class PlayWork:
         scenario: The scenario.
         thread: The thread of its checkpoints.
         sample: 0, or the number of a sample whose replies are not shared with others in the ledger.
+        after: The position of the conversation that must be finished first, if there is one.
+        session: The number of the conversation in its sequence, from 1.
     """
 
     position: int
@@ -208,6 +226,8 @@ class PlayWork:
     scenario: Scenario
     thread: str
     sample: int = 0
+    after: int | None = None
+    session: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +278,9 @@ Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
 """Any unit of work in a run."""
 
 
+_OF_WORK = "position, id, content, take, sample, after, session"
+
+
 class WorkQueue:
     """The open work of a run, read from the file in plan order, page by page on demand.
 
@@ -288,17 +311,14 @@ class WorkQueue:
                 if only is None or position in only:
                     yield self.work_of(recipe, position)
             return
-        query = (
-            "SELECT position, id, content, take, sample FROM scenarios WHERE state = 'pending' AND position > ? "
-            "ORDER BY position LIMIT ?"
-        )
+        query = f"SELECT {_OF_WORK} FROM scenarios WHERE state = 'pending' AND position > ? ORDER BY position LIMIT ?"
         for row in self._scenarios.rows(query):
             if only is None or row["position"] in only:
                 yield self._play_work(recipe, row)
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
         """Return the work of playing a scenario, whatever its state."""
-        query = "SELECT position, id, content, take, sample FROM scenarios WHERE position = ?"
+        query = f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?"
         return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
 
     def to_judge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[JudgeWork]:
@@ -374,4 +394,6 @@ class WorkQueue:
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:
         scenario = self._scenarios.scenario(recipe, row["content"])
-        return PlayWork(row["position"], row["id"], scenario, thread_of(row["id"], row["take"]), row["sample"])
+        thread = thread_of(row["id"], row["take"])
+        session = row["session"] or 1
+        return PlayWork(row["position"], row["id"], scenario, thread, row["sample"], row["after"], session)

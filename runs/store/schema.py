@@ -71,8 +71,8 @@ SCHEMA_VERSION = 1
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
-    "step_calls kept_texts passages kinds kept_calls kept_uses attempts threads checkpoints checkpoint_frames "
-    "checkpoint_values checkpoint_lists pending_writes".split()
+    "step_calls kept_texts passages kinds kept_calls kept_uses player_states attempts threads checkpoints "
+    "checkpoint_frames checkpoint_values checkpoint_lists pending_writes".split()
 )
 """The tables that `create` makes, besides the views over them."""
 
@@ -100,6 +100,13 @@ CREATE TABLE kept_calls (
     "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
     "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
+    # The states of stateful players after their replies: by player (a hash of role and model) and by the conversation
+    # so far (another hash); `key` is the call's.
+    """
+CREATE TABLE player_states (
+    id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, key BLOB, state BLOB,
+    UNIQUE (scenario, player, mark, sample)
+)""",
 )
 """The ledger's own tables."""
 
@@ -176,6 +183,8 @@ def _scenarios(database: Database) -> None:
             "sample": int,
             "take": int,
             "branch": str,
+            "after": int,
+            "session": int,
         },
         pk="position",
         not_null={"id", "facets", "content", "state", "sample", "take"},

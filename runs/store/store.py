@@ -141,7 +141,14 @@ class RunStore(RunFile):
                     connection.execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (folder,))
             return connection.serialize()
 
-    def plan(self, scenarios: Iterable[Scenario], notes: Sequence[str], own: JudgementSet, trials: int = 1) -> int:
+    def plan(
+        self,
+        scenarios: Iterable[Scenario],
+        notes: Sequence[str],
+        own: JudgementSet,
+        trials: int = 1,
+        sequence: str | None = None,
+    ) -> int:
         """Write the plan in one transaction and return the number of scenarios.
 
         Everything that scenarios refer to while they are played is written here: workers' files are made from this one,
@@ -152,6 +159,7 @@ class RunStore(RunFile):
             notes: The notes that planning leaves; read after the last scenario.
             own: The set of the judgements made while playing; without models if no judge is known.
             trials: The number of times that each scenario is played.
+            sequence: The facet whose scenarios of one value are played one after another, if there is one.
 
         Raises:
             StoreError: If two scenarios have the same id, or the file cannot be written.
@@ -165,7 +173,7 @@ class RunStore(RunFile):
                 yield scenario
 
         def write(connection: sqlite3.Connection) -> int:
-            count = insert_plan(connection, until_over())
+            count = insert_plan(connection, until_over(), sequence)
             if trials > 1:
                 insert_trials(connection, trials)
             connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])

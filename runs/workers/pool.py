@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from dialoom.graphs import Outcome, Recipe
@@ -19,6 +19,7 @@ from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.limits import LimitState
 from dialoom.runs.configuration.recipes import OBJECT
+from dialoom.runs.engine import WorkInOrder, skipped
 from dialoom.runs.errors import Fault, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed, Stopping, StopRule, Worked
@@ -99,8 +100,8 @@ class WorkerPool:
         self._on_event = on_event
         self.stop_rule = StopRule(on_event, policy.fail_on_error, self.drain)
         self._is_stopped = False
-        self._work: Iterator[Work] = iter(())
-        self._is_all_leased = False
+        self._work = WorkInOrder(iter(()), store)
+        self._blocked: list[Work] = []
         self._again: deque[Work] = deque()
         self._suspects: deque[Work] = deque()
         self._deaths: Counter[int] = Counter()
@@ -157,7 +158,7 @@ class WorkerPool:
         first = next(work, None)
         if first is None:
             return
-        self._work = chain([first], work)
+        self._work = WorkInOrder(chain([first], work), self._store)
         async with cluster(self._policy) as machines:
             shares = _shares(self._policy.settings["concurrency"], self._policy.settings["workers"] or machines.size)
             order = self._order(first, judging)
@@ -276,6 +277,12 @@ class WorkerPool:
             self._first_lease_at = self._first_lease_at or time.monotonic()
             transfers = await self._store.leases.lease(works)
             await member.handle.lease(_there(member), transfers)
+        while self._blocked:
+            work = self._blocked.pop()
+            obstacle = self._work.obstacle(work)
+            assert obstacle is not None
+            self._hear(await skipped(self._store, work, obstacle))
+            self._end_work(work)
 
     def _works_for(self, member: _Member) -> list[Work]:
         if self._suspects and self._clearing in (None, member):
@@ -288,9 +295,8 @@ class WorkerPool:
             self._clearing = None
         room = member.most - len(member.open)
         works = [self._again.popleft() for _ in range(min(room, len(self._again)))]
-        works += islice(self._work, room - len(works))
-        if len(works) < room:
-            self._is_all_leased = True
+        while len(works) < room and (work := self._work.take()) is not None:
+            (works if self._work.obstacle(work) is None else self._blocked).append(work)
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
@@ -301,6 +307,7 @@ class WorkerPool:
                     self._is_over()
                     or self.is_draining
                     or bool(self._again)
+                    or self._work.can_begin
                     or (bool(self._suspects) and self._clearing in (None, member))
                 )
             )
@@ -311,7 +318,7 @@ class WorkerPool:
         is_open = any(member.open for member in self._members)
         if self.is_draining:
             return not is_open
-        return self._is_all_leased and not (is_open or self._again or self._suspects)
+        return self._work.is_over and not (is_open or self._again or self._suspects or self._blocked)
 
     async def _take(self, member: _Member, report: Delivery) -> None:
         """Merge a worker's results, then emit its events: the receiver may read the file."""
@@ -322,8 +329,12 @@ class WorkerPool:
         for transfer in report.transfers:
             assert transfer.position is not None
             work = member.open.pop(transfer.position, None)
-            if work is not None and not self.is_draining and _is_unfinished(transfer, work):
+            if work is None:
+                continue
+            if not self.is_draining and _is_unfinished(transfer, work):
                 self._again.append(work)
+            else:
+                self._end_work(work)
         if not member.open:
             member.is_alone = False
         for _, event in report.events:
@@ -363,6 +374,7 @@ class WorkerPool:
             transfer = found.get(position)
             if transfer is not None and not _is_unfinished(transfer, work):
                 self._hear(_result(transfer, work))
+                self._end_work(work)
                 continue
             self._deaths[position] += position in suspected
             await self._try_again(work, str(error))
@@ -386,6 +398,12 @@ class WorkerPool:
         text = f"{deaths} workers died while they had it under way; the last one: {error.splitlines()[0]:.200}"
         await self._store.results.fail(work, str(Fault.BUG), text, Outcome(messages=(), ended_by="error"))
         self._hear(ScenarioFailed(work.position + 1, work.id, Fault.BUG, text))
+        self._end_work(work)
+
+    def _end_work(self, work: Work) -> None:
+        """Let the successor of finished work begin."""
+        self._work.ended(work)
+        self._wake()
 
     def _wake(self) -> None:
         """Wake all waiting tasks."""

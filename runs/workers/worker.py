@@ -91,7 +91,7 @@ class Worker:
         opening = open_gateway(store, order.policy, order.policy.settings["patience"], common, replies, self._shapes)
         gateway = self._opened.enter_context(opening)
         models = order.models
-        await asyncio.to_thread(gateway.prepare, [binding.model for binding in models.values()])
+        await asyncio.to_thread(gateway.prepare, models.values())
         cast = cast_of(store, recipe, models, gateway)
         self._engine = Engine(
             store,
@@ -261,6 +261,12 @@ class _Dealt:
             self._waiting.append(future)
             await future
         return self._work.popleft()
+
+    def obstacle(self, work: Work) -> None:
+        """Return `None`: the run's own process leases only what can be carried out."""
+
+    async def ended(self, work: Work) -> None:
+        """Do nothing: the run's own process leases successors."""
 
     def _wake(self) -> None:
         while self._waiting:

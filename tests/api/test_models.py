@@ -172,7 +172,7 @@ def test_models_have_their_own_temperature_and_address(
     ("settings", "setting", "message"),
     [
         ({"models": {"referee": "offline/generic"}}, "models", "unknown role 'referee'; the roles are user, assistant"),
-        ({"models": {"user": print}}, "models", "print is no player: <built-in function print> is no async function"),
+        ({"models": {"user": 7}}, "models", "int cannot play a role: 7 must be a function or object"),
         ({"model": ""}, "models", "a name is empty"),
         ({"model": "offline/brilliant"}, None, "the offline models are offline/attentive, offline/generic"),
         ({"model": "nobody-knows-it"}, None, "unknown model 'nobody-knows-it'"),
@@ -296,18 +296,22 @@ OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=In
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
         graph(noted, checkpointer=InMemorySaver()),
-        "models: mine is compiled with a checkpointer (InMemorySaver): every call gives it the whole conversation in a "
-        "new thread, so its memory would always be empty; compile it without a checkpointer",
+        "models: mine is compiled with a checkpointer (InMemorySaver), so it keeps state between calls: declare it "
+        "stateful (setting `stateful`, or Agent(graph, stateful=True)), or compile it without",
     ),
-    "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore): all conv"),
+    "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore), so it"),
     "subgraph": (
         OUTER.compile(name="mine"),
         "models: mine has a subgraph 'inner' that is compiled with a checkpointer",
     ),
     "maker": (lambda tools: graph(noted, checkpointer=InMemorySaver()), "is compiled with a checkpointer"),  # noqa: ARG005
     "maker of nothing": (lambda tools: None, "returned a NoneType; a function of `tools` must return a compiled"),  # noqa: ARG005
-    "not async": (print, "models: print is no player: <built-in function print> is no async function of `messages`"),
-    "not compiled": (OUTER, "models: StateGraph is no player: <langgraph.graph.state.StateGraph"),
+    "not callable": (
+        7,
+        "models: int cannot play a role: 7 must be a function or object that is called with `messages`",
+    ),
+    "class": (dict, "models: dict is a class: give an object of it, or declare it stateful"),
+    "not compiled": (OUTER, "models: StateGraph cannot play a role: <langgraph.graph.state.StateGraph"),
 }
 
 

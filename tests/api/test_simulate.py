@@ -40,6 +40,11 @@ def test_every_person_gets_every_task_and_scores(tmp_path: Path) -> None:
     assert "Scores by style" in str(run.report())
 
 
+def test_trials_are_played_and_can_be_added(tmp_path: Path) -> None:
+    assert simulated(tmp_path, trials=2).status().total == 8
+    assert simulated(tmp_path, trials=3).status().done == 12
+
+
 def test_user_sees_the_rows_and_assistant_only_its_own_prompt(tmp_path: Path) -> None:
     shown: dict[str, list[list[Any]]] = {"user": [], "assistant": []}
 

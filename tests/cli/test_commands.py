@@ -249,7 +249,7 @@ def test_unknown_names_are_refused_with_the_known_ones(dialoom: Command, run: Pa
     assert "has no scenario 'nobody'" in dialoom("show", run, "nobody", code=2).stderr
     assert "beginning of several" in dialoom("show", run, "user7", code=2).stderr
     assert (
-        "there are dialogues, personalens, evaluations, sft"
+        "there are dialogues, personalens, evaluations, sharegpt, sft"
         in dialoom("export", run, "--format", "x", "-o", "x", code=2).stderr
     )
     assert "no judgements named 'x'" in dialoom("report", run, "--judging", "x", code=2).stderr

@@ -203,7 +203,7 @@ def test_filters_choose_among_the_examples(dialoom: Command, trees: Path, tmp_pa
     [
         (
             ["--format", "aloe", "--verified-only"],
-            "--verified-only: format 'aloe' has no such option; sft, dpo, kto, reward have",
+            "--verified-only: format 'aloe' has no such option; sft, dpo, kto, reward, sharegpt have",
         ),
         (["--round-range", "1-2"], "--round-range: format 'dialogues' has no such option"),
         (

@@ -116,6 +116,14 @@ _OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 _DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
 _AT_ONCE = 500
 
+_PLAYER_STATES = """
+SELECT * FROM player_states WHERE scenario = ?1 OR ?2 AND id IN (
+    SELECT max(earlier.id) FROM player_states AS earlier JOIN scenarios ON position = earlier.scenario
+    WHERE position = (SELECT after FROM scenarios WHERE position = ?1) AND earlier.sample = scenarios.sample
+    GROUP BY player
+) ORDER BY id"""
+"""A scenario's states of players; for a worker also the last ones of the conversation before it."""
+
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
     """Pack a scenario with its calls, checkpoints and results in a file.
@@ -157,6 +165,7 @@ class _Packing:
             self._look(with_texts, outcome["details"] or "null")
         self._pack_calls(is_leased)
         self._checkpoints()
+        transfer.rows["player_states"] = self._rows(_PLAYER_STATES, transfer.position, is_leased)
         if is_leased:
             transfer.rows["documents"] = list(self._documents(transfer.of("scenarios")[0]["content"]))
         return self.closed()

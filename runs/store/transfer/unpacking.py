@@ -63,6 +63,7 @@ class Unpacking:
     def _all(self) -> None:
         self._find_texts()
         self._results()
+        self._player_states()
         self._calls()
         if self._transfer.of("threads"):
             self._checkpoints()
@@ -84,6 +85,12 @@ class Unpacking:
                     details = row["details"] and with_texts(row["details"], self._text)
                     row = row | {"messages": self._messages(row["messages"]), "details": details}
                 _insert(self._connection, "", table, row)
+
+    def _player_states(self) -> None:
+        for scenario in {row["scenario"] for row in self._transfer.of("player_states")}:
+            self._connection.execute("DELETE FROM player_states WHERE scenario = ?", (scenario,))
+        for row in self._transfer.of("player_states"):
+            _insert(self._connection, "", "player_states", row | {"id": None})
 
     def _calls(self) -> None:
         tried: dict[int, list[Row]] = {}

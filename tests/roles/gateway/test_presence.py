@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from dialoom import ProviderReachable, ProviderUnreachable
-from dialoom.roles import Completion, DrainedError, Gateway, ProviderError, TransientProviderError
+from dialoom.roles import Completion, DrainedError, Gateway, ModelBinding, ProviderError, TransientProviderError
 from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
@@ -73,7 +73,9 @@ class Scene:
         ledger = MemoryLedger()
         scene = cls(Gateway(ledger, Limits(concurrency=at_once, patience=patience)), ledger)
         scene.gateway.listen(lambda tidings: scene.heard.append((tidings, now())))
-        scene.gateway.prepare([MODEL, OTHER])  # or time would fly while a thread does that
+        scene.gateway.prepare(
+            [ModelBinding(model=MODEL, temperature=None), ModelBinding(model=OTHER, temperature=None)]
+        )  # or time would fly while a thread does that
         return scene
 
     async def ask(self, texts: list[str], model: str = MODEL) -> list[Completion | BaseException]:

@@ -45,6 +45,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         connection.execute("INSERT INTO branches VALUES (0, 'b', 't', NULL, 0, '{}', 'main')")
         connection.execute("INSERT INTO step_calls VALUES (0, 'c', 0, 'n', x'00', 0)")
         connection.execute("INSERT INTO judged VALUES ('run', 0, 'done', NULL, NULL)")
+        connection.execute("INSERT INTO player_states VALUES (1, 0, 0, x'00', x'00', x'00', x'00')")
         connection.execute(
             "INSERT INTO pending_writes SELECT thread, id, 't', 0, '', 'c', '[\"is\",1]' FROM checkpoints"
         )

@@ -1,0 +1,125 @@
+"""Charts of data frames."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dialoom.graphs import Chart, Estimate, Series, Table, Tally
+from dialoom.graphs.reporting.table import Cell, charts_of
+from dialoom.outputs import binary_output
+from dialoom.runs.errors import RunError
+from dialoom.runs.report import HOW_TO_INSTALL, can_draw
+from dialoom.runs.report.drawing import draw
+from dialoom.settings import PathLike
+
+if TYPE_CHECKING:
+    import pandas
+
+_KINDS = ("png", "svg", "pdf")
+_Found = Mapping[tuple[Any, ...], Mapping[str, Estimate | None]]
+
+
+def chart(
+    frame: pandas.DataFrame,
+    values: str | Sequence[str],
+    path: PathLike,
+    *,
+    by: str | Sequence[str] = (),
+    over: str | None = None,
+    title: str = "",
+) -> Path:
+    """Draw the means of a data frame's columns with their 95 % intervals; needs the extra `plots`.
+
+    Rows with the same `id` (a scenario's turns, judges or trials) are taken together in the intervals. Empty cells do
+    not count.
+
+        dialoom.chart(run.frame(), "resolved.assistant", "resolved.pdf", by="style")
+        dialoom.chart(run.frame("judgements"), "score", "turns.svg", by="metric", over="turn")
+
+    Args:
+        frame: The frame, such as `Run.frame` returns.
+        values: The column of numbers or verdicts, or several.
+        path: The file: `.png`, `.svg` or `.pdf`.
+        by: Columns by whose values the rows are grouped.
+        over: A column of numbers for the horizontal axis: lines are drawn instead of bars.
+        title: The title; by default the columns' names.
+
+    Returns:
+        The file.
+
+    Raises:
+        RunError: If matplotlib is not installed, a column is missing or holds no numbers, or the file is of another
+            kind.
+        OutputError: If the file cannot be written.
+    """
+    target = Path(path)
+    kind = target.suffix[1:].lower()
+    if kind not in _KINDS:
+        raise RunError(f"path must end in .png, .svg or .pdf, got {str(path)!r}", setting="path")
+    if not can_draw():
+        raise RunError(f"matplotlib is not installed: {HOW_TO_INSTALL}")
+    names, groups = ([each] if isinstance(each, str) else [*each] for each in (values, by))
+    if over is not None and over in groups:
+        raise RunError(f"over: {over!r} is in by, too; name it once", setting="over")
+    found = _estimates(frame, names, [*groups, *([] if over is None else [over])])
+    heading = title or ", ".join(names) + (f" by {', '.join(groups)}" if groups else "")
+    drawn = _bars(found, names, groups, heading) if over is None else _lines(found, names, over, heading)
+    with binary_output(target) as file:
+        file.write(draw(drawn, [kind])[kind])
+    return target
+
+
+def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[str]) -> _Found:
+    """Return the mean of each column by group, in the order of the rows."""
+    if missing := [each for each in (*names, *groups) if each not in frame.columns]:
+        raise RunError(f"the frame has no column {missing[0]!r}; it has {', '.join(map(str, frame.columns))}")
+    units: list[Hashable] = [*frame["id"]] if "id" in frame.columns else [None] * len(frame)
+    repeated = {unit for unit in units if unit is not None} if len({*units}) < len(units) else set()
+    keys = [*zip(*(frame[each] for each in groups), strict=True)] if groups else [()] * len(frame)
+    cells: dict[tuple[Any, ...], dict[str, list[tuple[float, Hashable]]]] = defaultdict(lambda: defaultdict(list))
+    for name in names:
+        for key, unit, value in zip(keys, units, frame[name], strict=True):
+            if value is None or value != value or any(part is None or part != part for part in key):  # NaN
+                continue
+            try:
+                cells[key][name].append((float(value), unit if unit in repeated else None))
+            except (TypeError, ValueError) as error:
+                raise RunError(f"column {name!r} must hold numbers or verdicts, got {value!r}") from error
+    if not cells:
+        raise RunError(f"there is nothing to draw: {', '.join(names)} has no value")
+    return {key: {name: _estimate(by_name[name]) for name in names} for key, by_name in cells.items()}
+
+
+def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
+    """Return the mean of values, each with the unit that it belongs to; zeros and ones count as verdicts."""
+    tally = Tally()
+    are_verdicts = all(value in (0, 1) for value, _ in cells)
+    for value, unit in cells:
+        tally.add(bool(value) if are_verdicts else value, unit, None if unit is None else str(unit))
+    return tally.estimate()
+
+
+def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str) -> Chart:
+    rows: list[Sequence[Cell]] = [
+        [*map(str, key), *(by_name[name] for name in names)] for key, by_name in found.items()
+    ]
+    return charts_of(Table("chart", title, [*groups, *names], rows, charted=names))[0]
+
+
+def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
+    """Return a line for each column and group; the last part of each key is its place."""
+    lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
+    for (*key, place), by_name in found.items():
+        if not isinstance(place, int | float) and not hasattr(place, "__float__"):
+            raise RunError(f"column {over!r} must hold numbers, got {place!r}", setting="over")
+        for name in names:
+            label = " ".join([*map(str, key), *([name] if len(names) > 1 or not key else [])])
+            lines[label][float(place)] = by_name[name]
+    drawn = Chart("chart", title, over, names[0] if len(names) == 1 else "mean")
+    drawn.series += [
+        Series.of(label, sorted(line), [line[place] for place in sorted(line)]) for label, line in lines.items()
+    ]
+    return drawn

@@ -1,0 +1,197 @@
+"""Export formats for trainers that need nothing of a recipe: `sharegpt` of every recipe, `sft` of every dialogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import groupby
+from typing import Any
+
+from pydantic import Field
+
+from dialoom.prompts import ChatMessage, FunctionCall, PromptLibrary
+
+from .acting import factory_of
+from .capabilities import Exporter, ExportOptions, WithExports, WithRoles
+from .conversation import TOOL, messages_of
+from .dialogue import ASSISTANT, DialogueRecipe
+from .environment import Workbench, arguments_of
+from .outcome import Episode, Line
+from .recipe import Recipe, RecipeError
+
+NO_SYSTEM = "none"
+SFT, SHAREGPT = "sft", "sharegpt"
+_SPEAKERS = {"system": "system", "assistant": "gpt", TOOL: "observation"}
+"""ShareGPT's names of roles; all others are `human`."""
+
+
+class SystemOptions(ExportOptions):
+    """The system message of rows for trainers."""
+
+    system: str | None = Field(
+        None,
+        min_length=1,
+        description="System message of each row: a text, or none for none; by default the assistant's own, if any.",
+    )
+
+    def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return messages with the chosen system message."""
+        if self.system is None:
+            return [*messages]
+        rest = [message for message in messages if message["role"] != "system"]
+        return rest if self.system == NO_SYSTEM else [{"role": "system", "content": self.system}, *rest]
+
+
+def exporters(recipe: Recipe) -> dict[str, Exporter]:
+    """Return all formats of a recipe by name besides `dialogues`; its own replace those that others have, too."""
+    rows, own = _Rows(recipe), WithExports.of(recipe).formats
+    shared = {
+        SHAREGPT: Exporter(
+            "ShareGPT conversations, with tool calls as function_call and observation",
+            "lines",
+            rows.sharegpt,
+            SystemOptions,
+        )
+    }
+    if SFT in own and not isinstance(recipe, DialogueRecipe):  # its messages may be abridged, for people to read
+        shared[SHAREGPT] = replace(
+            own[SFT], description=f"the rows of {SFT} as ShareGPT conversations", items=partial(_converted, own[SFT])
+        )
+    if isinstance(recipe, DialogueRecipe):
+        shared[SFT] = Exporter(
+            "TRL conversations (messages) as the assistant saw them, with its tools and their calls",
+            "lines",
+            rows.sft,
+            SystemOptions,
+        )
+    return {**own, **{name: exporter for name, exporter in shared.items() if name not in own}}
+
+
+class _Rows:
+    """The rows of a recipe's conversations."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+
+    def sft(
+        self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
+    ) -> Iterator[dict[str, Any]]:
+        """Yield `{"messages": [...]}` as TRL reads it, and the tools as JSON if the assistant has some."""
+        if messages := self._messages(episode, scenario, prompts):
+            yield {"messages": _trl(options.applied(messages)), **self._tools}
+
+    def sharegpt(
+        self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
+    ) -> Iterator[dict[str, Any]]:
+        """Yield `{"conversations": [...]}`, and the tools as JSON if the assistant has some."""
+        if messages := self._messages(episode, scenario, prompts):
+            yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools}
+
+    def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
+        """Return a finished conversation from the assistant's side, up to its last message; nothing if it said none."""
+        said = list(episode.outcome.messages) if episode.state == "done" else []
+        while said and said[-1].role not in (self._role, TOOL):
+            said.pop()
+        if not any(line.role == self._role for line in said):
+            return []
+        recipe = self._recipe
+        if not isinstance(recipe, DialogueRecipe):
+            return [_message(line, self._role) for line in said]
+        prompt = prompts[recipe.prompt_of(scenario, self._role)]
+        if prompt.front.history == "text":
+            return [_message(line, self._role) for line in said]
+        history = recipe.heard(self._role, messages_of(said))
+        inputs = {"opening": False, **recipe.inputs(scenario, self._role), "history": history}
+        return prompt.render({name: inputs[name] for name in prompt.front.inputs})
+
+    @cached_property
+    def _role(self) -> str:
+        """The role to be trained: that under evaluation, the assistant, or the one that speaks last in a turn."""
+        recipe = self._recipe
+        if evaluated := WithRoles.of(recipe).evaluated:
+            return evaluated
+        if not isinstance(recipe, DialogueRecipe) or ASSISTANT in recipe.turns.roles:
+            return ASSISTANT
+        return recipe.turns.order[-1]
+
+    @cached_property
+    def _tools(self) -> dict[str, str]:
+        """The column of the recipe's own tools; those of MCP servers are unknown without the servers."""
+        recipe = self._recipe
+        if not isinstance(recipe, DialogueRecipe):
+            return {}
+        definitions = Workbench(recipe.tools, factory_of(recipe)).tools.definitions
+        return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
+
+
+def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a recipe's own `sft` with `conversations` instead of its messages.
+
+    Raises:
+        RecipeError: If they are not TRL's conversations.
+    """
+    for given in sft.items(*about, **how):
+        row = dict(given)
+        said = row.pop("messages", None) or [*row.pop("prompt", ()), *row.pop("completion", ())]
+        if not said or not all(isinstance(message, Mapping) for message in said):
+            raise RecipeError(f"{SHAREGPT} is made of {SFT}, whose rows have neither messages nor a prompt of messages")
+        yield {"conversations": [*_sharegpt(said)], **row}
+
+
+def _message(line: Line, role: str) -> ChatMessage:
+    """Return the chat message of a line: the role's are the assistant's, and all others but tools' the user's."""
+    speaker = ASSISTANT if line.role == role else line.role if line.role in ("system", TOOL) else "user"
+    message: ChatMessage = {"role": speaker, "content": line.content}
+    if line.tool_calls:
+        message["tool_calls"] = line.tool_calls
+    if line.tool_call_id is not None:
+        message["tool_call_id"] = line.tool_call_id
+    return message
+
+
+def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Return messages in TRL's form, with the arguments of calls as objects and the tools' names beside results."""
+    names = {call["id"]: call["name"] for message in messages for call in message.get("tool_calls", ())}
+    made: list[dict[str, Any]] = []
+    for message in messages:
+        new: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+        if calls := message.get("tool_calls"):
+            new["tool_calls"] = [{"type": "function", "function": _function(call)} for call in calls]
+        if (name := names.get(message.get("tool_call_id", ""))) is not None:
+            new["name"] = name
+        made.append(new)
+    return made
+
+
+def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
+    """Yield messages in ShareGPT's form: the calls of a message are one item, and so are their results."""
+    for role, group in groupby(messages, key=lambda message: message["role"]):
+        speaker = _SPEAKERS.get(role, "human")
+        if role == TOOL:
+            yield {"from": speaker, "value": _one_or_list([message["content"] for message in group])}
+            continue
+        for message in group:
+            calls = message.get("tool_calls", ())
+            if message["content"] or not calls:
+                yield {"from": speaker, "value": message["content"]}
+            if calls:
+                yield {"from": "function_call", "value": _one_or_list([_shown(call) for call in calls])}
+
+
+def _function(call: FunctionCall) -> dict[str, Any]:
+    """Return a call's name and arguments; arguments that are no JSON object stay text."""
+    given = arguments_of(call)
+    return {"name": call["name"], "arguments": given if isinstance(given, Mapping) else call["arguments"]}
+
+
+def _shown(call: Mapping[str, Any]) -> Any:
+    """Return a call as ShareGPT has it; TRL's form has name and arguments already."""
+    return call["function"] if "function" in call else _function({**call})  # type: ignore[typeddict-item]
+
+
+def _one_or_list(values: Sequence[Any]) -> str:
+    """Return a single text as it is, a single value as JSON, and several as a JSON list."""
+    value = values[0] if len(values) == 1 else values
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,115 @@
+"""Assistants with a memory, each in another form. Every reply tells what its speaker remembers.
+
+With `DIE_AT=N` in the environment, the process dies in the N-th call: the assistant has changed its state by then, and
+the reply is lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sqlite3
+from itertools import count
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+_calls = count(1)
+
+
+def told(conversation: list[str], person: list[str]) -> str:
+    """A reply by which the speaker's whole state can be told from any other."""
+    if next(_calls) == int(os.environ.get("DIE_AT", "0")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    digest = hashlib.sha256(repr((conversation, person)).encode()).hexdigest()[:8]
+    return f"I know {len(conversation)} messages of this talk and {len(person)} of yours ({digest})."
+
+
+async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
+    """The node of graphs with a store: it remembers the person's earlier conversations."""
+    space = ("memories", config["configurable"]["user_id"])
+    item = await store.aget(space, "all")
+    known = [*(item.value["texts"] if item else ()), str(state["messages"][-1].content)]
+    await store.aput(space, "all", {"texts": known})
+    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], known))]}
+
+
+def count_messages(state: MessagesState) -> dict[str, Any]:
+    """The node of a graph that is not asynchronous, and has no store."""
+    return {"messages": [("ai", told([str(each.content) for each in state["messages"]], []))]}
+
+
+def _graph(node: Any) -> StateGraph[Any, Any, Any, Any]:
+    builder = StateGraph(MessagesState)
+    builder.add_node("node", node)
+    builder.add_edge(START, "node")
+    builder.add_edge("node", END)
+    return builder
+
+
+in_memory = _graph(remember).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
+store_only = _graph(remember).compile(store=InMemoryStore())
+in_file = _graph(count_messages).compile(
+    checkpointer=SqliteSaver(sqlite3.connect("agent.db", check_same_thread=False, timeout=30))
+)
+
+
+_held = InMemorySaver()
+
+
+def made(tools: list[Any]) -> Any:  # noqa: ARG001
+    """The graph for some tools; its checkpointer is the same for all."""
+    return _graph(count_messages).compile(checkpointer=_held)
+
+
+class Snapshots:
+    """An assistant that can be restored; one object serves one conversation."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __call__(self, messages: list[dict[str, Any]]) -> str:
+        self.seen += [message["content"] for message in messages]
+        self.seen.append(told(self.seen, []))
+        return str(self.seen[-1])
+
+    def snapshot(self) -> list[str]:
+        return [*self.seen]
+
+    async def restore(self, snapshot: list[str]) -> None:
+        self.seen = [*snapshot]
+
+
+shared = Snapshots()
+"""One object for all conversations."""
+
+
+class Begins:
+    """An assistant that is told the earlier messages when it has lost them."""
+
+    async def begin(self, session: Any, messages: list[dict[str, Any]]) -> None:
+        self.session = session.conversation
+        self.seen = [message["content"] for message in messages]
+
+    async def __call__(self, messages: list[dict[str, Any]], session: Any) -> str:
+        assert session.conversation == self.session
+        self.seen += [message["content"] for message in messages]
+        self.seen.append(told(self.seen, []))
+        return str(self.seen[-1])
+
+
+_talks: dict[str, list[str]] = {}
+
+
+async def alone(messages: list[dict[str, Any]], session: Any) -> dict[str, Any]:
+    """An assistant that nobody can restore."""
+    seen = _talks.setdefault(session.conversation, [])
+    seen += [message["content"] for message in messages]
+    seen.append(told(seen, []))
+    return {"content": seen[-1]}
