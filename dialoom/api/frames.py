@@ -50,7 +50,7 @@ def dataset(
 ) -> Any:
     """Return an export as a Hugging Face dataset; see `Run.dataset`."""
     datasets = _imported("datasets", "datasets")
-    tables = importlib.import_module("pyarrow.parquet")
+    tables = _imported("pyarrow.parquet", "datasets")
     request = ExportRequest(
         format_, judging, "parquet", test_share, options, where, include, only=only, without=without
     )
@@ -68,7 +68,7 @@ def _imported(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise RunError(f"{name} is not installed: pip install 'dialoom[{extra}]'") from error
+        raise RunError(f"{name.partition('.')[0]} is not installed: pip install 'dialoom[{extra}]'") from error
 
 
 def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:

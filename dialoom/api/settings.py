@@ -64,4 +64,8 @@ def call_policy(
         from dialoom.roles.gateway.tracing import check_tracing
 
         check_tracing()
+    if not policy.is_alone:
+        from dialoom.runs.workers.cluster import check_ray
+
+        check_ray()
     return policy

@@ -45,20 +45,32 @@ def doctor(
     else:
         _print_checks(checks)
         say("everything required is in place" if is_well else "some checks failed: see 'failed' above")
+        _print_missing_extras(checks)
     raise typer.Exit(0 if is_well else 1)
 
 
-def _print_checks(checks: Sequence[Check]) -> None:
-    """Print a line for each check, and then, by purpose, the extras that are not installed."""
-    from dialoom.cli.doctor import PURPOSES, State
+def _missing_extras(checks: Sequence[Check]) -> set[str]:
+    from dialoom.cli.doctor import State
 
-    missing = {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
+    return {check.name for check in checks if check.about == "extra" and check.state is State.MISSING}
+
+
+def _print_checks(checks: Sequence[Check]) -> None:
+    """Print a line for each check, except those of extras that are not installed."""
+    missing = _missing_extras(checks)
     shown = [check for check in checks if check.about != "extra" or check.name not in missing]
     width = max(len(f"{check.about} {check.name}") for check in shown)
     for check in shown:
         say(f"{check.state:<7}  {f'{check.about} {check.name}':<{width}}  {check.detail}")
+
+
+def _print_missing_extras(checks: Sequence[Check]) -> None:
+    """Print, by purpose, the extras that are not installed."""
+    from dialoom.cli.doctor import PURPOSES
+
+    missing = _missing_extras(checks)
     if missing:
-        say("optional, not installed (pip install 'dialoom[NAME]'):")
+        say("optional, not installed; some commands need them (pip install 'dialoom[NAME]'):")
         for purpose, names in PURPOSES.items():
             if absent := [name for name in names if name in missing]:
                 say(f"  {purpose}: {', '.join(absent)}")

@@ -142,8 +142,7 @@ class RowsDataset:
         """Yield the dialogues in the file's order.
 
         Raises:
-            DataError: If a row holds neither a conversation nor text.
-            ModuleNotFoundError: For Parquet, if pyarrow is not installed.
+            DataError: If a row holds neither a conversation nor text, or for Parquet if pyarrow is not installed.
         """
         for number, row in self._rows():
             lines = _row_lines(row)
@@ -169,8 +168,10 @@ class RowsDataset:
                     yield number, self._row(line, number)
 
     def _parquet(self) -> Iterator[Mapping[str, Any]]:
-        from pyarrow import parquet
-
+        try:
+            from pyarrow import parquet
+        except ModuleNotFoundError as error:
+            raise DataError(self._path, "Parquet needs pyarrow: pip install 'dialoom[parquet]'") from error
         with open_input(self._path) as file:
             try:
                 for batch in parquet.ParquetFile(file).iter_batches(500):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import logging
 import os
 import time
@@ -302,6 +303,16 @@ async def _said(actor: Any, name: str, *values: Any) -> Any:
         raise StoreError(f"the process that counts for all workers is gone: {error}") from error
 
 
+def check_ray() -> None:
+    """Check that Ray is installed, without importing it.
+
+    Raises:
+        RunError: If it is not.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise RunError("workers: several processes need Ray: pip install 'dialoom[ray]'", setting="workers")
+
+
 @asynccontextmanager
 async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
     """Connect to the cluster that a policy names; without one, start a local cluster for the duration of the context.
@@ -309,12 +320,9 @@ async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
     Raises:
         RunError: If Ray is not installed, or the cluster cannot be reached.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise RunError(
-            "workers: several processes need Ray; install dialoom[ray] (pip install 'dialoom[ray]')", setting="workers"
-        ) from error
+    check_ray()
+    import ray
+
     is_ours = not ray.is_initialized()
     if is_ours:
         await asyncio.to_thread(_connect, policy)

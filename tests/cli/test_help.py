@@ -153,15 +153,18 @@ def test_doctor_prints_one_line_a_check(dialoom: Command) -> None:
     said = dialoom("doctor", "--model", "offline/attentive").stdout
     assert "ok       model offline/attentive" in said
     assert "ok       structured output offline/attentive" in said
-    assert said.endswith("everything required is in place\n")
+    assert "\neverything required is in place\n" in said
 
 
 def test_doctor_lists_missing_extras_by_purpose(dialoom: Command) -> None:
     found = states(examined(dialoom), "extra")
     assert "all" not in found, "it is a sum of the others"
     said = dialoom("doctor").stdout
-    _, _, optional = said.partition("optional, not installed (pip install 'dialoom[NAME]'):\n")
-    shown = {name for line in optional.splitlines()[:-1] for name in line.partition(": ")[2].split(", ")}
+    above, _, optional = said.partition(
+        "optional, not installed; some commands need them (pip install 'dialoom[NAME]'):\n"
+    )
+    assert above.endswith("everything required is in place\n"), "nothing below the list denies it"
+    shown = {name for line in optional.splitlines() for name in line.partition(": ")[2].split(", ")}
     assert shown == {name for name, state in found.items() if state == "missing"}
     assert {"frames", "datasets", "plots", "studio", "training"} <= found.keys()
 

@@ -1,0 +1,48 @@
+"""Commands that need an extra which is not installed: one message, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command, MadeOnce
+from tests.processes import COMMAND, Started
+
+_PLAYERS = ("--model", "offline/attentive")
+
+
+@pytest.mark.parametrize(
+    ("library", "extra", "line"),
+    [
+        ("ray", "ray", "run personalens --limit 1 --model offline/attentive --workers 2 -o new.db"),
+        ("ray", "ray", "run personalens --limit 1 --model offline/attentive --ray auto -o new.db"),
+        ("opentelemetry", "otel", "run personalens --limit 1 --model offline/attentive --otel -o new.db"),
+        ("ray", "ray", "judge run.db --model offline/attentive --workers 2"),
+        ("pyarrow", "parquet", "export run.db --as parquet -o new"),
+        ("pyarrow", "parquet", "describe rows.parquet -o new"),
+        ("datasketch", "describe", "describe run.db -o new"),
+        ("phonenumbers", "describe", "describe run.db -o new"),
+        ("sentence_transformers", "st", "describe run.db --embedder st:model -o new"),
+        ("nicegui", "studio", "studio run.db --no-browser"),
+    ],
+)
+def test_missing_extra_is_found_before_anything_is_written(
+    made_once: MadeOnce, library: str, extra: str, line: str
+) -> None:
+    folder = made_once(_run)
+    (folder / "rows.parquet").write_bytes(b"PAR1")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    script = f"import sys\nsys.modules[{library!r}] = None\n{COMMAND}"
+    with Started(folder, *line.split(), script=script) as command:
+        said, complaint = command.communicate()
+    assert command.returncode == 2, complaint
+    assert said == ""
+    assert complaint.count("\n") == 1 and complaint.startswith("dialoom: ")
+    assert f"dialoom[{extra}]" in complaint and "pip install" in complaint
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert not (folder / "new").exists()
+
+
+def _run(dialoom: Command, _folder: Path) -> None:
+    dialoom("run", "personalens", "--limit", 1, *_PLAYERS, "-o", "run.db")
