@@ -38,8 +38,10 @@ RESTORED = [
     "graph:memories.py:store_only",
     "graph:memories.py:in_file",
     "graph:memories.py:made",
+    "python:memories:Snapshots",
+    "python:memories:shared",
+    "python:memories:Begins",
 ]
-RESTORED += ["graph:memories.py:made", "python:memories:Snapshots", "python:memories:shared", "python:memories:Begins"]
 ALONE = "python:memories:alone"
 
 

@@ -14,7 +14,7 @@ from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.prices import Prices
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Transfer
-from dialoom.runs.workers import pool
+from dialoom.runs.workers import cluster, pool
 from dialoom.runs.workers.cluster import WorkerDiedError
 from dialoom.runs.workers.messages import Begun, Delivery, Left, Order, left_by
 from dialoom.runs.workers.shared_state import SharedState
@@ -128,7 +128,7 @@ class NearCluster:
 
 
 def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _delivery, _has: False) -> NearCluster:
-    """Have crews find their workers in this process."""
+    """Let pools find their workers in this process, without Ray."""
     found = NearCluster(is_deadly)
 
     @asynccontextmanager
@@ -136,4 +136,5 @@ def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _de
         yield found
 
     monkeypatch.setattr(pool, "cluster", machines)
+    monkeypatch.setattr(cluster, "check_ray", lambda: None)
     return found
