@@ -15,6 +15,7 @@ from dialoom import DialoomError
 from tests.conftest import ROOT
 from tests.graphs.support import played_by
 from tests.processes import Started
+from tests.runs.workers.near import near_cluster
 
 pytest.importorskip("mcp", reason="the package mcp is not installed: pip install 'dialoom[mcp]'")
 
@@ -175,7 +176,8 @@ def test_server_that_cannot_be_used_is_one_message(folder: Path) -> None:
         simulated(folder, unlucky, mcp=["no-such-command"])
 
 
-def test_workers_are_refused(folder: Path) -> None:
+def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near_cluster(monkeypatch)
     with pytest.raises(DialoomError, match="workers: tools of MCP servers are called from one process only"):
         simulated(folder, unlucky, workers=2)
     assert not (folder / "simulated.db").exists()
