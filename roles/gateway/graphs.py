@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from dialoom.prompts import FunctionCall
@@ -22,6 +23,7 @@ from .tool_wire import as_sent
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.serde.base import SerializerProtocol
 
 
 def ai_message(message: AIMessage) -> dict[str, Any]:
@@ -297,18 +299,28 @@ class Threads:
                     f"{state['thread']}"
                 )
             kind, content = state["content"]
-            checkpoint, metadata = self._saver.serde.loads_typed((kind, base64.b64decode(content)))
+            checkpoint, metadata = _serializer().loads_typed((kind, base64.b64decode(content)))
             del place["checkpoint_id"]
             await self._do("put", {"configurable": place}, checkpoint, metadata, checkpoint["channel_versions"])
             place["checkpoint_id"] = state["checkpoint"]
         return place
 
     async def kept(self, thread: str, checkpoint: str) -> dict[str, Any]:
-        """Return the state after a reply: the thread and the checkpoint, and its content if it is held in memory."""
+        """Return the state after a reply: the thread and the checkpoint, and its content if it is held in memory.
+
+        Raises:
+            PlayerError: If the content holds values that cannot be restored.
+        """
         state: dict[str, Any] = {"thread": thread, "checkpoint": checkpoint}
         if self._is_in_memory:
             found = await self.tuple({"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint})
-            kind, content = self._saver.serde.dumps_typed((found.checkpoint, found.metadata))
+            whole = [found.checkpoint, found.metadata]
+            kind, content = _serializer().dumps_typed(whole)
+            if _serializer().loads_typed((kind, content)) != whole:
+                raise PlayerError(
+                    "has values in its state that cannot be restored: with InMemorySaver, only LangChain messages and "
+                    "plain values can; compile it with a persistent checkpointer"
+                )
             state["content"] = [kind, base64.b64encode(content).decode()]
         return state
 
@@ -324,6 +336,14 @@ class Threads:
             except NotImplementedError:
                 self.is_async = False
         return await asyncio.to_thread(getattr(self._saver, method), *given)
+
+
+@cache
+def _serializer() -> SerializerProtocol:
+    """Return LangGraph's serializer, which restores safe types only: a run's file may be a stranger's."""
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
 class Memory:

@@ -33,8 +33,11 @@ from dialoom.roles.session import Session
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
 
-_MOST_OPEN = 256
-"""The most conversations for which a player's object is held; an earlier one is made again, and restored."""
+_MOST_OPEN = 1_000
+"""The most parts in conversations for which a player's object is held; an earlier one is made again."""
+
+_MOST_BYTES = 64 * 2**20
+"""The largest state of a player, as JSON."""
 
 
 def player_key(request: Request) -> bytes:
@@ -139,14 +142,16 @@ def pack(request: Request, state: Any) -> bytes:
     """Pack a player's state.
 
     Raises:
-        PlayerError: If it is not a JSON value or bytes.
+        PlayerError: If it is not a JSON value or bytes, or too large.
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
         text = json.dumps({"lead": lead_of(request), "state": plain}, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise PlayerError(f"snapshot() must return a JSON value or bytes: {error}") from error
-    return zlib.compress(text.encode())
+    if len(packed := text.encode()) > _MOST_BYTES:
+        raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")
+    return zlib.compress(packed)
 
 
 def unpack(content: bytes) -> tuple[str, Any]:
@@ -156,7 +161,11 @@ def unpack(content: bytes) -> tuple[str, Any]:
         ValueError: If the content is damaged.
     """
     try:
-        kept = json.loads(zlib.decompress(content))
+        inflating = zlib.decompressobj()
+        text = inflating.decompress(content, _MOST_BYTES)
+        if not inflating.eof:
+            raise ValueError(f"not a player's state: cut off, or more than {_MOST_BYTES:,} bytes")
+        kept = json.loads(text)
         state = kept["state"]
         if isinstance(state, dict) and state.keys() == {"$bytes"}:
             state = base64.b64decode(state["$bytes"])
@@ -177,8 +186,13 @@ Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 """A function that calls a player with messages."""
 
 
+def _part_of(request: Request) -> str:
+    """Return the name of a role's part in a conversation: another role with the same player has a state of its own."""
+    return f"{session_of(request).conversation} {request.role}"
+
+
 class Objects:
-    """The objects that a player consists of: one for each conversation if it is a class, else one for all.
+    """The objects that a player consists of: one for each role's part in a conversation if it is a class, else one.
 
     Args:
         player: The class or object.
@@ -189,16 +203,20 @@ class Objects:
         self._player = player
         self._open: OrderedDict[str, Any] = OrderedDict()
 
-    def of(self, conversation: str, *, is_new: bool) -> Any:
-        """Return a conversation's object; a new one where the conversation begins."""
+    def has(self, part: str) -> bool:
+        """Return whether the object of a role's part in a conversation is held."""
+        return self.is_shared or part in self._open
+
+    def of(self, part: str, *, is_new: bool) -> Any:
+        """Return the object of a role's part in a conversation; a new one where the conversation begins."""
         if self.is_shared:
             return self._player
-        if is_new or conversation not in self._open:
-            self._open[conversation] = self._player()
+        if is_new or part not in self._open:
+            self._open[part] = self._player()
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
-        self._open.move_to_end(conversation)
-        return self._open[conversation]
+        self._open.move_to_end(part)
+        return self._open[part]
 
 
 class SnapshotPlayer:
@@ -217,9 +235,9 @@ class SnapshotPlayer:
 
     async def reply(self, request: Request, call: Call) -> Kept:
         """Restore the player, and return its reply and its snapshot."""
-        session, earlier = session_of(request), request.earlier
-        async with self._locks.of("" if self._objects.is_shared else session.conversation):
-            player = self._objects.of(session.conversation, is_new=earlier is None)
+        part, earlier = _part_of(request), request.earlier
+        async with self._locks.of("" if self._objects.is_shared else part):
+            player = self._objects.of(part, is_new=earlier is None)
             if self._objects.is_shared and not self._initial:
                 self._initial.append(await _awaited(player.snapshot()))
             lead = ""
@@ -254,35 +272,36 @@ class LivePlayer:
         Raises:
             StateLostError: If the player is not in the state that the request begins from, and cannot be told.
         """
-        conversation, earlier = session_of(request).conversation, request.earlier
+        part, earlier = _part_of(request), request.earlier
         mark = None if earlier is None else earlier.mark
-        async with self._locks.of(conversation):
-            before = self._live.get(conversation, b"")
-            is_live = mark is not None and before == mark
-            if not is_live and not self._begins and (mark is not None or conversation in self._live):
+        async with self._locks.of(part):
+            before = self._live.get(part, b"")
+            is_live = mark is not None and before == mark and self._objects.has(part)
+            if not is_live and not self._begins and (mark is not None or part in self._live):
                 raise StateLostError(
                     "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message "
                     "is gone"
                 )
             lead = unpack(earlier.content)[0] if earlier is not None and mark is not None else ""
             had, new = split(request, lead)
-            player = self._objects.of(conversation, is_new=not is_live)
+            player = self._objects.of(part, is_new=not is_live)
             if not is_live and self._begins:
                 await _awaited(player.begin(session_of(request), had))
-            self._live[conversation] = None  # until it has replied, nobody knows its state
+            self._live[part] = None  # until it has replied, nobody knows its state
             try:
                 said = await call(player, new, request)
             except TransientProviderError as error:
                 if error.is_overload or (isinstance(error, UnansweredError) and error.absence is Absence.CERTAIN):
-                    self._keep(conversation, before)  # the request did not reach it
+                    self._keep(part, before)  # the request did not reach it
                 raise
-        return Kept(said, pack(request, None), lambda state: self._keep(conversation, state.mark))
+        return Kept(said, pack(request, None), lambda state: self._keep(part, state.mark))
 
-    def _keep(self, conversation: str, before: bytes | None) -> None:
-        if before == b"":
-            del self._live[conversation]
+    def _keep(self, part: str, mark: bytes | None) -> None:
+        """Note the player's state: that after a mark, an unknown one (`None`), or that of the beginning (empty)."""
+        if mark == b"":
+            del self._live[part]
         else:
-            self._live[conversation] = before
+            self._live[part] = mark
 
 
 class StatefulModel:

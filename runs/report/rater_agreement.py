@@ -63,17 +63,17 @@ In the latter case it is undefined, or 0 whatever the others say.
 """
 
 
-def require_statistics() -> Any:
-    """Import and return statsmodels' module.
+def require_statistics(module: str = "statsmodels.stats.inter_rater") -> Any:
+    """Import and return a module of the extra `agree`.
 
     Raises:
         RunError: If it is not installed; says how to install it.
     """
     try:
-        return import_module("statsmodels.stats.inter_rater")
+        return import_module(module)
     except ImportError as error:
         raise RunError(
-            f"kappas need statsmodels, which cannot be imported ({error}); "
+            f"figures of agreement need {module.partition('.')[0]}, which cannot be imported ({error}); "
             "install it with: pip install 'dialoom[agree]' (in a checkout: pip install '.[agree]')"
         ) from error
 
@@ -175,7 +175,7 @@ def alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
     """
     if len({score for scores in things for score in scores}) < 2:
         return None
-    metrics = import_module("nltk.metrics")
+    metrics = require_statistics("nltk.metrics")
     labels = [(judge, thing, score) for thing, scores in enumerate(things) for judge, score in enumerate(scores)]
     found = float(metrics.agreement.AnnotationTask(labels, metrics.interval_distance).alpha())
     if len(things) < FEWEST:

@@ -7,11 +7,15 @@ import os
 import re
 import shutil
 import sqlite3
+import zlib
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
 from dialoom import DialoomError
@@ -43,6 +47,13 @@ RESTORED = [
     "python:memories:Begins",
 ]
 ALONE = "python:memories:alone"
+
+
+@dataclass
+class Note:
+    """A type of the user's own, in the state of a graph."""
+
+    text: str
 
 
 @pytest.fixture
@@ -192,9 +203,44 @@ def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
     assert f"|{table}" in printed, errors
 
 
-def test_damaged_state_of_a_player_is_one_message(folder: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"\0", zlib.compress(b" " * (70 * 2**20))], ids=["no state", "a huge one"])
+def test_damaged_state_of_a_player_is_one_message(folder: Path, damaged: bytes) -> None:
     play(folder, "python:memories:Snapshots")
     with closing(sqlite3.connect(folder / "run.db")) as connection, connection:
-        connection.execute("UPDATE player_states SET state = x'00'")
+        connection.execute("UPDATE player_states SET state = ?", (damaged,))
     said = command(folder, "step", "run.db", "1", "--trust", text="state players\nquit\n", status=None)
     assert "run.db" in said and "Traceback" not in said, said
+
+
+def test_roles_with_one_player_have_states_of_their_own(tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    class Counting:
+        async def begin(self, _session: dialoom.Session, messages: list[dict[str, Any]]) -> None:
+            begun.append(len(messages))
+            self.calls = 0
+
+        async def __call__(self, messages: list[dict[str, Any]]) -> str:
+            self.calls += 1
+            return f"This is my message {self.calls}."
+
+    player = dialoom.Agent(Counting, stateful=True)
+    run = dialoom.simulate(
+        [{"name": "Ann"}], assistant=player, user=player, path=tmp_path / "run.db", max_turns=2, ends=[]
+    )
+    (episode,) = run.episodes()
+    assert [line.content[-2:] for line in episode.outcome.messages] == ["1.", "1.", "2.", "2."]
+    assert begun == [0, 0]
+
+
+def test_state_in_memory_that_cannot_be_restored_is_refused(tmp_path: Path) -> None:
+    class State(MessagesState):
+        note: Any
+
+    builder = StateGraph(State).add_node("node", lambda _state: {"messages": [("ai", "Yes.")], "note": Note("red")})
+    graph = builder.add_edge(START, "node").compile(checkpointer=InMemorySaver())
+    agent = dialoom.Agent(graph, stateful=True, name="mine")
+    run = dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
+    (episode,) = run.episodes()
+    assert episode.error is not None
+    assert episode.error.startswith("mine has values in its state that cannot be restored: with InMemorySaver, only")
