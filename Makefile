@@ -13,15 +13,17 @@ STUDIO ?= .venv-studio
 LLM    ?= .venv-llm
 # What a notebook needs besides pandas and matplotlib.
 NOTEBOOK ?= .venv-notebook
+# And other frameworks of agents, of which one wants older versions of two packages.
+FRAMEWORKS ?= .venv-frameworks
 # And Ray, which is large.
 RAY    ?= .venv-ray
 # The documentation is built from the sources alone, without what they import.
 DOCS   ?= .venv-docs
 BIN    := $(VENV)/bin
-COG    := -I docs docs/commands.md docs/design/layout.md
+COG    := -I docs docs/commands.md docs/design/layout.md docs/sessions.md
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-ray mutants regression check docs notebook commands install bench clean
+.PHONY: demo test test-benchmarks test-soak test-proxy test-studio test-langgraph-server test-training test-llm test-notebook test-frameworks test-ray test-release dist mutants regression check docs notebook commands install bench gate-figures clean
 
 demo: $(VENV)/.installed
 	rm -rf demo && mkdir demo
@@ -79,9 +81,22 @@ test-llm: $(LLM)/.installed-llm
 test-notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python -m pytest tests/notebook
 
+# Agents of other frameworks as players, with fake models of theirs.
+test-frameworks: $(FRAMEWORKS)/.installed-frameworks
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
 # Runs on Ray's workers, with kills of workers, of a machine and of the command itself. With bytecode, as 'make test'.
 test-ray: $(RAY)/.installed-ray
 	env -u PYTHONDONTWRITEBYTECODE $(RAY)/bin/python -m pytest tests/ray 'tests/benchmarks/test_benchmarks.py::test_it_starts_as_documented[scale]'
+
+# The sdist and, made from it, the wheel, in dist/.
+dist: $(VENV)/.installed-dev
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation > /dev/null 2>&1 || $(BIN)/python -m build --no-isolation
+
+# The wheel, installed into an empty environment outside the checkout and used from there.
+test-release: dist
+	$(BIN)/python -m pytest tests/release
 
 # Compares exports, requests and kill behaviour with recorded hashes, by a script outside the project, where it is present.
 # Record a deliberate change with: make regression RECORD="--record --only NAME"
@@ -107,9 +122,13 @@ docs: $(DOCS)/.installed-docs
 notebook: $(NOTEBOOK)/.installed-notebook
 	$(NOTEBOOK)/bin/python docs/examples/execute.py docs/examples/first-steps.ipynb
 
-# The generated pages: the commands, from their help, and the layout, from the docstrings of modules.
+# Generated pages: the commands, from their help; the layout, from the docstrings of modules; the tables of players.
 commands: $(VENV)/.installed-dev
 	$(BIN)/python -m cogapp -r $(COG)
+
+# The gate's precision and recall on its corpora, for docs/gate.md.
+gate-figures: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.gate_figures
 
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/planning.py
@@ -132,10 +151,11 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
-# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest.
+# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest. It is
+# compiled for any processor: compiled for one with AMX only, its server crashed at the first request.
 $(LLM)/.installed-llm: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LLM)
-	CMAKE_ARGS="-DLLAVA_BUILD=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check install --quiet \
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check install --quiet \
 		--constraint constraints.txt --editable '.[llm]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
@@ -165,6 +185,13 @@ $(LANGGRAPH)/.installed-langgraph: pyproject.toml constraints.txt
 		--constraint $(LANGGRAPH)/constraints.txt --editable '.[langgraph-server]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
+$(FRAMEWORKS)/.installed-frameworks: pyproject.toml constraints.txt tests/frameworks/requirements.txt
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	grep -vE '^(mcp|openai)==' constraints.txt > $(FRAMEWORKS)/constraints.txt
+	$(FRAMEWORKS)/bin/python -m pip --disable-pip-version-check install --quiet \
+		--constraint $(FRAMEWORKS)/constraints.txt --editable . --requirement tests/frameworks/requirements.txt
+	@touch $@
+
 $(RAY)/.installed-ray: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
@@ -180,4 +207,4 @@ $(DOCS)/.installed-docs: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .mutants
+	rm -rf $(VENV) $(TORCH) $(PROXY) $(STUDIO) $(LANGGRAPH) $(LLM) $(DOCS) $(NOTEBOOK) $(FRAMEWORKS) $(RAY) .langgraph_api demo build dist site *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache .mutants

@@ -22,7 +22,7 @@ from typing import Any
 import dialoom
 from dialoom.prompts import ChatMessage
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.tool_wire import wire_messages
+from dialoom.roles.gateway.wire import wire_messages
 from dialoom.runs.store.connections import open_for_reading
 
 

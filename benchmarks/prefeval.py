@@ -35,7 +35,7 @@ from benchmarks.long_requests import text
 from benchmarks.orchestration import send_bare
 from dialoom.personas.preferences import sample_pairs
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.tool_wire import wire_messages
+from dialoom.roles.gateway.wire import wire_messages
 from dialoom.runs.store.passages import read_messages, reading
 
 METHODS = ("zero-shot", "reminder", "cot", "rag", "self-critic")

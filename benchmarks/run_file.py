@@ -22,7 +22,7 @@ from typing import Any
 
 import dialoom
 from benchmarks.prefeval import METHODS, write_pairs, write_pool
-from dialoom.runs.store import documents, ledger, passages, references, texts
+from dialoom.runs.store import ledger, passages, references, texts
 from dialoom.runs.store.checkpoints import batch, items, memory
 
 _NEVER = 10**9
@@ -42,10 +42,10 @@ def _without_kinds() -> None:
 
 
 SCHEMES: dict[str, Callable[[], None]] = {
-    "documents": lambda: _set(documents, "LONG", _NEVER),
+    "documents": lambda: _set(references, "LONG_PART", _NEVER),
     "passages": lambda: _set(passages, "LONG", _NEVER),
     "composed texts": lambda: _set(texts.Sources, "parts_of", lambda _self, _content: None),
-    "references to texts": lambda: _set(references, "LONG", _NEVER),
+    "references to texts": lambda: _set(references, "LONG_TEXT", _NEVER),
     "additions to lists": _without_list_prefixes,
     "fields of the input": lambda: _set(items, "START", ""),
     "frames": lambda: _set(batch._Frame, "hash", property(lambda _self: next(_numbers).to_bytes(16))),

@@ -1,7 +1,8 @@
-"""APOLLO's reward, for trainers: accuracy of the calls that a model made. The paper's section 5, and no weight.
+"""APOLLO's reward for trainers: the accuracy of a model's calls, unweighted (the paper's section 5).
 
-It needs the standard library alone, and works as `dialoom.apollo_reward` and as a file: TRL takes `reward`, and verl
-the path of this file and the name `compute_score`. The matcher is that of dialoom's own evaluation.
+The module needs only the standard library and works as `dialoom.apollo_reward` and as a single file. TRL is given the
+function `reward`; verl is given the path of this file and the name `compute_score`. The matcher is the one of dialoom's
+own evaluation.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _FOLDER = "dialoom_apollo"
 
 
 def _light(module: str) -> ModuleType:
-    """Import a module from the matcher's folder by its path: the packages above it import pydantic and more."""
+    """Import a module from the matcher's folder by its path, because the packages above it import pydantic and more."""
     if _FOLDER not in sys.modules:
         folder = ModuleType(_FOLDER)
         folder.__path__ = [str(Path(__file__).parent / "personas" / "apollo")]
@@ -36,13 +37,13 @@ def reward(completions: Sequence[Any], gold_calls: Sequence[str], **kwargs: Any)
     """Return, for TRL, 1.0 for each completion whose calls match the gold calls, in order and with arguments, else 0.0.
 
     Args:
-        completions: Each a list of messages, with `tool_calls` or with calls in their text, or a text.
-        gold_calls: The column of that name: for each, the calls that should be made, as JSON. Where these are none,
-            what is right is to say that all is done.
-        **kwargs: The other columns, which do not matter.
+        completions: The completions: each a text, or a list of messages with `tool_calls` or with calls in their text.
+        gold_calls: The column of that name: for each completion, the expected calls as JSON. If no calls are expected,
+            the right completion says that everything is done.
+        **kwargs: The other columns, which are ignored.
 
     Raises:
-        ValueError: If the gold calls cannot be read; what a completion holds never raises.
+        ValueError: If the gold calls cannot be read. The content of a completion never raises an error.
     """
     read, gold = _completions.read_completion, _completions.read_gold
     return [
@@ -58,14 +59,14 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,  # noqa: ARG001
     **kwargs: Any,  # noqa: ARG001
 ) -> dict[str, float]:
-    """Return, for verl, the score, which is accuracy, together with accuracy and F1 by name.
+    """Return, for verl, the score (the accuracy), and accuracy and F1 under their names.
 
     Args:
-        data_source: Does not matter.
-        solution_str: The whole rollout as it was decoded. Reasoning and what tools said are left out.
-        ground_truth: The calls that should be made, as JSON.
-        extra_info: Does not matter.
-        **kwargs: Do not matter.
+        data_source: Ignored.
+        solution_str: The whole decoded rollout. Reasoning and tool results in it are ignored.
+        ground_truth: The expected calls, as JSON.
+        extra_info: Ignored.
+        **kwargs: Ignored.
 
     Raises:
         ValueError: As `reward`.
@@ -75,19 +76,19 @@ def compute_score(
 
 
 def tool_definitions(names: Iterable[str] | None = None) -> list[dict[str, Any]]:
-    """Return tools as OpenAI function definitions; all of them, or those that are named."""
+    """Return tools as OpenAI function definitions: the tools with the given names, or all."""
     tools = _light("calls").TOOLS
     return [tools[name].definition() for name in (tools if names is None else names)]
 
 
 def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Callable[..., str]]:
-    """Return tools as typed and documented functions that return the tool's result, as JSON text.
+    """Return tools as typed and documented functions; each returns the tool's result as JSON text.
 
-    A wrong call raises no exception: its result says what would be right.
+    A wrong call raises no exception; its result describes the error and how to correct the call.
 
     Args:
-        names: Which; all of them unless said.
-        seed: Of the world that they look into: `world_seed` of a row's `extra_info`.
+        names: The names of the tools; by default all.
+        seed: The seed of the world that the tools read: `world_seed` in a row's `extra_info`.
 
     Raises:
         ValueError: If there is no such tool.

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 class Advice:
     """Advice for resolving an error, where dialoom itself can do it.
 
+    Example:
+        >>> advice = dialoom.Advice("resume", "resume the run", {"path": "run.db"})
+        >>> advice.action
+        'resume'
+
     Attributes:
-        action: Its key, such as `resume`, by which an interface finds its own wording.
-        text: The advice in words that hold in every interface.
-        values: Its parameters, such as the run's `path`.
+        action: The key of the advice, such as `resume`, for which each interface has its own wording.
+        text: The advice as text that is valid in every interface.
+        values: The parameters of the advice, such as the run's `path`.
     """
 
     action: str
@@ -33,9 +38,15 @@ class Advice:
 class DialoomError(Exception):
     """Base of all errors that dialoom raises on purpose.
 
+    Example:
+        >>> try:
+        ...     dialoom.play("personalens", path="wrong.db", concurrency=0)
+        ... except dialoom.DialoomError as error:
+        ...     print(error.setting)
+        concurrency
+
     Args:
-        message: What is wrong: the value, where it stands, and what would be right. An option is called by its Python
-            name.
+        message: What is wrong: the value, its place, and what would be valid. Options have their Python names.
         setting: The option that the error is about, such as `max_cost`.
         advice: What to do next.
     """
@@ -59,11 +70,11 @@ class SettingError(DialoomError):
 
 
 class Problem(NamedTuple):
-    """The first thing that pydantic found wrong.
+    """The first error that pydantic found.
 
     Attributes:
-        place: Keys and indexes that lead to the value, joined by dots; empty for the whole.
-        message: What would be right.
+        place: Keys and indexes that lead to the value, joined by dots; empty if the whole value is invalid.
+        message: What would be valid.
         value: The value at that place.
     """
 
@@ -73,6 +84,6 @@ class Problem(NamedTuple):
 
 
 def first_problem(error: ValidationError) -> Problem:
-    """Return the first problem of a validation error: one clear problem is more use than a list."""
+    """Return the first problem of a validation error; one clear problem is more useful than a list."""
     first = error.errors()[0]
     return Problem(".".join(map(str, first["loc"])), first["msg"], first["input"])

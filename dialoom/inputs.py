@@ -1,9 +1,9 @@
 """The one place that reads the files that users name. This module is below all layers.
 
 Such a file may be anything: a device that never ends, a pipe without a writer, text in another encoding, data nested a
-hundred thousand levels deep. Only regular files of a bounded size are read, their nesting and numbers are bounded too,
-and every problem is a `DataError` with the file and, where there is one, the line. Duplicate keys are refused, as it is
-unknown which of the two values was meant.
+hundred thousand levels deep. So only regular files are read, and their size, nesting and numbers are limited. Every
+problem is raised as a `DataError` with the file and, if there is one, the line. Duplicate keys are refused, because it
+is unknown which of the two values was meant.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from pydantic_core import ErrorDetails
 from dialoom.errors import Advice, DialoomError
 
 MOST_BYTES = 256 * 2**20
-"""Limit of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
+"""Maximum size in bytes of a file that is read as a whole; JSON of this size takes some gigabytes of memory."""
 MOST_YAML_BYTES = 2**20
-"""Limit of YAML, TOML and settings files, which people write by hand."""
+"""Maximum size in bytes of YAML, TOML and settings files, which people write by hand."""
 MOST_LINE_BYTES = 64 * 2**20
-"""Limit of a line of a file that is read line by line; the number of lines is not bounded."""
+"""Maximum size in bytes of a line in a file that is read line by line; the number of lines is not limited."""
 
 _DEEPEST = 100
 _MOST_DIGITS = 300
-"""Limit of an integer: as many digits as a floating-point number can have."""
+"""Maximum number of digits of an integer, as many as a floating-point number can have."""
 _SQLITE = b"SQLite format 3\x00"
 _STREAMS = (Path("/dev"), Path("/proc"))
 _KINDS = {
@@ -48,7 +48,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+')
 
 
 class DataError(DialoomError):
-    """A file that cannot be used: the place (file, line or key), the bad value, and what would be right."""
+    """An error in a file: the place (file, line or key), the invalid value, and what would be valid."""
 
     def __init__(
         self, path: str | Path, message: str, line: int | None = None, *, advice: Advice | None = None
@@ -57,17 +57,23 @@ class DataError(DialoomError):
         super().__init__(f"{place}: {message}", advice=advice)
 
 
-class Record(BaseModel):
-    """A record of a file: immutable, with no other keys than its own."""
+class Frozen(BaseModel):
+    """An immutable model."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
+
+
+class Record(Frozen):
+    """An immutable model without unknown keys, such as a record of a file."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], value: Any, path: str | Path, line: int | None = None, part: str = "") -> Model:
-    """Return a file's value as a model.
+    """Return a value from a file as a pydantic model.
 
     Args:
         model: The type of the model.
@@ -77,7 +83,8 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
         part: The part of the file that holds the value, such as `row 3`, for error messages.
 
     Raises:
-        DataError: If the value is invalid; it names the part, the key, the bad value and what would be right.
+        DataError: If the value is invalid; the message has the part, the key, the invalid value and what would be
+            valid.
     """
     try:
         return model.model_validate(value)
@@ -97,8 +104,8 @@ def validated(model: type[Model], value: Any, path: str | Path, line: int | None
 def _nearest(error: ValidationError, value: Any) -> tuple[str, ErrorDetails]:
     """Return the first problem of a value, and its place in the value.
 
-    Of a union, pydantic reports what each type lacks, and puts the type's name into the place; the type that lacks
-    least is the one that was meant.
+    For a union, pydantic reports the problems of every type, and puts the type's name into the place. The type with the
+    fewest problems is taken as the intended one.
     """
     problems = error.errors()
     first = problems[0]
@@ -125,10 +132,10 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
 
     Args:
         path: The file.
-        streams: True to allow inherited streams too: `/dev/stdin`, or `<(command)` of a shell.
+        streams: Whether inherited streams are also allowed: `/dev/stdin`, or `<(command)` in a shell.
 
     Raises:
-        DataError: If there is no such file, it cannot be opened, or it is no regular file.
+        DataError: If there is no such file, it cannot be opened, or it is not a regular file.
     """
     try:
         # Opening a pipe must not block until it has a writer.
@@ -138,7 +145,7 @@ def open_input(path: Path, *, streams: bool = False) -> IO[bytes]:
     except OSError as error:
         raise DataError(path, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise DataError(repr(str(path)), "is no path: it holds a null character") from error
+        raise DataError(repr(str(path)), "is not a path: it holds a null character") from error
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     is_given = streams and kind in (stat.S_IFIFO, stat.S_IFCHR) and any(map(path.absolute().is_relative_to, _STREAMS))
     if kind != stat.S_IFREG and not is_given:
@@ -173,11 +180,11 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> 
 
     Args:
         path: The file.
-        most: The bytes that it may have.
-        streams: As of `open_input`.
+        most: Maximum size in bytes.
+        streams: As for `open_input`.
 
     Raises:
-        DataError: If it cannot be read, is no regular file, or is larger.
+        DataError: If it cannot be read, is not a regular file, or is larger than `most`.
     """
     with open_input(path, streams=streams) as file:
         try:
@@ -206,14 +213,14 @@ def read_text(path: Path, most: int = MOST_BYTES, *, streams: bool = False) -> s
 def read_lines(path: Path, most: int = MOST_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     """Yield every line of a file of any length, without its end, and its number (from 1).
 
-    Only the newline ends a line: JSON may hold the other separators.
+    Only the newline character ends a line, because JSON text may contain the other line separators.
 
     Args:
         path: The file.
-        most: The bytes that a line may have.
+        most: Maximum size of a line in bytes.
 
     Raises:
-        DataError: As `open_input`, or if a line is longer.
+        DataError: As `open_input`, or if a line is longer than `most`.
     """
     with open_input(path) as file:
         for number in count(1):
@@ -243,7 +250,7 @@ def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
     Args:
         text: The text.
         path: Where it is from.
-        line: The line's number, if the text is one line of it; otherwise errors give the text's own lines.
+        line: The line's number, if the text is one line of the file; otherwise errors give lines within the text.
 
     Raises:
         DataError: If it is not JSON, is nested more than 100 deep, or holds a key twice in an object or an integer of
@@ -284,12 +291,12 @@ def read_yaml(path: Path) -> Any:
 def parse_yaml(text: str, path: str | Path, first_line: int = 1) -> Any:
     """Return the value of a YAML text: mappings, lists, texts, numbers, `true`, `false` and `null`.
 
-    A date stays text. Aliases and tags are refused.
+    A date is read as text. Aliases and tags are refused.
 
     Args:
         text: The text.
         path: Where it is from.
-        first_line: The line on which it begins there.
+        first_line: The line of the file on which the text begins.
 
     Raises:
         DataError: If it is not YAML, is nested more than 100 deep, or holds a key twice in a mapping or an integer of
@@ -367,7 +374,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)
 
 
 def _check_depth(value: Any, left: int = _DEEPEST) -> None:
-    """Check that a value is not nested too deeply, and that no integer in it is too long to be shown."""
+    """Check that a value is not nested too deeply, and that no integer in it has too many digits."""
     if isinstance(value, dict | list):
         if not left:
             raise _RefusedError(_TOO_DEEP)
@@ -379,7 +386,7 @@ def _check_depth(value: Any, left: int = _DEEPEST) -> None:
 
 
 def _line_refused(text: str, start: int) -> int | None:
-    """Return the line of the first key that stands twice in its object, long integer, or bracket too deep."""
+    """Return the line of the first duplicate key, too long integer, or too deeply nested bracket."""
     open_: list[set[str] | None] = []
     last = ""
     for token in _TOKEN.finditer(text, start):
@@ -406,7 +413,7 @@ class _RefusedNodeError(yaml.MarkedYAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader of plain values, in which nothing is expanded or overwritten."""
+    """A YAML loader of plain values: it refuses aliases, tags and duplicate keys."""
 
     depth = 0
 

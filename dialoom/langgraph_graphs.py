@@ -1,6 +1,6 @@
-"""Every installed recipe as a compiled graph, for `langgraph dev`; `langgraph.json` names them.
+"""Every installed recipe as a compiled graph, for `langgraph dev`; `langgraph.json` lists them.
 
-A graph has its recipe's name, with `_` for each `-`, which Python names cannot contain.
+Each graph has its recipe's name, with `_` in place of `-`, which Python names cannot contain.
 """
 
 from __future__ import annotations

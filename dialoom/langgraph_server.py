@@ -1,11 +1,10 @@
-"""Recipes as compiled graphs for LangGraph's server, with a context that requests pass as JSON."""
+"""Recipes as compiled graphs for LangGraph's server; requests pass their settings as JSON in the context."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from langchain_core.runnables import RunnableConfig
@@ -29,10 +28,11 @@ from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.errors import RunError
+from dialoom.settings import PathLike, prompt_sets
 
 
 class MemoryLedger:
-    """A ledger in memory: a fork that repeats a request at the same place gets the same reply."""
+    """A ledger of calls in memory: a fork of a thread that repeats a request at the same place gets the same reply."""
 
     def __init__(self) -> None:
         self._replies: dict[str, Completion] = {}
@@ -40,7 +40,7 @@ class MemoryLedger:
         self._begun = 0
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        """Return the recorded reply of a call with this key, or else the id of a new call."""
+        """Return the recorded reply of a call with this key or, if there is none, the id of a new call."""
         if (known := await self.find(key, place)) is not None:
             return known
         self._begun += 1
@@ -52,7 +52,7 @@ class MemoryLedger:
         return self._replies.get(key)
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> None:
-        """Return `None`: a server keeps no states of players."""
+        """Return `None`: a server stores no states of players."""
 
     async def is_open(self, key: str, place: CallPlace) -> bool:  # noqa: ARG002
         """Return false: no earlier process has begun a call."""
@@ -69,11 +69,11 @@ class MemoryLedger:
 
 
 class RequestError(RunError, ValueError):
-    """A request that cannot be fulfilled. The server shows clients the messages of Python's own errors only."""
+    """A request that cannot be fulfilled. It is a `ValueError`, as the server shows clients only built-in errors."""
 
 
 class StageRequest(BaseModel):
-    """Which scenario, played by whom. All of it may be left out."""
+    """A scenario and the players of its roles. All fields are optional."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -88,32 +88,32 @@ _LOCAL = ("python:", "graph:")
 
 
 class Programme:
-    """The configuration of a served graph: a recipe with options, and the default models.
+    """The configuration of a served graph: a recipe with its options, and the default models.
 
     Args:
         recipe: The recipe.
         options: Its options.
         models: The models by role.
-        overrides: A folder of prompts that replace the recipe's own.
+        prompts: Sets of prompts that replace the recipe's own; as for `play`.
 
     Raises:
         RunError: If a role is unknown.
         PromptError: If a prompt cannot be read.
     """
 
-    def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], overrides: Path | None) -> None:
+    def __init__(self, recipe: Recipe, options: Any, models: Mapping[str, str], prompts: Any) -> None:
         self.recipe = recipe
         self.options = options
         self._roles = WithRoles.of(recipe).roles_used(options)
         self._models = {**WithRoles.of(recipe).models_named(options), **self._known(models)}
-        self._library = WithPrompts.of(recipe).library(overrides)
+        self._library = WithPrompts.of(recipe).library(prompt_sets(prompts))
         self._ledger = MemoryLedger()
 
     def stage(self, request: StageRequest) -> Stage:
-        """Return the stage that a request describes. Reads files and imports modules.
+        """Return the stage that a request describes. This reads files and imports modules.
 
         Raises:
-            RequestError: Naming the invalid part of the request.
+            RequestError: If a part of the request is invalid; the message names it.
             DataError: If a source file of the recipe is invalid.
         """
         try:
@@ -176,11 +176,11 @@ class Programme:
         for count, scenario in enumerate(scenarios, start=1):
             if count == number:
                 return scenario
-        raise RunError(f"scenario {number}: {self.recipe.name} has {count} here; give a number from 1 to that")
+        raise RunError(f"scenario must be from 1 to {count} (the scenarios of {self.recipe.name} here), got {number}")
 
 
 class ServedContext(StageRequest):
-    """What a request says of a run. All of it may be left out."""
+    """The settings of a run, as a request passes them. All fields are optional."""
 
     programme: ClassVar[Programme]
 
@@ -189,10 +189,10 @@ class ServedContext(StageRequest):
     _begun_at: int = PrivateAttr(1)
 
     async def begin(self, step: int) -> Stage:
-        """Return the stage of a thread that begins with this context, at a superstep; both are saved for the thread.
+        """Return the stage of a thread that begins with this context at a superstep; both are stored for the thread.
 
         Raises:
-            RequestError: Naming the invalid part of the context.
+            RequestError: If a part of the context is invalid; the message names it.
         """
         self._made = await asyncio.to_thread(self.programme.stage, self)
         self._begun_at = step
@@ -202,9 +202,9 @@ class ServedContext(StageRequest):
         return self._made
 
     async def stage(self, step: int) -> Stage:
-        """Return the stage for a node. A run that continues a thread inherits omitted values from its beginning.
+        """Return the stage for a node. A run that continues a thread uses the thread's first values for omitted ones.
 
-        Its steps are counted as in a run's file, which has no `begin`, so that calls have the same places and seeds
+        Steps are counted without the node `begin`, as in a run's file, so that calls have the same places and seeds as
         there.
         """
         async with self._making:
@@ -238,15 +238,16 @@ def serve(
     recipe: str,
     options: Mapping[str, Any] | None = None,
     models: Mapping[str, str] | None = None,
-    prompts: Path | None = None,
+    prompts: PathLike | Sequence[PathLike] | None = None,
 ) -> CompiledStateGraph[Any, Any, Any, Any]:
     """Return a recipe's graph for LangGraph's own server.
 
     Args:
         recipe: An installed recipe's name, or `path/to/file.py:NAME`.
         options: The recipe's options by name.
-        models: The models by role, for roles that a request leaves open; here also `python:` and `graph:` ones.
-        prompts: A folder of prompts that replace the recipe's own.
+        models: The models by role, for roles without a model in the request; only here are `python:` and `graph:`
+            models allowed.
+        prompts: Sets of prompts that replace the recipe's own; as for `play`.
 
     Raises:
         RunError: If there is no such recipe or role.

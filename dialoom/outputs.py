@@ -1,8 +1,9 @@
 """Writing output: the one place that opens files to write, and that makes file names from ids.
 
-Output is written to a temporary path beside its target and moved there when complete: readers see the old content or
-the new. Inputs of a command and SQLite files, whoever made them, are never overwritten. Runs, caches and checkpoints
-are databases, which their own modules open; all other output is written here. This module is below all layers.
+Output is written to a temporary path beside its target and moved there when complete, so readers see either the old
+content or the new content. Inputs of a command and SQLite files, whoever made them, are never overwritten. Runs, caches
+and checkpoints are databases, which their own modules open; all other output is written here. This module is below all
+layers.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _BESIDE_SQLITE = ("-wal", "-shm", "-journal")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,8}$")
 _LONGEST = 120
-"""Limit in bytes of a name made from an id: file systems take 255, and prefixes and suffixes are added."""
+"""Maximum size in bytes of a name made from an id: file systems accept 255, and prefixes and suffixes are added."""
 
 
 class OutputError(DialoomError):
-    """A target that cannot be written, or must not be: which, and why."""
+    """A target that cannot be written or must not be overwritten; the message has the path and the reason."""
 
 
 @contextmanager
@@ -44,10 +45,10 @@ def text_output(
     """Yield a text file that replaces the target when the block succeeds, and is removed if it fails.
 
     Args:
-        target: A path; a link stays a link, and what it leads to is replaced. Pipes and devices are written directly.
-        inputs: Files that are read meanwhile, which must not be overwritten.
-        encoding: Of the file; of a pipe it is without a mark at its beginning.
-        newline: As of `open`.
+        target: A path. If it is a link, the file that it leads to is replaced. Pipes and devices are written directly.
+        inputs: Files that the block reads, which must not be overwritten.
+        encoding: The encoding; pipes are written without a byte order mark.
+        newline: As for `open`.
 
     Raises:
         OutputError: If the target is one of the inputs, an SQLite file or a folder, or cannot be written.
@@ -85,10 +86,10 @@ def binary_output(target: Path, inputs: Iterable[Path] = ()) -> Iterator[IO[byte
 
 
 class Folder:
-    """A new folder that is being filled. Names in it are made from ids, so that no path leads out of it.
+    """A new folder that is being filled. Names in it are made from ids, so no path leads out of the folder.
 
     Attributes:
-        path: Its temporary path until it is complete.
+        path: The temporary path of the folder until it is complete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,11 +97,11 @@ class Folder:
 
     @contextmanager
     def text(self, *names: str, more: bool = False) -> Iterator[IO[str]]:
-        """Yield a new text file under the names of its folders and its own.
+        """Yield a new text file in the folder, under names of subfolders and the file.
 
         Args:
             names: The names.
-            more: Append to an existing file.
+            more: Whether to append to an existing file.
 
         Raises:
             OutputError: If it is there already.
@@ -130,14 +131,15 @@ class Folder:
 def folder_output(target: Path, *, adds: bool = False) -> Iterator[Folder]:
     """Yield a new folder, which becomes the target when the block succeeds, and is removed if it fails.
 
-    A file that the target has already with the same content stays, so that a repeated export succeeds.
+    Existing files with the same content are accepted, so that a repeated export succeeds.
 
     Args:
-        target: A folder that is not there, is empty, or holds what was written before.
-        adds: Whether it may also hold other files, to which the new ones are added.
+        target: A folder that does not exist, is empty, or contains the result of an earlier call.
+        adds: Whether the target may also contain other files, to which the new ones are added.
 
     Raises:
-        OutputError: If the target is no folder, has other files or one with another content, or cannot be written.
+        OutputError: If the target is not a folder, contains other files or a file with different content, or cannot be
+            written.
     """
     with _told(target):
         if target.exists() and not target.is_dir():
@@ -159,7 +161,7 @@ def _add(partial: Path, target: Path, adds: bool) -> None:
         {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()} for folder in (partial, target)
     )
     if not adds and (others := sorted(old - new)):
-        raise OutputError(f"{target} exists and is no empty folder: it holds {others[0]}; give another folder")
+        raise OutputError(f"{target} exists and is not an empty folder: it holds {others[0]}; give another folder")
     for name in sorted(new):
         if os.path.lexists(target / name) and not _are_equal(partial / name, target / name):
             raise OutputError(f"{target / name} is there with other content; give another folder, or remove it first")
@@ -173,7 +175,7 @@ def _are_equal(one: Path, other: Path) -> bool:
 
 
 def append_private(path: Path, text: str) -> None:
-    """Append to a file that only this user can read; it is made, with its folders, if it is missing.
+    """Append to a file that only this user can read; a missing file is made, with its folders.
 
     Raises:
         OutputError: If it cannot be written.
@@ -216,15 +218,16 @@ def is_stream(target: Path) -> bool:
 
 
 def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a target that must not be overwritten.
+    """Check that a target may be written.
 
     Raises:
-        OutputError: If it is one of the inputs, an SQLite file or what SQLite keeps beside one, a folder, or in none.
+        OutputError: If the target is one of the inputs, an SQLite file or a file that SQLite keeps beside one, a
+            folder, or in a folder that does not exist.
     """
     if target.is_dir():
         raise OutputError(f"{target} is a folder; give the path of a file")
     if not target.parent.is_dir():
-        raise OutputError(f"{target} cannot be written: there is no folder {target.parent}")
+        raise OutputError(f"{target} cannot be written: there is no folder {target.parent}; create it first")
     if not target.exists():
         return
     for read in inputs:
@@ -239,9 +242,9 @@ def check_output(target: Path, inputs: Iterable[Path] = ()) -> None:
 def file_name(id_: str) -> str:
     """Return a name for a file or a folder, made from an arbitrary id.
 
-    It is one path component on any system: no separators, no `.` or `..`, no control, invisible or unpaired characters,
-    and of limited length. Most ids are their own names. A changed name gets a hash of the id, so that different ids are
-    different files.
+    The name is one path component on any system: it has no separators, no control, invisible or unpaired characters,
+    and a limited length, and is not `.` or `..`. Most ids are returned unchanged. A changed name gets a hash of the id,
+    so that different ids have different names.
     """
     kept = "".join("_" if _is_unfit(char) else char for char in unicodedata.normalize("NFC", id_))
     kept = kept.strip(" ").rstrip(".")
@@ -280,12 +283,12 @@ def _output(target: Path, inputs: Iterable[Path], mode: str, **how: Any) -> Iter
 
 @contextmanager
 def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[Any]]]:
-    """Yield a new file beside its place, to be moved there within the block; if it was not, it is removed.
+    """Yield a new file beside its final path. The block must move it to that path; otherwise it is removed.
 
     Args:
-        place: The final path. Files that dead processes have left beside it are removed.
-        mode: As of `open`.
-        how: As of `open`.
+        place: The final path. Unfinished files of dead processes beside it are removed.
+        mode: As for `open`.
+        how: As for `open`.
     """
     with _held(place) as (partial, descriptor), open(descriptor, mode, closefd=False, **how) as file:
         yield partial, file
@@ -293,10 +296,9 @@ def partial_file(place: Path, mode: str, **how: Any) -> Iterator[tuple[Path, IO[
 
 @contextmanager
 def _held(place: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
-    """Yield a new file or folder beside a place, and its descriptor, whose lock marks it as being written.
+    """Yield a new file or folder beside a path, and its descriptor, whose lock marks it as being written.
 
-    The system releases the lock when the process ends, however it ends: an unlocked file is left over from a dead
-    process.
+    The system releases the lock when the process ends in any way. So an unlocked file is left over from a dead process.
     """
     _remove_left(place.absolute().parent)
     while True:
@@ -344,7 +346,7 @@ def _remove_left(folder: Path) -> None:
 
 @contextmanager
 def _told(target: Path) -> Iterator[None]:
-    """Raise the system's errors as `OutputError`."""
+    """Raise the operating system's errors as `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -352,7 +354,7 @@ def _told(target: Path) -> Iterator[None]:
     except ValueError as error:
         if "null byte" not in str(error) and "null character" not in str(error):
             raise
-        raise OutputError(f"{str(target)!r} is no path: it holds a null character") from error
+        raise OutputError(f"{str(target)!r} is not a path: it holds a null character") from error
 
 
 def _why(error: OSError) -> str:
@@ -362,7 +364,7 @@ def _why(error: OSError) -> str:
 
 
 def _beside(target: Path) -> Path:
-    """Return a unique name beside a target: several processes may write to one target at once, each a complete file."""
+    """Return a unique path beside a target, so that several processes can each write a complete file for it at once."""
     return target.absolute().with_name(f".dialoom-{secrets.token_hex(8)}.partial")
 
 

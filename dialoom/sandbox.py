@@ -2,8 +2,8 @@
 
 Jinja2's own sandbox keeps a template away from Python's internals, but not from `"a" * 10**9`. Here time and memory are
 bounded by the length of the template and the size of its values: operators work on numbers of limited size, no filter
-or method repeats or pads a text, and there are no variables, macros or ranges to multiply with. Constants are computed
-when the template is rendered, where these bounds hold, never while it is compiled.
+or method repeats or pads a text, and there are no variables, macros or ranges, with which output could be multiplied.
+Constants are computed while the template is rendered, where these limits apply, and never while it is compiled.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import htmlsafe_json_dumps
 
 _MOST_BITS = 4096
-"""Limit of an integer, about 1,200 digits."""
+"""Maximum number of bits of an integer, about 1,200 digits."""
 _MOST_CHARACTERS = 1_000_000
-"""Limit of the result of `+`, `join` or `replace`."""
+"""Maximum length of the result of `+`, `join` or `replace`."""
 _MOST_DECIMALS = 30
 _MOST_LOOPS = 3
-"""Limit of nested loops."""
+"""Maximum depth of nested loops."""
 
 _FILTERS = frozenset(
     "abs capitalize count d default dictsort first float int items last length list lower map max min reject "
@@ -42,10 +42,10 @@ _NUMERIC_TESTS = ("divisibleby", "even", "odd")
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """An environment in which no value grows beyond its inputs.
+    """A Jinja2 environment in which time and memory are bounded by the template and its values.
 
     Args:
-        options: As of `jinja2.Environment`.
+        options: As for `jinja2.Environment`.
     """
 
     intercepted_binops = frozenset(("+", "-", "*", "/", "//", "%", "**"))
@@ -59,10 +59,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.tests = {**self.tests, **{name: _numeric(self.tests[name]) for name in _NUMERIC_TESTS}}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute `left operator right` of numbers, and `+` of two texts or two lists.
+        """Compute `left operator right` for numbers, or `+` for two texts or two lists.
 
         Raises:
-            SecurityError: If the operands are something else, or too large.
+            SecurityError: If the operands have other types, or the result would be too large.
         """
         if isinstance(left, Undefined) or isinstance(right, Undefined):
             return super().call_binop(context, operator, left, right)  # which says what is undefined
@@ -75,7 +75,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether an object is one of the methods of texts, lists and mappings that make nothing larger."""
+        """Return whether an object is a method of texts, lists or mappings whose result cannot exceed its inputs."""
         return (
             isinstance(getattr(obj, "__self__", None), str | list | tuple | dict)
             and getattr(obj, "__name__", "") in _METHODS
@@ -85,7 +85,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Call a method that `is_safe_callable` allows.
 
         Raises:
-            SecurityError: If it is none.
+            SecurityError: If the object is not such a method.
         """
         if not isinstance(__obj, Undefined) and not __self.is_safe_callable(__obj):
             name = getattr(__obj, "__name__", type(__obj).__name__)
@@ -93,10 +93,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return __context.call(__obj, *args, **kwargs)
 
     def expression(self, text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-        """Return a function that computes an expression from the values of its names; and these names.
+        """Return a function that computes an expression from values by name, and the names that the expression uses.
 
         Raises:
-            TemplateSyntaxError: If it is none, or nested too deeply.
+            TemplateSyntaxError: If the text is not an expression, or is nested too deeply.
         """
         with self.bounded():
             parser = Parser(self, text, state="variable")
@@ -113,7 +113,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Return the names that a template uses; it may hold `{{ ... }}`, `{% if %}` and `{% for %}`.
 
         Raises:
-            TemplateSyntaxError: If it is none, holds another statement, or is nested too deeply.
+            TemplateSyntaxError: If the text is not a template, contains another statement, or is nested too deeply.
         """
         with self.bounded():
             tree = self.parse(text)
@@ -123,7 +123,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Turn errors of Python's parser or compiler on hostile input into a `TemplateSyntaxError`."""
+        """Raise errors of Python's parser or compiler on hostile input as `TemplateSyntaxError`."""
         try:
             yield
         except (RecursionError, MemoryError, SyntaxError) as error:
@@ -159,7 +159,7 @@ def _check_length(length: int, what: str) -> None:
 
 
 def _numeric(test: Any) -> Callable[..., Any]:
-    """Return the test for numbers only: on a text, `%` would format it."""
+    """Return the Jinja2 test restricted to numbers, because `%` on a text would format it."""
 
     def tested(*values: Any) -> Any:
         for value in values:

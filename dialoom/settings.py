@@ -1,8 +1,8 @@
 """The settings of runs, each declared once. This module is below all layers.
 
-A setting is an item of one of the typed dictionaries below. Its type is that of the keyword argument in Python; its
-`Field` has the default, the bounds and the description; its `Flag` tells how the command line and YAML files give it.
-`model_of` makes the pydantic model by which all of them are checked.
+A setting is an item of one of the typed dictionaries below. Its type is that of the keyword argument in Python. Its
+`Field` has the default, the bounds and the description, and its `Flag` describes it for the command line and YAML
+files. `model_of` makes the pydantic model that checks the settings.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ Kind = TypeVar("Kind", bound=Mapping[str, object])
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-MOST_AT_ONCE = 10_000
-"""The limit of concurrent scenarios: each is a task with its state, and no provider accepts as many calls."""
+AT_ONCE, MOST_AT_ONCE = 16, 10_000
+"""The default and the limit of concurrent scenarios: each is a task with its state."""
+
+SHIPPED_PROMPTS = ("small",)
+"""The shipped sets of prompts that replace recipes' own: folders of `prompts/`."""
 
 MOST_TOKENS = 10_000_000
-"""The upper bound of `max_reply`: no reply is longer, so a larger value is a typing error."""
+"""The upper bound of `max_reply`: no model's reply is longer, so a larger value is a typing error."""
 
 FLAG = "flag"
-"""The default treatment of a user's fault: it is recorded with the outcome."""
+"""The default treatment of a simulated user's fault: it is recorded with the outcome."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -70,7 +73,7 @@ def by_name(given: Mapping[str, Value] | None) -> dict[str, Value]: ...
 @overload
 def by_name(given: Scalar) -> dict[str, Scalar]: ...
 def by_name(given: Any) -> dict[str, Any]:
-    """Return a setting by role or model; a value for all of them is stored under the empty name."""
+    """Return a setting as a mapping by role or model; a value for all of them is under the empty name."""
     if given is None:
         return {}
     return {**given} if isinstance(given, Mapping) else {"": given}
@@ -78,12 +81,12 @@ def by_name(given: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ByName:
-    """The annotation of a setting that is given by role or by model, or for all of them.
+    """The annotation of a setting that can be given by role or by model, or for all roles or models.
 
     Attributes:
         item: The type of each value.
-        of: What the names are: `role` or `model`.
-        is_for_all: True if a value may be given for all of them.
+        of: What the names identify: `role` or `model`.
+        is_for_all: Whether one value may be given for all roles or models.
     """
 
     item: Any
@@ -92,11 +95,11 @@ class ByName:
 
     @property
     def is_text(self) -> bool:
-        """Return whether the values are texts, so that one that looks like a number is none."""
+        """Return whether the values are texts, so that a value such as `5` is not read as a number."""
         return self.item in (str, Any) or get_origin(self.item) is Literal
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema of a dictionary, from a dictionary or a single value."""
+        """Return the schema of a dictionary; it also accepts a single value."""
         items = core_schema.dict_schema(core_schema.str_schema(), handler.generate_schema(self.item))
         return core_schema.no_info_before_validator_function(self._named, items)
 
@@ -108,7 +111,7 @@ class ByName:
 
 @dataclass(frozen=True, slots=True)
 class As:
-    """The annotation of a setting that is checked by, and converted to, another type than it is declared with."""
+    """The annotation of a setting that is checked by, and converted to, a type other than the declared one."""
 
     type_: Any
 
@@ -122,18 +125,21 @@ class Flag:
     """The annotation of a setting that the command line and YAML files can give.
 
     Attributes:
-        panel: The panel of the help that lists it.
-        metavar: What is shown for its value; a choice of names and `none` are added where they apply.
-        name: The flag's name and the YAML key, if it is not the setting's own name.
-        is_removable: True if `none` removes the value.
-        is_in_files: False if only the command line can give it, as a YAML file may be a stranger's.
-        short: Further flags, of one letter.
+        panel: The panel of the command's help that lists the setting.
+        metavar: The placeholder for the value in the help; a choice of names and `none` are added where they apply.
+        name: The name of the flag and the YAML key, if it differs from the setting's name.
+        is_removable: Whether `none` removes the value.
+        is_repeatable: Whether there may be several values.
+        is_in_files: Whether YAML files can give the setting; false if only the command line can, as a stranger may have
+            written the file.
+        short: Additional flags of one letter.
     """
 
     panel: Literal["Models", "Limits", "Output", "Advanced"]
     metavar: str = ""
     name: str = ""
     is_removable: bool = False
+    is_repeatable: bool = False
     is_in_files: bool = True
     short: str = ""
 
@@ -143,8 +149,19 @@ def _path(given: Any) -> Any:
     return Path(given) if isinstance(given, str | os.PathLike) else given
 
 
+def prompt_sets(given: Any) -> Any:
+    """Return sets of prompts, given as one or several: names of shipped sets, and folders as absolute paths."""
+    sets = given if isinstance(given, list | tuple) else () if given is None else [given]
+    return tuple(
+        str(Path(each).expanduser().absolute())
+        if isinstance(each, str | os.PathLike) and each not in SHIPPED_PROMPTS
+        else each
+        for each in sets
+    )
+
+
 def _names(given: Any) -> Any:
-    """Return names from a text that separates them by commas."""
+    """Return the names in a comma-separated text."""
     return tuple(filter(None, (name.strip() for name in given.split(",")))) if isinstance(given, str) else given
 
 
@@ -159,7 +176,7 @@ def _seconds(given: Any) -> Any:
 
 
 def _failures(given: Any) -> Any:
-    """Return a number of failed scenarios from 1, or a percentage such as `5%`, as a text."""
+    """Return a number of failed scenarios (at least 1), or a percentage such as `5%`, as text."""
     text = str(given).strip()
     number = text.removesuffix("%")
     try:
@@ -172,27 +189,33 @@ def _failures(given: Any) -> Any:
 
 
 class Budget(BaseModel):
-    """Upper bounds of a run's consumption; `None` for no bound."""
+    """Upper bounds of a run's calls, tokens and cost; `None` for no bound.
+
+    Example:
+        >>> budget = dialoom.Budget(max_calls=5)
+        >>> dialoom.play("personalens", path="bounded.db", options={"limit": 2}, budget=budget).status().pending
+        2
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     max_calls: Annotated[
         int | None,
-        Field(ge=0, description="The most answered calls of the whole run."),
+        Field(ge=0, description="The maximum number of answered calls of the whole run."),
         Flag("Limits", "N", is_removable=True),
     ] = None
     max_tokens: Annotated[
         int | None,
-        Field(ge=0, description="The most tokens of the whole run, input and output together."),
+        Field(ge=0, description="The maximum number of tokens of the whole run, input and output together."),
         Flag("Limits", "N", is_removable=True),
     ] = None
     max_cost: Annotated[
         float | None,
-        Field(ge=0, allow_inf_nan=False, description="The most that the whole run may cost, in US dollars."),
+        Field(ge=0, allow_inf_nan=False, description="The maximum cost of the whole run, in US dollars."),
         Flag("Limits", "USD", is_removable=True),
     ] = None
 
     def changed(self, given: Budget | None) -> Budget:
-        """Return this budget with the bounds set in another one applied; a bound set to `None` is removed."""
+        """Return this budget with the bounds that another budget sets; a bound that it sets to `None` is removed."""
         if given is None:
             return self
         return self.model_copy(update=given.model_dump(include=given.model_fields_set))
@@ -207,8 +230,12 @@ class Budget(BaseModel):
 class Price:
     """US dollars per million tokens.
 
+    Example:
+        >>> prices = {"offline/attentive": dialoom.Price(input=0.15, output=0.6)}
+        >>> run = dialoom.play("personalens", path="priced.db", options={"limit": 1}, prices=prices)
+
     Attributes:
-        cached_input: Price of input that the provider reads from its prompt cache; by default that of other input.
+        cached_input: Price of input that the provider reads from its prompt cache; by default the price of other input.
     """
 
     input: float
@@ -221,7 +248,7 @@ class Price:
             raise ValueError("a price must be US dollars from 0 for a million tokens")
 
     def of(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
-        """Return the cost in US dollars; cached tokens are part of the input tokens, and capped at their number."""
+        """Return the cost in US dollars. Cached tokens are part of the input tokens, and never more than these."""
         cached_tokens = min(cached_tokens, input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = input_tokens - cached_tokens
@@ -229,7 +256,7 @@ class Price:
 
 
 def _user_fault(given: str) -> str:
-    """Return a treatment of faulty lines of the simulated user's."""
+    """Return a treatment of faulty lines of the simulated user."""
     if not re.fullmatch(rf"{FLAG}|retry [1-9]\d?", given):
         raise ValueError(f"{FLAG}, or 'retry N' with N from 1 to 99")
     return given
@@ -246,15 +273,16 @@ def _price(given: Any) -> Any:
 
 
 Reply: TypeAlias = Callable[..., Any]
-"""A function, async or not, from the chat messages that a model would receive to a reply: a text, a chat message as a
-dictionary, or an `AIMessage`. A function with a parameter `tools` receives the tools offered by the request, and may
-reply with a message that has `tool_calls`; one with a parameter `session` receives a `Session`.
+"""A function, async or not, that gets the chat messages a model would receive and returns a reply. A reply is a text, a
+chat message as a dictionary, an `AIMessage`, or a generator of the reply's pieces. A function with a parameter `tools`
+gets the tools offered by the request, and may reply with a message that has `tool_calls`. A function with a parameter
+`session` gets a `Session`.
 """
 
 
 @runtime_checkable
 class LangChainModel(Protocol):
-    """A LangChain chat model, or a chain from messages to an `AIMessage` or a text."""
+    """A LangChain chat model, or another runnable that gets messages and returns an `AIMessage` or a text."""
 
     async def ainvoke(self, input: Any, config: Any = None) -> Any:
         """Return the reply to the messages."""
@@ -270,32 +298,32 @@ class CompiledGraph(Protocol):
         ...
 
     async def aget_state(self, config: Any) -> Any:
-        """Return the state of a thread; never called, it only distinguishes graphs from other objects."""
+        """Return the state of a thread. It is never called; it only distinguishes graphs from other objects."""
         ...
 
 
 GraphMaker: TypeAlias = Callable[[list[Any]], CompiledGraph]
-"""A plain function of `tools` (LangChain tools, one for each that a request offers) that returns a compiled graph."""
+"""A plain function that gets `tools` (a LangChain tool for each tool of the request) and returns a compiled graph."""
 
 OwnPlayer: TypeAlias = Reply | LangChainModel | CompiledGraph | GraphMaker
 
 Player: TypeAlias = str | OwnPlayer
-"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), an async function, a compiled graph, a function
-of `tools` that returns one, or a LangChain chat model."""
+"""A model's name (LiteLLM's, `offline/...`, `python:...`, `graph:...`), a function or a generator, a compiled graph, a
+function of `tools` that returns a compiled graph, or a LangChain chat model or runnable."""
 
 Structured: TypeAlias = Literal["auto", "schema", "json", "prompt"]
-"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone; `auto` picks the strictest one
-that the model is known to support or does not reject.
+"""The constraint on the form of a reply: a JSON schema, JSON mode, or the prompt alone. `auto` selects the strictest
+constraint that the model is known to support or does not reject.
 """
 
 Temperature: TypeAlias = float | Literal["none"]
-"""A sampling temperature from 0 to 2; `"none"` sends none, for models that reject the parameter."""
+"""A sampling temperature from 0 to 2, or `"none"` to send no temperature, for models that reject the parameter."""
 
 SessionForm: TypeAlias = Literal["user", "metadata", "headers"]
-"""Where a request to a model names the session: as `user` (the person's id), in `metadata`, or in headers."""
+"""Where a request to a model identifies the session: in `user` (the person's id), in `metadata`, or in headers."""
 
 Synchronous: TypeAlias = Literal["normal", "full"]
-"""What a commit survives: `normal` a crash, `full` a power cut too."""
+"""What a commit survives: `normal` a crash, `full` also a power cut."""
 
 _File: TypeAlias = Annotated[Path | None, BeforeValidator(_path)]
 _Bounds: TypeAlias = Annotated[Budget | None, Strict(False)]
@@ -311,19 +339,24 @@ _StatedPrice: TypeAlias = Annotated[Price, BeforeValidator(_price)]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A player with settings of its own, which override those of its role.
+    """A player with its own settings, which override those of its role.
+
+    Example:
+        >>> judge = dialoom.Model("offline/generic", temperature=0.0, max_reply=500)
+        >>> run = dialoom.play("personalens", path="judged.db", models={"judge": judge}, options={"limit": 1})
 
     Attributes:
         player: The player.
-        temperature: As in `PlayerSettings`; `None` for the role's own, like the others.
-        api_base: The address at which the model is served, if not the provider's own.
+        temperature: As in `PlayerSettings`; `None`, here and below, for the setting of the role.
+        api_base: The address of the model's server, if it is not the provider's own.
         max_reply: As in `PlayerSettings`.
         params: Further sampling parameters by name.
         structured: As in `PlayerSettings`.
-        stateful: Whether the player keeps state between calls: it then gets only what is new.
+        stateful: Whether the player keeps state between calls; it then gets only new messages.
+        takes_tools: Whether the model accepts tools natively although LiteLLM's table does not list it.
         session: As in `PlayerSettings`.
-        name: The name in the run file and in reports of a function, graph or LangChain model that is given as an
-            object; by default its own name.
+        name: The name, in the run's file and in reports, of a function, graph or LangChain model given as an object; by
+            default the object's own name.
     """
 
     player: Player
@@ -333,15 +366,17 @@ class Model:
     params: Mapping[str, Any] | None = None
     structured: Structured | None = None
     stateful: bool = False
+    takes_tools: bool = False
     session: SessionForm | None = None
     name: str | None = None
 
 
 class Agent(Model):
-    """An assistant or other player of the user's own, with its settings: a `Model` by a more fitting name.
+    """Your own assistant or other player, with its settings; the same as `Model`.
 
     Example:
-        >>> dialoom.play("personalens", "run.db", models={"assistant": dialoom.Agent(graph, stateful=True)})
+        >>> agent = dialoom.Agent(my_agent, name="shop agent")  # a function, a LangGraph graph, a model's name, ...
+        >>> run = dialoom.play("personalens", path="agent.db", models={"assistant": agent}, options={"limit": 1})
     """
 
     __slots__ = ()
@@ -349,18 +384,19 @@ class Agent(Model):
 
 ModelLike: TypeAlias = Player | Model
 Players: TypeAlias = ModelLike | list[ModelLike] | tuple[ModelLike, ...]
-"""The player of a role, or several players where several judges are allowed."""
+"""The player of a role; or several players, for judges and for models of the user."""
 
 
 class PlayerSettings(TypedDict, total=False):
-    """Players and how they reply. A value for one role overrides the value for all roles."""
+    """Settings of players and their replies. A value for one role overrides the value for all roles."""
 
     models: Annotated[
         Mapping[str, Players] | None,
         ByName(Any, is_for_all=False),
         Field(
-            description="Who plays each role: offline/attentive (a scripted stand-in, the default), any LiteLLM model, "
-            "python:module:function or graph:file.py:name. Several judges judge one after the other."
+            description="The player of each role: offline/attentive (a scripted stand-in, the default), any LiteLLM "
+            "model, python:module:function or graph:file.py:name. Several judges judge one after the other; with "
+            "several models of the user, each scenario is played with each of them."
         ),
         Flag("Models", "[ROLE=]MODEL", name="model"),
     ]
@@ -389,7 +425,8 @@ class PlayerSettings(TypedDict, total=False):
         int | Mapping[str, int | None] | None,
         ByName(ReplyTokens),
         Field(
-            description="The most tokens of a reply, reasoning included; 0 for no limit. [default: the recipe's own]"
+            description="The maximum number of tokens of a reply, reasoning included; 0 for no limit. "
+            "[default: the recipe's own]"
         ),
         Flag("Models", "N", is_removable=True),
     ]
@@ -397,8 +434,17 @@ class PlayerSettings(TypedDict, total=False):
         str | Sequence[str] | None,
         As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(_names)]),
         Field(
-            description="Roles whose players keep state between calls: they get only what is new, and are restored "
-            "from their state after the last reply (see docs/sessions.md)."
+            description="Roles whose players keep state between calls: they get only new messages, and a resumed run "
+            "restores their state after the last reply (see docs/sessions.md)."
+        ),
+        Flag("Models", "ROLE[,ROLE]"),
+    ]
+    takes_tools: Annotated[
+        str | Sequence[str] | None,
+        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(_names)]),
+        Field(
+            description="Roles whose models accept tools natively although LiteLLM's table does not list them; "
+            "other models get no tools unless the table lists them."
         ),
         Flag("Models", "ROLE[,ROLE]"),
     ]
@@ -406,8 +452,8 @@ class PlayerSettings(TypedDict, total=False):
         str | Mapping[str, str] | None,
         ByName(SessionForm),
         Field(
-            description="Where requests to a model name the conversation and the person: user, metadata or headers. "
-            "[default: nowhere]"
+            description="Where requests to a model identify the conversation and the person: user, metadata or "
+            "headers. [default: nowhere]"
         ),
         Flag("Models", "WHERE"),
     ]
@@ -416,7 +462,7 @@ class PlayerSettings(TypedDict, total=False):
         ByName(Any, is_for_all=False),
         Field(
             description="Further sampling parameters by role and name: top_p, stop, seed, reasoning_effort, ..., and "
-            "extra_body for those that only the provider knows."
+            "extra_body for parameters that only the provider knows."
         ),
         Flag("Models", "[ROLE.]KEY=VALUE", name="param"),
     ]
@@ -430,12 +476,12 @@ Rates: TypeAlias = int | Mapping[str, int | None] | None
 
 
 class LimitSettings(TypedDict, total=False):
-    """Budget, prices, rates, time limits and context windows. The run's file keeps those that were given last."""
+    """Budget, prices, rates, time limits and context windows. The run's file stores the values given last."""
 
     budget: Annotated[
         BudgetLike,
         As(_Bounds),
-        Field(description="Bounds of the whole run's consumption; those that are not named stay as they are."),
+        Field(description="Bounds of the whole run's consumption; bounds that are not given stay unchanged."),
     ]
     prices: Annotated[
         Mapping[str, Price] | None,
@@ -446,13 +492,13 @@ class LimitSettings(TypedDict, total=False):
     rpm: Annotated[
         Rates,
         ByName(_PerMinute, "model"),
-        Field(description="The most requests per minute."),
+        Field(description="The maximum number of requests per minute."),
         Flag("Limits", "N", is_removable=True),
     ]
     tpm: Annotated[
         Rates,
         ByName(_PerMinute, "model"),
-        Field(description="The most tokens per minute."),
+        Field(description="The maximum number of tokens per minute."),
         Flag("Limits", "N", is_removable=True),
     ]
     context: Annotated[
@@ -468,26 +514,33 @@ class LimitSettings(TypedDict, total=False):
         float | Mapping[str, float | None] | None,
         ByName(_Attempt),
         Field(
-            description="Seconds after which one attempt at a call is abandoned and repeated; 0 removes the value. "
-            "[default: 600 for models]"
+            description="Seconds after which one attempt at a call is abandoned and repeated (a call of an MCP tool "
+            "is not repeated); 0 removes the value. [default: 600 for models and tools]"
         ),
         Flag("Limits", "SECONDS", is_removable=True),
     ]
 
 
 class ProcessSettings(LimitSettings, total=False):
-    """How this process makes calls, besides the limits. None of it changes what is said, and none is stored."""
+    """Settings of how this process makes calls. They change no reply and, unlike `LimitSettings`, are not stored."""
 
     concurrency: Annotated[
         int,
-        Field(default=16, ge=1, le=MOST_AT_ONCE, description="Scenarios in progress at once, and calls per model."),
+        Field(
+            default=AT_ONCE,
+            ge=1,
+            le=MOST_AT_ONCE,
+            description="Scenarios in progress at once, and calls per model. The run's file does not store it: give it "
+            "again to resume the run.",
+        ),
         Flag("Limits", "N"),
     ]
     fail_on_error: Annotated[
         int | str | None,
         As(Annotated[str, BeforeValidator(_failures)]),
         Field(
-            default=None, description="Stop after so many failed scenarios, or at a percentage of 20 or more finished."
+            default=None,
+            description="Stop after this number of failed scenarios, or at this percentage of 20 or more finished.",
         ),
         Flag("Limits", "N|P%"),
     ]
@@ -504,12 +557,12 @@ class ProcessSettings(LimitSettings, total=False):
     cache: Annotated[
         PathLike | None,
         As(_File),
-        Field(description="A file through which replies are shared with other runs of the same seed."),
+        Field(description="A file through which replies are shared with other runs that have the same seed."),
         Flag("Advanced", "FILE"),
     ]
     synchronous: Annotated[
         Synchronous,
-        Field(default="normal", description="What a commit survives: normal a crash, full a power cut too."),
+        Field(default="normal", description="What a commit survives: 'normal' a crash, 'full' also a power cut."),
         Flag("Advanced", "normal|full"),
     ]
     workers: Annotated[
@@ -517,7 +570,7 @@ class ProcessSettings(LimitSettings, total=False):
         Field(
             ge=1,
             le=MOST_AT_ONCE,
-            description="Play on so many processes; concurrency, budget and rates hold for all of them together. "
+            description="Play with this number of processes; concurrency, budget and rates apply to all together. "
             "Needs dialoom[ray].",
         ),
         Flag("Advanced", "N"),
@@ -529,8 +582,16 @@ class ProcessSettings(LimitSettings, total=False):
     ]
     otel: Annotated[
         bool,
-        Field(default=False, description="Send a span of each call to OTEL_EXPORTER_OTLP_ENDPOINT."),
+        Field(default=False, description="Send an OpenTelemetry span of each call to OTEL_EXPORTER_OTLP_ENDPOINT."),
         Flag("Advanced"),
+    ]
+    strict_params: Annotated[
+        bool,
+        Field(
+            default=False,
+            description="Refuse models to which a parameter would not be sent as configured, instead of reporting it.",
+        ),
+        Flag("Models"),
     ]
     replay_only: Annotated[
         bool,
@@ -541,35 +602,41 @@ class ProcessSettings(LimitSettings, total=False):
         bool,
         Field(
             default=False,
-            description="Use the code and addresses that the file names, even if not given on this machine.",
+            description="Use the code and addresses that the file refers to, even if not given on this machine.",
         ),
         Flag("Advanced", is_in_files=False),
     ]
 
 
 class RunSettings(PlayerSettings, total=False):
-    """What a new run is made of, besides its recipe."""
+    """The settings of a new run, apart from its recipe."""
 
     model: Annotated[
         ModelLike | None,
         As(Any),
-        Field(description="Who plays every role that `models` does not name."),
+        Field(description="The player of every role that is not in `models`."),
     ]
     prompts: Annotated[
-        PathLike | None,
-        As(_File),
-        Field(description="A folder of prompts that replace the recipe's own of the same ids."),
-        Flag("Models", "DIR"),
+        PathLike | Sequence[PathLike] | None,
+        As(Annotated[tuple[str, ...], Strict(False), BeforeValidator(prompt_sets)]),
+        Field(
+            default=(),
+            description="Prompts that replace the recipe's prompts with the same ids: a folder of yours, or 'small', "
+            "short prompts for small models. Of several, later ones override earlier ones; a folder named small is "
+            "./small.",
+        ),
+        Flag("Models", "DIR|small", is_repeatable=True),
     ]
     options: Annotated[
-        Mapping[str, Any] | BaseModel | None, As(Any), Field(description="The recipe's own options, by name.")
+        Mapping[str, Any] | BaseModel | None, As(Any), Field(description="The options of the recipe, by name.")
     ]
     seed: Annotated[int, Field(default=0, description="The seed of every random draw."), Flag("Advanced", "N")]
     sample: Annotated[
         int | None,
         Field(
             ge=1,
-            description="Draw so many scenarios with the seed, spread evenly over people, settings and other facets.",
+            description="Draw this number of scenarios with the seed, spread evenly over people, settings and other "
+            "facets.",
         ),
         Flag("Advanced", "N"),
     ]
@@ -578,7 +645,7 @@ class RunSettings(PlayerSettings, total=False):
         Field(
             default=1,
             ge=1,
-            description="Play each scenario so many times, independently; `resume` can add trials to a run.",
+            description="Play each scenario this number of times, independently; `resume` can add trials to a run.",
         ),
         Flag("Advanced", "N"),
     ]
@@ -587,7 +654,7 @@ class RunSettings(PlayerSettings, total=False):
         As(UserFault),
         Field(
             default=FLAG,
-            description="What is done about a faulty line of the simulated user's: flag records it with the outcome; "
+            description="How faulty lines of the simulated user are treated: flag records the fault with the outcome; "
             "'retry N' requests the line again up to N times, before the other side sees it.",
         ),
         Flag("Advanced", "flag|'retry N'"),
@@ -596,7 +663,7 @@ class RunSettings(PlayerSettings, total=False):
 
 @lru_cache
 def model_of(kind: Any) -> type[BaseModel]:
-    """Return the pydantic model of a typed dictionary's settings; one without a default is `None` if not given."""
+    """Return the pydantic model of a typed dictionary's settings; those without a default are `None` if not given."""
     hints = get_type_hints(kind, include_extras=True)
     model = create_model(
         kind.__name__, __config__=ConfigDict(extra="forbid", arbitrary_types_allowed=True), **{**hints}
@@ -609,15 +676,15 @@ def model_of(kind: Any) -> type[BaseModel]:
 
 
 def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
-    """Return settings with all defaults, each by role or model where it can be.
+    """Return checked settings with all defaults; those that can be given by role or model are mappings.
 
     Args:
         kind: The typed dictionary that declares them.
-        given: The settings; `None` stands for one that is not given.
-        is_text: True if numbers may be texts, as the command line has them.
+        given: The settings; `None` means that a setting is not given.
+        is_text: Whether numbers may be texts, as on the command line.
 
     Raises:
-        SettingError: Naming the setting, its value and what it must be; or one that does not exist.
+        SettingError: If a setting is invalid or unknown; the message has its name, its value and what it must be.
     """
     model = model_of(kind)
     for name in sorted(given.keys() - model.model_fields.keys()):
@@ -630,13 +697,13 @@ def checked(kind: type[Kind], given: Kind, *, is_text: bool = False) -> Kind:
 
 
 def part(kind: type[Kind], given: Mapping[str, object]) -> Kind:
-    """Return those of the settings that a kind declares."""
+    """Return only the settings that a typed dictionary declares."""
     names = model_of(kind).model_fields
     return cast(Kind, {name: value for name, value in given.items() if name in names})
 
 
 def described(kind: Any) -> str:
-    """Return a typed dictionary's docstring with the description of each setting."""
+    """Return a typed dictionary's docstring extended by the description of each setting."""
     lines = [
         textwrap.fill(f"{name}: {field.description}", 110, initial_indent=" " * 8, subsequent_indent=" " * 12)
         for name, field in model_of(kind).model_fields.items()
@@ -651,10 +718,10 @@ def checked_value(name: str, type_: Any, value: Any, of: str = "") -> Any:
         name: The setting.
         type_: The type of its values.
         value: The value.
-        of: The role that it is for, if it is for one.
+        of: The role, if the value is for one role.
 
     Raises:
-        SettingError: Naming the setting, its value and what it must be.
+        SettingError: If a setting is invalid; the message has its name, its value and what it must be.
     """
     try:
         return _adapter(type_).validate_python(value, strict=True)
@@ -680,7 +747,7 @@ def setting_error(problem: ErrorDetails) -> SettingError:
 
 
 def wanted(problem: ErrorDetails) -> str:
-    """Return what an invalid value must be, to follow 'must be'."""
+    """Return what a value must be, as text to follow 'must be'."""
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
@@ -694,7 +761,7 @@ def wanted(problem: ErrorDetails) -> str:
 
 
 def _meant(name: str, known: list[str]) -> str:
-    """Return a hint for an unknown setting: where it belongs, or the known one that resembles it."""
+    """Return a hint for an unknown setting: where the setting belongs, or a known setting with a similar name."""
     if name in Budget.model_fields:
         return f"a bound is part of the budget: budget=dialoom.Budget({name}=...)"
     if like := get_close_matches(name, known, 1):

@@ -20,7 +20,7 @@ Cell = TypeVar("Cell")
 
 
 def harmless(text: str) -> str:
-    """Return a text without terminal control sequences; line ends and tabs stay.
+    """Return a text without terminal control sequences; line ends and tabs are kept.
 
     Each control character, direction mark and lone surrogate is replaced by a visible sign.
     """
@@ -33,7 +33,7 @@ def json_line(value: Any) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as people and options write it: `8s`, `10m`, `1m31s`, `2h`."""
+    """Return a duration as a short text: `8s`, `10m`, `1m31s`, `2h`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [f"{figure}{unit}" for figure, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if figure]
@@ -44,15 +44,15 @@ def counted(count: int, things: str, thing: str | None = None) -> str:
     """Return a count with its noun: `1 dialogue`, `1,200 dialogues`.
 
     Args:
-        count: How many.
-        things: What they are called.
-        thing: What one is called; by default without the last letter.
+        count: The number.
+        things: The plural of the noun.
+        thing: The singular; by default the plural without its last letter.
     """
     return f"{count:,} {(thing or things[:-1]) if count == 1 else things}"
 
 
 def markdown_text(text: str) -> str:
-    """Escape a text within a line of Markdown: it starts no HTML, link, picture or cell."""
+    """Escape a text within a line of Markdown, so that it starts no HTML, link, picture or cell."""
     line = " ".join(harmless(text).split())
     return line.replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
 
@@ -75,18 +75,19 @@ _LATEX = str.maketrans(
         "[": "{[}",
         "]": "{]}",
         "\N{DAGGER}": "\\textdagger{}",
+        "\N{DOUBLE DAGGER}": "\\textdaggerdbl{}",
     }
 )
-"""Brackets are in braces, as a row that begins with one would be read as an argument of the row before."""
+"""Brackets are put in braces, because LaTeX would read one at the start of a row as an argument of the row before."""
 
 
 def latex_text(text: str) -> str:
-    """Escape a text within a line of LaTeX: it starts no command, comment, formula or cell."""
+    """Escape a text within a line of LaTeX, so that it starts no command, comment, formula or cell."""
     return " ".join(harmless(text).split()).translate(_LATEX)
 
 
 def csv_cell(cell: Cell) -> Cell | str:
-    """Return a cell that no spreadsheet reads as a formula: a text that looks like one is prefixed by an apostrophe."""
+    """Return a cell that no spreadsheet reads as a formula: a text that looks like one gets an apostrophe as prefix."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 

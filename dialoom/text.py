@@ -1,4 +1,4 @@
-"""Text from outside, made fit to be stored. This module is below all layers."""
+"""Text from outside, changed so that it can be stored. This module is below all layers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import orjson
 
 
 def well_formed(text: str) -> str:
-    r"""Return the text without anything that UTF-8 cannot encode.
+    r"""Return a text without characters that UTF-8 cannot encode.
 
-    JSON can hold half of a character (`\ud83d`, a lone surrogate), which Python reads without an error, but no file can
-    store it. Two halves that belong together are joined, any other becomes U+FFFD, the replacement character.
+    JSON can hold half of a character (`\ud83d`, a lone surrogate). Python reads it without an error, but no UTF-8 file
+    can store it. Two halves that belong together are joined; any other half is replaced by U+FFFD, the replacement
+    character.
     """
     try:
         text.encode()
@@ -32,9 +33,9 @@ def well_formed_value(value: Any) -> Any:
 
 
 def is_well_formed(value: Any) -> bool:
-    """Return whether all texts of a JSON value are `well_formed`, much faster than by looking at each.
+    """Return whether all texts of a JSON value are `well_formed`; this is much faster than a check of each text.
 
-    It may be false for a value with integers of more than 64 bits, too.
+    The result may also be false for a value with integers of more than 64 bits.
     """
     try:
         orjson.dumps(value)

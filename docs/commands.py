@@ -5,7 +5,7 @@
 
 The commands are walked as the parser holds them, so a new command, flag or recipe is in the page without any change
 here. A recipe's options are only known when the command line is told its name, so `run` is asked once for each recipe
-that comes with dialoom; what else is installed on this machine is no part of the page.
+that comes with dialoom; what else is installed on this machine is not a part of the page.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ PAGES = {
 """The files, and what their pages are called."""
 
 FOLDERS = {"docs/design/": "design/packages-and-names.md"}
-"""Links to a folder, which is no page: the first page of it."""
+"""Links to a folder, which is not a page: the first page of it."""
 
 _LINK = re.compile(r"(?<=\]\()([\w./-]+)")
 

@@ -1,4 +1,7 @@
-"""The state machines, which decide which role speaks when. One folder per system; each provides a `Recipe`."""
+"""The state machines that decide which role speaks when.
+
+Each system has a folder or module that provides a `Recipe`.
+"""
 
 from .built_in_environments import JsonEnvironment, SqliteEnvironment
 from .capabilities import (
@@ -16,8 +19,8 @@ from .capabilities import (
     WithRoles,
 )
 from .check import Check, Conversation
+from .conversation import DialogueState
 from .dialogue import DialogueRecipe, Turns
-from .dialogue_state import DialogueState
 from .environment import Environment
 from .judge import Case, Judge, add_judges
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome

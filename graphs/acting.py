@@ -1,4 +1,4 @@
-"""The nodes of a dialogue whose assistant has tools: the environment's beginning, the assistant, and its tools."""
+"""The nodes of a dialogue whose assistant has tools: they reset the environment, ask the assistant, and run tools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, Protocol
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -14,19 +15,18 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from dialoom.prompts import Utterance
 from dialoom.roles import UnparsedReplyError
 
-from .conversation import acted, calls_of, tool_said
-from .dialogue_state import DialogueState
+from .built_in_environments import NEEDS_MCP, remote_tools
+from .conversation import DialogueState, acted, calls_of, tool_said
 from .environment import EnvironmentFactory, Tool, ToolError, Workbench
-from .mcp_servers import remote_tools
 from .outcome import ENVIRONMENT, Episode
 from .reporting.table import Table
 from .stage import Scene, Update
 
 TOOLS_NODE, BEGIN = "tools", "begin"
-"""The nodes that run the calls, and that bring about the environment's first state."""
+"""The names of two nodes: the one that runs the tool calls, and the one that creates the environment's first state."""
 
 MAX_TOOL_TURNS = "max_tool_turns"
-"""The reason for which a dialogue ends whose assistant calls tools and never answers."""
+"""The recorded reason when a dialogue ends because the assistant keeps calling tools without answering."""
 
 Node = Callable[[Any, Scene], Awaitable[Update]]
 
@@ -39,7 +39,7 @@ class Acting(Protocol):
 
     @property
     def tools(self) -> Sequence[Tool]:
-        """The tools besides those of the environment."""
+        """The assistant's tools, without those of the environment."""
         ...
 
     @property
@@ -52,11 +52,11 @@ class Acting(Protocol):
         ...
 
     def request(self, state: Any, scene: Scene, role: str) -> tuple[str, dict[str, Any]]:
-        """Return the prompt of a role's next message, and its inputs."""
+        """Return the prompt for a role's next message, and the prompt's inputs."""
         ...
 
     def told(self, state: Any, scene: Scene, role: str, reply: str) -> Update:
-        """Return the update of the state by a role's reply."""
+        """Return the state update that adds a role's reply."""
         ...
 
 
@@ -65,7 +65,7 @@ class ActingState(DialogueState, total=False):
 
     Attributes:
         environment: The environment's snapshot.
-        changes: The number of the assistant's steps that changed the environment.
+        changes: The number of steps of the assistant that changed the environment.
         has_tools: Whether the assistant is offered the tools.
     """
 
@@ -75,7 +75,7 @@ class ActingState(DialogueState, total=False):
 
 
 def servers_of(recipe: Any, options: Any) -> tuple[str, ...]:
-    """Return the MCP servers of a recipe and of its option `mcp`; none of a recipe that is no dialogue."""
+    """Return the MCP servers of a recipe and of its option `mcp`; none if the recipe is not a dialogue."""
     declared = getattr(recipe, "mcp", None)
     return () if declared is None else tuple(dict.fromkeys([*declared, *(getattr(options, "mcp", None) or ())]))
 
@@ -86,14 +86,17 @@ def is_acting(recipe: Acting, options: Any) -> bool:
 
 
 def factory_of(recipe: Acting) -> EnvironmentFactory | None:
-    """Return the factory of a recipe's environment; a function in a class is no method."""
+    """Return the factory of a recipe's environment.
+
+    A function that a class holds is returned unbound, not as a method.
+    """
     own: EnvironmentFactory | None = vars(recipe).get("environment")
     declared: EnvironmentFactory | None = getattr(type(recipe), "environment", None)
     return declared if own is None else own
 
 
 async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequence[str]) -> Workbench:
-    """Return the tools of one step, with a new environment and the tools of MCP servers.
+    """Return the workbench of one step. It holds the tools, including those of MCP servers, and a new environment.
 
     Raises:
         ToolError, PermanentProviderError: As `workbench_of`, or if a server cannot be used.
@@ -105,12 +108,17 @@ async def workbench_at(recipe: Acting, role: str, scene: Scene, servers: Sequenc
 
 
 def check_tools(recipe: Acting, servers: Sequence[str]) -> None:
-    """Check the tools before a run starts; those of MCP servers are known when it has started.
+    """Check the tools before a run starts.
+
+    Tools of MCP servers are not checked: they are only known once it has started.
 
     Raises:
-        ToolError: If a tool cannot be offered, has the name of a role, or one that ends the dialogue is missing.
+        ToolError: If a tool cannot be offered or has the name of a role, if a tool that ends the dialogue is missing,
+            or if there are MCP servers and the library for them is not installed.
         PermanentProviderError: If the environment raises an exception.
     """
+    if servers and find_spec("mcp") is None:
+        raise ToolError(f"mcp: {NEEDS_MCP}", setting="mcp")
     names = Workbench(recipe.tools, factory_of(recipe)).tools.names
     _check_names(recipe, names, is_whole=not servers)
 
@@ -125,7 +133,7 @@ def _check_names(recipe: Acting, names: Sequence[str], is_whole: bool = True) ->
 
 
 def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
-    """Return the first node: it resets the environment, and finds out whether the assistant accepts tools."""
+    """Return the first node. It resets the environment and finds out whether the assistant's model accepts tools."""
 
     async def run(state: ActingState, scene: Scene) -> Update:  # noqa: ARG001
         has_tools = await scene.takes_tools(recipe.prompt_of(scene.scenario, role))
@@ -138,7 +146,9 @@ def begin(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
 
 
 def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) -> Node:
-    """Return the assistant's node: it requests a message that may hold calls; a graph may have run them already.
+    """Return the assistant's node. It requests a message, which may hold tool calls.
+
+    If a graph plays the assistant, it may already have run the calls.
 
     Args:
         recipe: The recipe.
@@ -170,7 +180,7 @@ def assistant(recipe: Acting, role: str, servers: Sequence[str], speak: Node) ->
         reason = _ending(recipe, [call["name"] for call in reply.tool_calls])
         said = [*messages, *made]
         reason = reason or recipe.turns.reason(scene.scenario, role, said, "")
-        # The snapshot that was stored with the reply: a replayed reply runs no tool.
+        # This is the snapshot stored with the reply, because a replayed reply does not run its tools again.
         after = (reply.carried or {}).get(ENVIRONMENT)
         return {"messages": made, "ended_by": state["ended_by"] or reason, **_changed(recipe, state, after)}
 
@@ -197,19 +207,19 @@ def tools(recipe: Acting, role: str, servers: Sequence[str]) -> Node:
 
 
 def _changed(recipe: Acting, state: ActingState, after: Any) -> Update:
-    """Return the update of the environment's channels; empty if nothing has changed."""
+    """Return the state update for the environment's channels; empty if nothing has changed."""
     if factory_of(recipe) is None or after == state.get(ENVIRONMENT):
         return {}
     return {ENVIRONMENT: after, "changes": 1}
 
 
 def _ending(recipe: Acting, called: Sequence[str]) -> str:
-    """Return the reason for which calls end the dialogue; empty if they do not."""
+    """Return the reason why these calls end the dialogue; empty if they do not."""
     return next((f"tool {name}" for name in called if name in recipe.turns.ending_tools), "")
 
 
 def _tool_turns(messages: Sequence[BaseMessage], role: str) -> int:
-    """Return the number of messages with calls at the end of a conversation, since another role has spoken."""
+    """Return the number of messages with calls since another role last spoke."""
     count = 0
     for message in reversed(messages):
         if not isinstance(message, ToolMessage):
@@ -225,7 +235,7 @@ def is_waiting(messages: Sequence[BaseMessage]) -> bool:
 
 
 def turns_of(messages: Sequence[BaseMessage], role: str) -> int:
-    """Return the number of turns that a role has begun; messages after the result of a tool continue one."""
+    """Return the number of turns that a role has begun. A message after a tool's result continues the same turn."""
     return sum(
         message.name == role and not (place and isinstance(messages[place - 1], ToolMessage))
         for place, message in enumerate(messages)
@@ -233,7 +243,7 @@ def turns_of(messages: Sequence[BaseMessage], role: str) -> int:
 
 
 def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
-    """Return a conversation as roles without tools hear it: neither calls nor results."""
+    """Return a conversation without tool calls and results, as roles without tools receive it."""
     return [
         {"speaker": each["speaker"], "content": each["content"]}
         for each in history
@@ -242,7 +252,7 @@ def spoken_only(history: Sequence[Utterance]) -> list[Utterance]:
 
 
 def details(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the outcome's details say of an environment and of tools."""
+    """Return the entries of the outcome's details about the environment and the tools."""
     if "has_tools" not in state:
         return {}
     known = {} if ENVIRONMENT not in state else {ENVIRONMENT: state[ENVIRONMENT]}
@@ -250,7 +260,7 @@ def details(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of calls and that of the steps that changed the environment."""
+    """Return the number of tool calls, and the number of steps that changed the environment."""
     if "has_tools" not in state:
         return {}
     called = {"tool_calls": sum(len(calls_of(message)) for message in state.get("messages", []))}
@@ -259,13 +269,13 @@ def counts(recipe: Acting, state: Mapping[str, Any]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Actions:
-    """What the assistants of one run did with their tools, counted while the run's scenarios are read.
+    """Counts of how the assistants of one run used their tools, made while the run's scenarios are read.
 
     Attributes:
         label: The run's label.
-        dialogues: The number of dialogues, by the reason of their end.
-        idle: The number of dialogues without a tool call, likewise.
-        unchanged: The number of dialogues whose environment was never changed, likewise.
+        dialogues: The number of dialogues, by the reason why they ended.
+        idle: The number of dialogues without a tool call, by the same reasons.
+        unchanged: The number of dialogues whose environment never changed, by the same reasons.
         without: The number of dialogues whose assistant was offered no tools.
         is_acting: Whether any dialogue's assistant was meant to have tools.
     """
@@ -278,7 +288,7 @@ class Actions:
     is_acting: bool = False
 
     def read(self, episodes: Iterable[Episode]) -> Iterator[Episode]:
-        """Yield the episodes, and count them."""
+        """Yield the episodes unchanged, and count each one."""
         for episode in episodes:
             outcome = episode.outcome
             self.dialogues[outcome.ended_by] += 1
@@ -290,7 +300,7 @@ class Actions:
 
 
 def with_actions(tables: list[Table], seen: Sequence[Actions]) -> list[Table]:
-    """Return tables with a table of endings and actions, and a warning for assistants that were offered no tools."""
+    """Add a table of endings and tool use to the tables, and a warning about assistants that were offered no tools."""
     if not any(each.is_acting for each in seen):
         return tables
     several = len(seen) > 1

@@ -1,4 +1,4 @@
-"""APOLLO's data from templates: a scenario is a user; its outcome's details are the user's sessions and pairs."""
+"""APOLLO's data from templates. A scenario is a user; the details of its outcome are the user's sessions and pairs."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class BuildOptions(RecipeOptions):
 
 
 class BuildScenario(Scenario):
-    """A user, and the amount of data to make.
+    """A scenario: a user, and how much data to make for the user.
 
     Attributes:
         user: The user.
-        is_first: Whether the source's own description is exported with this user.
+        is_first: Whether this user's export includes the description of the whole source.
         pairs: The number of pairs per preference.
         errands: The number of unrelated sessions per tool.
         seed: The seed of every draw.
         world_seed: The world's seed.
-        world: The world's hash: another world makes another source.
+        world: The hash of the world. A different world gives a different source.
     """
 
     user: ApolloUser
@@ -75,13 +75,13 @@ class BuildScenario(Scenario):
         return f"{self.user.id} {self.user.name}"
 
     def facets(self) -> dict[str, Any]:
-        """Return the user, and the amount of data."""
+        """Return the user, and how much data is made."""
         about = {"user": self.user.id, "name": self.user.name, "city": self.user.city}
         return {**about, "pairs": self.pairs, "errands": self.errands, "seed": self.seed}
 
 
 class BuildState(TypedDict, total=False):
-    """The state that is checkpointed: rows of the source's files, and the reasons for flows without any."""
+    """The state that is checkpointed: the rows of the source's files, and the reasons why a flow has no rows."""
 
     sessions: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
@@ -95,7 +95,7 @@ def _rows(episode: Episode, *_: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 class ApolloBuild(GenerationRecipe):
-    """Users, sessions and queries for APOLLO, from templates: no model is called."""
+    """Users, sessions and queries for APOLLO, made from templates. No model is called."""
 
     name = "apollo-build"
     roles = {}
@@ -124,7 +124,7 @@ class ApolloBuild(GenerationRecipe):
             )
 
     def graph(self, options: BuildOptions) -> Graph:
-        """Return a graph with a single node: a user takes a second or two."""
+        """Return a graph with a single node, because a user takes only a second or two."""
         return generation_graph(BuildState, Loop(build))
 
     def initial(self, scenario: BuildScenario) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class ApolloBuild(GenerationRecipe):
         )
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the forms and kinds of the pairs, and the diversity of the sessions."""
+        """Return the tables of the pairs' forms and kinds, and of the sessions' diversity."""
         topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
         pairs: Counter[tuple[str, str]] = Counter()
         left_out: list[Sequence[Cell]] = []
@@ -178,14 +178,16 @@ async def build(_: BuildState, scene: Scene) -> Update:
 
 @lru_cache(maxsize=4)
 def planned_world(seed: int, planned: str) -> World:
-    """Return the world of a seed, whose hash must be that of the run's plan.
+    """Return the world of a seed, and check that its hash is the one in the run's plan.
 
     Raises:
         RecipeError: If this version's world differs.
     """
     world = World(seed)
     if world.hash != planned:
-        raise RecipeError(f"world: the run was planned in {planned[:12]}, and this version's is another")
+        raise RecipeError(
+            f"world: the run was planned in the world {planned[:12]}..., and this version has another world"
+        )
     return world
 
 
@@ -195,7 +197,7 @@ def _left_out(rows: list[Sequence[Cell]]) -> Table:
 
 
 def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
-    """Return the number of pairs by form and kind of query."""
+    """Return a table of the number of pairs by form and kind of query."""
     kinds = ("reactive", "proactive")
     rows: list[Sequence[Cell]] = [
         [form, sum(counts[form, kind] for kind in kinds), *(counts[form, kind] for kind in kinds)] for form in FORMS
@@ -205,7 +207,7 @@ def pairs_table(counts: Counter[tuple[str, str]]) -> Table:
 
 
 def topics_table(topics: Mapping[str, list[str]]) -> Table:
-    """Return the diversity of sessions, from the topics of each kind."""
+    """Return a table of the sessions' diversity, computed from the topics of each kind."""
     rows: list[Sequence[Cell]] = []
     for kind, found in {**topics, "all": [topic for each in topics.values() for topic in each]}.items():
         rows.append([kind, *topic_diversity(found)])

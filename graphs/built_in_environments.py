@@ -1,26 +1,36 @@
-"""Built-in environments: an SQLite database and a JSON document, each with simple tools."""
+"""Built-in environments (an SQLite database or a JSON document, each with simple tools), and tools of MCP servers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shlex
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from dialoom.inputs import read_text
+from dialoom.roles import PermanentProviderError
+from dialoom.roles.gateway.secrets import redacted
 
-from .environment import Environment, EnvironmentFactory, Tool
+from .environment import Environment, EnvironmentFactory, RemoteTool, Tool, ToolError, text_of_result
 
 SQLITE = "sqlite"
-"""The only key of the snapshot of an `SqliteEnvironment`; its value is a list of SQL statements."""
+"""The only key in the snapshot of an `SqliteEnvironment`. Its value is a list of SQL statements."""
 
 _MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 100
-"""The most rows that the tool `query` returns."""
+"""Maximum number of rows that the tool `query` returns."""
 _MOST_STEPS = 20_000_000
-"""The most instructions of SQLite's machine for one statement of a tool: endless queries end, always at one place."""
+"""Maximum number of SQLite instructions for one statement of a tool.
+
+It stops endless queries, always at the same point.
+"""
 _STEPS_AT_ONCE = 100_000
 
 _READ = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33}  # 33: SQLITE_RECURSIVE
@@ -31,7 +41,7 @@ _REFUSED = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA,
 class SqliteEnvironment:
     """A copy in memory of an SQLite database, with the tools `query` and `execute`.
 
-    Subclass it for tools of your own, which use `connection`.
+    Subclass it to add tools of your own, which read and write `connection`.
 
     Example:
         >>> class Shop(SqliteEnvironment):
@@ -47,9 +57,10 @@ class SqliteEnvironment:
         ...         return [self.refund]
 
     Attributes:
-        file: A database file, or a text of SQL statements (`.sql`), that each conversation begins with a copy of.
-        schema: SQL statements in place of a file.
-        connection: The database. Statements commit by themselves.
+        file: The path of a database file or of a text of SQL statements (`.sql`). Each conversation begins with a copy
+            of it.
+        schema: SQL statements that create the database, in place of a file.
+        connection: The connection to the database. Each statement is committed at once.
     """
 
     file: ClassVar[str | Path] = ""
@@ -64,7 +75,7 @@ class SqliteEnvironment:
         return [self.query, self.execute]
 
     def reset(self, scenario: Any) -> None:
-        """Begin with a copy of the file, or with the schema."""
+        """Create the database as a copy of the file, or from the schema."""
         self.connection = _opened()
         if not self.file:
             self.connection.executescript(self.schema)
@@ -79,7 +90,7 @@ class SqliteEnvironment:
         return {SQLITE: [line for line in self.connection.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;")]}
 
     def restore(self, snapshot: Mapping[str, Sequence[str]]) -> None:
-        """Make the database from SQL statements."""
+        """Create the database from the SQL statements of a snapshot."""
         self.connection = restored(snapshot)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
@@ -105,8 +116,8 @@ class JsonEnvironment:
     """A JSON document with the tools `read`, `update` and `remove`.
 
     Attributes:
-        file: The file that each conversation begins with a copy of.
-        document: The document, while a conversation goes on.
+        file: The path of a JSON file. Each conversation begins with a copy of it.
+        document: The current document of the conversation.
     """
 
     file: ClassVar[str | Path] = ""
@@ -120,7 +131,7 @@ class JsonEnvironment:
         return [self.read, self.update, self.remove]
 
     def reset(self, scenario: Any) -> None:
-        """Begin with a copy of the file, or with an empty document."""
+        """Load a copy of the file, or an empty document without a file."""
         self.document = json.loads(read_text(Path(self.file), _MOST_BYTES)) if self.file else {}
 
     def snapshot(self) -> Any:
@@ -128,7 +139,7 @@ class JsonEnvironment:
         return self.document
 
     def restore(self, snapshot: Any) -> None:
-        """Replace the document."""
+        """Replace the document with the document of a snapshot."""
         self.document = snapshot
 
     def read(self, path: str = "") -> Any:
@@ -177,10 +188,10 @@ def _keys(path: str) -> list[str]:
 
 
 def _place(holder: Any, key: str, is_new: bool = False) -> Any:
-    """Return a key as the mapping or list that holds it takes it."""
+    """Return a key as its container takes it: a text for a mapping, an index for a list."""
     if isinstance(holder, list):
         if not key.isdecimal() or int(key) >= len(holder):
-            raise KeyError(f"{key} is no index; the list has {len(holder)} items")
+            raise KeyError(f"{key} is not an index; the list has {len(holder)} items")
         return int(key)
     if not isinstance(holder, dict):
         raise KeyError(f"{key}: {type(holder).__name__} has no parts")
@@ -190,7 +201,7 @@ def _place(holder: Any, key: str, is_new: bool = False) -> Any:
 
 
 def environment_of_file(path: Path) -> EnvironmentFactory | None:
-    """Return the factory of the built-in environment that begins with a file, by the file's suffix; else `None`."""
+    """Return the factory of the built-in environment for a file, chosen by its suffix; `None` for other suffixes."""
     kinds: dict[str, type[Environment]] = {".json": JsonEnvironment}
     kinds |= dict.fromkeys((".db", ".sqlite", ".sqlite3", ".sql"), SqliteEnvironment)
     kind = kinds.get(path.suffix)
@@ -212,7 +223,7 @@ def restored(snapshot: Mapping[str, Sequence[str]]) -> sqlite3.Connection:
 
 
 def readable(snapshot: Any) -> Any:
-    """Return a snapshot in the form that people compare: a database as its tables, each a list of rows."""
+    """Return a snapshot in a form that is easy to compare: a database becomes its tables, each a list of rows."""
     if not is_sqlite(snapshot):
         return snapshot
     connection = restored(snapshot)
@@ -224,23 +235,23 @@ def readable(snapshot: Any) -> Any:
 
 
 def is_sqlite(snapshot: Any) -> bool:
-    """Return whether a snapshot is that of a database."""
+    """Return whether a snapshot is from an `SqliteEnvironment`."""
     return isinstance(snapshot, Mapping) and list(snapshot) == [SQLITE]
 
 
 def rows(
     connection: sqlite3.Connection, sql: str, values: Sequence[Any] = (), only_read: bool = True
 ) -> list[dict[str, Any]]:
-    """Return the first rows of one SQL statement, which can reach no other file and ends after limited work.
+    """Return the first rows of one SQL statement. The statement cannot open other files, and its run time is limited.
 
     Args:
         connection: The database.
         sql: The statement.
         values: The values of its `?`.
-        only_read: Whether it may only read.
+        only_read: Whether the statement may only read.
 
     Raises:
-        ValueError: If it is wrong, not allowed, or takes too long.
+        ValueError: If the statement is wrong, is not allowed, or takes too long.
     """
     left = _MOST_STEPS // _STEPS_AT_ONCE
 
@@ -267,3 +278,156 @@ def rows(
     finally:
         connection.set_authorizer(None)
         connection.set_progress_handler(None, 0)
+
+
+NEEDS_MCP = "MCP servers need dialoom[mcp]: pip install 'dialoom[mcp]'"
+"""The error message if the library is not installed."""
+
+
+class _Connection:
+    """A session with one MCP server.
+
+    It has a task of its own, because its scopes must end in the task that entered them.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._closing = asyncio.Event()
+        self._client: Any = None
+        self._tools: asyncio.Future[list[RemoteTool]] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._serve())
+
+    async def tools(self) -> list[RemoteTool]:
+        """Return the server's tools.
+
+        Raises:
+            PermanentProviderError: If the server cannot be reached.
+        """
+        return await asyncio.shield(self._tools)
+
+    async def _call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Call a tool and return its result as text."""
+        from mcp import MCPError
+
+        try:
+            result = await self._client.call_tool(name, arguments)
+        except MCPError as error:
+            return redacted(f"error: {error}")
+        except Exception as error:
+            raise PermanentProviderError(
+                redacted(f"MCP server {self._server!r} did not answer the call of {name}: {_told(error)}")
+            ) from error
+        texts = [each.text for each in result.content if getattr(each, "text", None) is not None]
+        text = "\n".join(texts) if texts else text_of_result(result.structured_content)
+        return redacted(f"error: {text}" if result.is_error else text) or '""'
+
+    async def close(self) -> None:
+        """End the session."""
+        self._closing.set()
+        await asyncio.wait([self._task])
+
+    async def _serve(self) -> None:
+        try:
+            from mcp import Client
+        except ImportError:
+            self._fail(ToolError(f"mcp: {NEEDS_MCP}", setting="mcp"))
+            return
+        try:
+            async with Client(_target(self._server)) as client:
+                self._client = client
+                self._tools.set_result([self._tool(each) for each in await _listed(client)])
+                await self._closing.wait()
+        except Exception as error:
+            remedy = "check that it runs" if is_url(self._server) else "start it by hand to see why"
+            message = redacted(f"mcp: the server {self._server!r} cannot be used: {_told(error)}; {remedy}")
+            self._fail(ToolError(message, setting="mcp"))
+
+    def _fail(self, error: Exception) -> None:
+        if not self._tools.done():
+            self._tools.set_exception(error)
+            self._tools.exception()  # mark it as retrieved: there may be no waiting caller
+
+    def _tool(self, given: Any) -> RemoteTool:
+        hints = given.annotations
+        is_repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        function = {
+            "name": given.name,
+            "description": given.description or given.name,
+            "parameters": given.input_schema,
+        }
+        return RemoteTool(
+            given.name, {"type": "function", "function": function}, is_repeatable, partial(self._call, given.name)
+        )
+
+
+async def _listed(client: Any) -> list[Any]:
+    """Return all tools of a server, page by page."""
+    found, cursor = [], None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        if not (cursor := page.next_cursor):
+            return found
+
+
+def _target(server: str) -> Any:
+    """Return the target that the client connects to: a URL, or a command, which inherits the environment variables."""
+    if is_url(server):
+        return server
+    from mcp import StdioServerParameters
+
+    command, *arguments = shlex.split(server)
+    return StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
+
+
+def is_url(server: str) -> bool:
+    """Return whether a server is given as a URL rather than as a command."""
+    return server.startswith(("http://", "https://"))
+
+
+def _told(error: BaseException) -> str:
+    """Return an error's message; for an exception group, the message of its first error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+class _Connections:
+    """The connections of one event loop, by server, and the number of `connected` blocks that use them."""
+
+    def __init__(self) -> None:
+        self.by_server: dict[str, _Connection] = {}
+        self.users = 0
+
+
+_CONNECTIONS: WeakKeyDictionary[asyncio.AbstractEventLoop, _Connections] = WeakKeyDictionary()
+
+
+async def remote_tools(servers: Sequence[str]) -> list[RemoteTool]:
+    """Return the tools of MCP servers. Each server is connected when it is first needed.
+
+    Raises:
+        ToolError: If a server cannot be used.
+    """
+    here = _CONNECTIONS.setdefault(asyncio.get_running_loop(), _Connections())
+    found: list[RemoteTool] = []
+    for server in servers:
+        if server not in here.by_server:
+            here.by_server[server] = _Connection(server)
+        found += await here.by_server[server].tools()
+    return found
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[None]:
+    """Close the connections of this event loop at the end of the block, unless another block still uses them."""
+    here = _CONNECTIONS.setdefault(asyncio.get_running_loop(), _Connections())
+    here.users += 1
+    try:
+        yield
+    finally:
+        here.users -= 1
+        if not here.users:
+            servers, here.by_server = here.by_server, {}
+            for each in servers.values():
+                await each.close()

@@ -1,7 +1,7 @@
-"""Optional capabilities, which only some recipes need, or only the gate, labelling, the debugger or exports read.
+"""Optional capabilities of recipes: roles, prompts, judging, facets, reports, gate, labels, outlines and exports.
 
-A recipe that has a capability inherits it and overrides what it needs. Callers use `of`, which returns the defaults for
-any other recipe::
+Only some recipes need them, or only the gate, labelling, debugger or exports use them. A recipe inherits a capability
+and overrides the methods it needs. Callers use `of`, which returns the defaults for a recipe without the capability::
 
     class Support(DialogueRecipe, WithExports):
         formats = {"tickets": Exporter("one row per call", "lines", ticket_rows)}
@@ -12,7 +12,7 @@ any other recipe::
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,14 +21,13 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict
 
 from dialoom.prompts import Prompt, PromptLibrary
-from dialoom.prompts.library import SHIPPED
+from dialoom.prompts.prompt import SHIPPED
 
 from .check import Check, conversation_to
 from .gate.talk import Facts, Talk
 from .judge import Graph, Judge, judging_graph
 from .outcome import DialogueFault, Episode, Judgement, Line, Outcome
-from .reporting.default_tables import default_tables
-from .reporting.pivot import Pivot, tabulate
+from .reporting.pivot import Pivot, default_tables, tabulate
 from .reporting.table import Chart, Facet, Outline, Table, charts_of, side_by_side
 
 
@@ -43,7 +42,7 @@ class Capability:
 
     @classmethod
     def of(cls, recipe: object) -> Self:
-        """Return a recipe as one that has the capability, or with the capability's defaults."""
+        """Return the recipe if it has the capability; otherwise wrap it so that it has the capability's defaults."""
         if isinstance(recipe, cls):
             return recipe
         kind: Any = cls
@@ -53,7 +52,7 @@ class Capability:
 
 @cache
 def _with_defaults(capability: type[Capability]) -> Any:
-    """Return a class whose instances are recipes with the defaults of a capability that they do not inherit."""
+    """Return a class that wraps a recipe and adds the defaults of a capability that the recipe does not inherit."""
 
     class Defaults(capability):  # type: ignore[misc, valid-type]
         def __init__(self, recipe: object) -> None:
@@ -66,7 +65,7 @@ def _with_defaults(capability: type[Capability]) -> Any:
 
 
 class WithRoles(Capability):
-    """Roles that depend on the options, have a limit on their replies, or are under evaluation.
+    """A capability: roles that depend on the options, have a limit on their replies, or are under evaluation.
 
     Example:
         >>> class Support(DialogueRecipe, WithRoles):
@@ -77,29 +76,36 @@ class WithRoles(Capability):
         ...         return {role: value for role, value in self.roles.items() if options.judge or role != "judge"}
 
     Attributes:
-        evaluated: The role under evaluation: reports name a run by its model. `None` if there is none.
-        reply_limits: The most tokens of a reply, by role, unless the user sets another limit; other roles have none.
+        evaluated: The role under evaluation, or `None`. Reports name a run after the model of this role.
+        reply_limits: Maximum number of tokens of a reply, by role, unless the user sets another limit. Other roles have
+            no limit.
     """
 
     evaluated: ClassVar[str | None] = None
     reply_limits: ClassVar[Mapping[str, int]] = {}
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
-        """Return the roles that a run with these options needs, with their temperatures: all but unused judges."""
+        """Return the roles that a run with these options needs, with their temperatures.
+
+        By default these are all roles except unused judges.
+        """
         judging, asked = ({judge.role for judge in judges} for judges in (self.judges, self.judges_used(options)))
         return {role: value for role, value in self.roles.items() if role in asked or role not in judging}
 
     def judges_used(self, options: Any) -> Sequence[Judge]:
-        """Return the judges that a run with these options uses; none if an option `judge` is false."""
+        """Return the judges that a run with these options uses.
+
+        By default these are all judges, or none if an option `judge` is false.
+        """
         return self.judges if getattr(options, "judge", True) else ()
 
     def models_named(self, options: Any) -> Mapping[str, str]:
-        """Return models that the options name, by role; models given for the run override them."""
+        """Return the models that the options state, by role. Models given for the run override them."""
         return {}
 
 
 class WithPrompts(Capability):
-    """Prompts in the recipe's own folder, or with reply types of its own.
+    """A capability: prompts in the recipe's own folder, or with the recipe's own reply types.
 
     Example:
         >>> class Support(Recipe, WithPrompts):
@@ -109,37 +115,44 @@ class WithPrompts(Capability):
 
     Attributes:
         templates: The folder that holds the prompts as `<id>.md`; `None` for dialoom's own `prompts/`.
-        reply_types: Reply types of the recipe's own, by the names that its prompts use.
+        reply_types: The recipe's own reply types, by the names that its prompts use.
     """
 
     templates: ClassVar[Path | None] = None
     reply_types: ClassVar[Mapping[str, type[BaseModel]]] = {}
 
-    def prompt_list(self) -> list[str | Prompt]:
-        """Return the ids of all prompts, including judges'; a prompt made in code stands for its id."""
+    def prompt_list(self, sets: Sequence[str] = ()) -> list[str | Prompt]:
+        """Return the ids of all prompts, including judges' prompts.
+
+        A prompt made in code is returned itself instead of its id.
+
+        Args:
+            sets: Sets of prompts, of whose texts prompts made in code are composed; see `library`.
+        """
         folder = self.templates or SHIPPED
         own = [
             each.relative_to(folder).with_suffix("").as_posix()
             for id_ in self.prompts
             for each in (sorted(folder.glob(f"{id_}.md")) if id_.endswith("*") else [folder / f"{id_}.md"])
         ]
-        return list(dict.fromkeys([*own, *(judge.prompt_of(self.name) for judge in self.judges)]))
+        return list(dict.fromkeys([*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]))
 
-    def library(self, overrides: Path | None = None) -> PromptLibrary:
+    def library(self, sets: Sequence[str] = ()) -> PromptLibrary:
         """Return all prompts by id.
 
         Args:
-            overrides: A folder of the user's prompts, which replace those of the same id.
+            sets: Sets of prompts, which replace prompts of the same id: names of shipped sets, and folders of the
+                user's. Of several, the last one wins.
 
         Raises:
             DataError: If a file cannot be read.
-            PromptError: If a file holds no valid prompt, or an override names an unknown id or input.
+            PromptError: If a file does not contain a valid prompt, or an override has an unknown id or input.
         """
-        return PromptLibrary.load(self.prompt_list(), overrides, self.templates)
+        return PromptLibrary.load(self.prompt_list(sets), sets, self.templates)
 
 
 class WithJudging(Capability):
-    """Judgements that `judges` do not make, or metrics in an order of the recipe's own.
+    """A capability: judgements that `judges` do not make, or a custom order of the metrics.
 
     Example:
         >>> class Trees(Recipe, WithJudging):
@@ -159,11 +172,16 @@ class WithJudging(Capability):
     def metrics(self) -> tuple[str, ...]:
         """The metrics, in the order of reports and exports."""
         judged = [metric for judge in self.judges for metric in judge.metrics]
-        return tuple(dict.fromkeys([*judged, *(check.metric for check in self.checks)]))
+        return tuple(dict.fromkeys([*judged, *self.check_metrics]))
+
+    @property
+    def check_metrics(self) -> Set[str]:
+        """The metrics that only checks score, not judges, in the order of the checks."""
+        return dict.fromkeys(check.metric for check in self.checks).keys()
 
     @property
     def scales(self) -> Mapping[str, tuple[int, int]]:
-        """The lowest and the highest score by metric; verdicts have no entry."""
+        """The lowest and the highest score by metric. Metrics that are verdicts have no entry."""
         scored = [(metric, judge.scale) for judge in self.judges for metric in judge.metrics]
         scored += [(check.metric, check.scale) for check in self.checks]
         return {metric: scale for metric, scale in scored if scale is not None}
@@ -179,15 +197,15 @@ class WithJudging(Capability):
 
 
 class WithFacets(Capability):
-    """Facets of scenarios with a special meaning.
+    """A capability: facets of scenarios with a special meaning.
 
     Example:
         >>> class Support(DialogueRecipe, WithFacets):
         ...     facets = (Facet("caller", splits=True, unit="callers"), Facet("turns", tells_length=True))
 
     Attributes:
-        facets: The facets by which exports are split, over which confidence intervals are computed, or that grow with
-            the length of a conversation.
+        facets: The facets with a special meaning: exports are split by them, confidence intervals are computed over
+            them, or they grow with the length of a conversation.
     """
 
     facets: ClassVar[Sequence[Facet]] = ()
@@ -199,22 +217,25 @@ class WithFacets(Capability):
 
     @property
     def unit_facet(self) -> str | None:
-        """The facet over whose values intervals are computed; `None` for intervals over scenarios.
+        """The facet whose values are the units of confidence intervals; `None` if the units are scenarios.
 
-        It is the one with a `unit`, else the one that `splits`.
+        It is the facet with a `unit`, otherwise the facet that `splits`.
         """
         return next((facet.name for facet in self.facets if facet.unit), self.split_facet)
 
     @property
     def units(self) -> str:
-        """The plural name of the units over which intervals are computed, e.g. `people`."""
+        """The plural name of the units of confidence intervals, e.g. `people`."""
         if self.unit_facet is None:
             return "scenarios"
         return next((facet.unit for facet in self.facets if facet.unit), "people")
 
     @property
     def sequence_facet(self) -> str | None:
-        """The facet whose scenarios of one value are played one after another; `None` for any order."""
+        """The sequence facet: scenarios with the same value of it are played one after another.
+
+        `None` allows any order.
+        """
         return next((facet.name for facet in self.facets if facet.in_sequence), None)
 
     @property
@@ -224,7 +245,7 @@ class WithFacets(Capability):
 
 
 class WithReport(Capability):
-    """Tables or charts that pivots cannot express, also over several runs at once.
+    """A capability: tables or charts that pivots cannot express. They may span several runs.
 
     Example:
         >>> class Support(DialogueRecipe, WithReport):
@@ -235,18 +256,18 @@ class WithReport(Capability):
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
         """Return the tables of one run, from its finished scenarios read one at a time.
 
-        By default those of the recipe's `pivots`; without any, each metric overall and by each facet with few values.
+        By default the tables of the recipe's `pivots`. Without pivots, each metric overall and by each facet with few
+        values.
         """
         known, judging = WithFacets.of(self), WithJudging.of(self)
         if self.pivots:
             return tabulate(self.pivots, episodes, known.unit_facet, known.units)
-        checked = {check.metric for check in judging.checks}
-        return default_tables(episodes, known.unit_facet, known.units, checked, judging.scales)
+        return default_tables(episodes, known.unit_facet, known.units, judging.check_metrics, judging.scales)
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
         """Return the tables of a report over one run or several, from each run's label and its finished scenarios.
 
-        By default the `tables` of a single run, or those of several runs side by side. Each run's scenarios can be
+        By default the `tables` of a single run, or the tables of several runs side by side. Each run's scenarios can be
         iterated only once.
         """
         if len(runs) == 1:
@@ -256,7 +277,8 @@ class WithReport(Capability):
     def charts(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Chart]:
         """Return the report's charts, from each run's label and its finished scenarios, which can be iterated once.
 
-        By default those of the `charted` columns of the `tables`: without pivots, every metric over all scenarios.
+        By default charts of the `charted` columns of the `tables`. Without pivots, these are all metrics over all
+        scenarios.
         """
         drawn: list[Chart] = []
         for number, (label, episodes) in enumerate(runs, start=1):
@@ -268,7 +290,7 @@ class WithReport(Capability):
 
 
 class WithGate(Capability):
-    """Conversations besides the outcome's messages, or facts about them for the gate's rules.
+    """A capability: conversations besides the outcome's messages, or facts about conversations for the gate's rules.
 
     Example:
         >>> class Support(Recipe, WithGate):
@@ -278,7 +300,7 @@ class WithGate(Capability):
         ...         return Facts(languages=self.languages, task=scenario.goal, end_markers=("DONE",))
 
     Attributes:
-        languages: The languages of the conversations, as ISO 639 codes; dataset cards list them, too.
+        languages: The languages of the conversations, as ISO 639 codes. Dataset cards list them, too.
         fault_kinds: The recipe's own kinds of faults: names and their meanings.
     """
 
@@ -292,23 +314,24 @@ class WithGate(Capability):
     def talks(self, scenario: Any, outcome: Outcome) -> Iterable[Talk]:
         """Yield the conversations of an outcome that the gate checks: by default its messages."""
         if outcome.messages:
-            yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by)
+            has_tools = outcome.details.get("has_tools") is True
+            yield Talk.of(outcome.messages, self.facts(scenario), outcome.ended_by, has_tools)
 
     def noticed(self, scenario: Any, outcome: Outcome) -> Iterable[DialogueFault]:
-        """Return faults that only the recipe can detect; its own kinds are listed in `fault_kinds`."""
+        """Return faults that only the recipe can detect. Their kinds are listed in `fault_kinds`."""
         return ()
 
     def spoken(self, reply: str) -> str:
-        """Return the part of a simulated user's reply that the other side receives, such as all but an end marker."""
+        """Return the part of a simulated user's reply that the other side receives, e.g. without an end marker."""
         return reply.strip()
 
     def played_by(self, scenario: Any) -> Mapping[str, str]:
-        """Return the instructions of a scenario's simulated user, text by text, for reviewers of how it was played."""
+        """Return the texts that instruct a scenario's simulated user, for reviewers of how well the user was played."""
         return {key: str(value) for key, value in scenario.described().items()}
 
 
 class WithLabels(Capability):
-    """Judgements that annotators are shown in another form than the conversation.
+    """A capability: judgements for which annotators are shown something other than the conversation.
 
     Example:
         >>> class Letters(Recipe, WithLabels):
@@ -319,28 +342,31 @@ class WithLabels(Capability):
     def judged_lines(self, outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
         """Return the lines that annotators read to judge the same item; they must not reveal the judge's score.
 
-        By default the conversation, to the end of the turn that was judged.
+        By default the conversation up to the end of the judged turn.
         """
         return conversation_to(outcome, judgement)
 
     def judged_about(self, scenario: Any, judgement: Judgement) -> Mapping[str, Any]:
-        """Return the other information that annotators of the same item are shown.
+        """Return the other information that annotators of the judged item are shown.
 
-        By default the whole scenario, because a judge may have seen any of it, and what its description adds.
+        By default the whole scenario, because a judge may have seen any part of it, and the additions of its
+        description.
         """
         content: dict[str, Any] = scenario.model_dump(mode="json")
         return content | {key: value for key, value in scenario.described().items() if key not in content}
 
     def concluded(self, outcome: Outcome) -> Iterable[Judgement]:
-        """Return conclusions from several judgements, under metrics of their own, that annotators can give, too.
+        """Return conclusions drawn from several judgements, as judgements of other metrics.
 
-        They count in no mean; people's labels are compared with them as with a judgement.
+        Annotators can also give them.
+
+        They are not part of any mean, but people's labels are compared with them as with other judgements.
         """
         return ()
 
 
 class WithOutline(Capability):
-    """Outcomes that are more than one conversation, such as trees.
+    """A capability: outcomes that are not a single conversation, such as trees.
 
     Example:
         >>> class Letters(Recipe, WithOutline):
@@ -350,12 +376,12 @@ class WithOutline(Capability):
     """
 
     def outline(self, episode: Episode) -> Outline | None:
-        """Return an outcome as an outline, or `None` to show its messages."""
+        """Return an episode's outcome as an outline, or `None` to show its messages instead."""
         return None
 
 
 class WithProgress(Capability):
-    """Conversations whose progress is not counted in turns of the user.
+    """A capability: conversations whose progress is not counted in turns of the user.
 
     Example:
         >>> class Letters(Recipe, WithProgress):
@@ -366,13 +392,13 @@ class WithProgress(Capability):
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
         """Return the progress of a conversation in the recipe's own units (`turn`, `round`), for the step debugger.
 
-        By default the turns: the number of the user's messages in the state's `messages`.
+        By default, `turn` is the number of the user's messages in the state's `messages`.
         """
         return {"turn": sum(message.name == "user" for message in state.get("messages", ()))}
 
 
 class ExportOptions(BaseModel):
-    """Options of a format; fields work as in `RecipeOptions`."""
+    """The options of an export format. Fields work as in `RecipeOptions`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
 
@@ -382,18 +408,18 @@ class Exporter:
     """An export format of a recipe.
 
     Attributes:
-        description: The text of the help.
+        description: The description shown in help texts.
         kind: `lines`: each item is a row. `files`: each item is a path (a tuple of folder names and the file's name)
-            and its content: text as it is, anything else as JSON. `lists`: as `files`, with one row of the JSON list
-            that the file holds, or of its JSON lines if it ends in `.jsonl`, whichever scenarios its rows come from. A
-            name may be made of any id: characters that file names cannot hold are replaced.
-        items: Returns the items of one finished scenario: `items(episode, scenario, prompts, models)`, with the run's
-            prompts and its models by role, the judges being those of the set of judgements. An exporter that sets
-            `options` gets them as the keyword `options`.
-        options: The type of its options; `None` if it has none.
-        arranged: Reorders the items of a whole file. It reads them as an iterator and must not hold all of them in
+            and its content. Text is written as it is, anything else as JSON. `lists`: each item is a path, as in
+            `files`, and one row. The rows of a path, also from several scenarios, make a JSON list, or JSON lines if
+            the name ends in `.jsonl`. Characters that file names cannot hold are replaced.
+        items: A function `items(episode, scenario, prompts, models)` that returns the items of one finished scenario.
+            `prompts` are the run's prompts; `models` are its models by role, for judges those of the exported set of
+            judgements. If `options` is set, the function also gets the keyword `options`.
+        options: The type of the format's options; `None` if it has none.
+        arranged: A function that reorders the items of a whole file. It gets an iterator and must not hold all items in
             memory.
-        tasks: The purposes of its rows, as Hugging Face task categories.
+        tasks: The purposes of the rows, as Hugging Face task categories.
         pair_roles: The roles that write the chosen and the rejected replies of a preference dataset.
     """
 
@@ -412,7 +438,7 @@ class Exporter:
 
 
 class WithExports(Capability):
-    """Export formats of the recipe's own.
+    """A capability: the recipe's own export formats.
 
     Example:
         >>> def ticket_rows(episode, scenario, prompts, models):
@@ -427,5 +453,8 @@ class WithExports(Capability):
     formats: ClassVar[Mapping[str, Exporter]] = {}
 
     def folder_format(self, options: Any) -> str | None:
-        """Return the format whose folder a run with these options is made for (another recipe's input), or `None`."""
+        """Return the name of the folder format that a run with these options is made for, or `None`.
+
+        Another recipe reads this folder as its input.
+        """
         return None

@@ -1,16 +1,23 @@
-"""Checks: functions that score a finished conversation; and the part of a conversation that a judgement covers."""
+"""Checks, i.e. functions that score a finished conversation or its final state, and the messages of a judgement."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dialoom.prompts import FunctionCall
+from jinja2 import TemplateSyntaxError, Undefined
 
-from .outcome import Judgement, Line, Outcome
-from .state_checks import gold_check, sql_check
+from dialoom.errors import DialoomError
+from dialoom.prompts import FunctionCall
+from dialoom.sandbox import Sandbox
+
+from .built_in_environments import is_sqlite, readable, restored, rows
+from .environment import difference
+from .outcome import Judgement, Line, Outcome, turn_ends
 
 Score: TypeAlias = "bool | int | float | None"
 """A verdict, a number, or `None` where a check does not apply."""
@@ -39,27 +46,27 @@ class Conversation:
 
     @property
     def environment(self) -> Any:
-        """The final state of the assistant's environment: its last snapshot; `None` where it has none."""
+        """The final state of the assistant's environment, i.e. its last snapshot; `None` without an environment."""
         return self.outcome.environment
 
     @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
-        """Each tool call with the tool's result, `None` for a call that was never answered."""
+        """Each tool call with the tool's result. The result is `None` for a call that was never answered."""
         return self.outcome.tool_results
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A metric that a function computes once, when a conversation has ended.
+    """A metric that a function computes once a conversation has ended.
 
     Example:
-        >>> Check("gave_number", lambda talk: "AB-12345" in talk.text("assistant"))
+        >>> check = dialoom.Check("gave_number", lambda talk: "AB-12345" in talk.text("assistant"))
 
     Attributes:
         metric: The name of the metric.
-        function: Returns a verdict, a score, or `None` where the metric does not apply; or a pair of it and an
-            explanation.
-        scale: The lowest and the highest score; `None` for a verdict, or a number without bounds.
+        function: A function that returns a verdict, a score, or `None` where the metric does not apply. It may also
+            return a pair of this value and an explanation.
+        scale: The lowest and the highest score; `None` for a verdict or for a number without bounds.
         target: The role whose messages are measured.
     """
 
@@ -78,28 +85,32 @@ class Check:
         Args:
             metric: The name of the metric.
             sql: The statement; each `{{ expression }}` over the scenario's fields is bound as a parameter.
-            expected: The value, or for a list the values, of the first column, for a verdict; `None` if the value is
-                the score.
+            expected: The expected value of the first column, or a list of its values: the score is a verdict. `None`:
+                the value itself is the score.
             scale: The lowest and the highest score.
         """
         return cls(metric, sql_check(sql, expected), scale)
 
     @classmethod
     def state(cls, metric: str, gold: Any) -> Check:
-        """Return a check that compares the final state with the right one; its explanation is the difference.
+        """Return a check that compares the final state with the right state. Its explanation states the differences.
 
         Example:
             >>> Check.state("right_state", {"refunds": [{"order_id": "{{ task.order }}"}]})
 
         Args:
             metric: The name of the metric.
-            gold: The right state, or the parts that matter; a database is compared as its tables, by the columns that
-                the right rows have. A text that is one `{{ expression }}` stands for its value.
+            gold: The right state, or the parts of it that matter. A database is compared as its tables, by the columns
+                that the right rows have. A text that consists of one `{{ expression }}` is replaced by the value of the
+                expression.
         """
         return cls(metric, gold_check(gold))
 
     def judgement(self, conversation: Conversation) -> Judgement | None:
-        """Return the check's judgement, `None` where it does not apply; a function that raises gives an `error`."""
+        """Return the check's judgement, or `None` where it does not apply.
+
+        If the function raises, the status is `error`.
+        """
         about = {"metric": self.metric, "target": self.target}
         try:
             found: Any = self.function(conversation)
@@ -113,7 +124,7 @@ class Check:
         return Judgement(**about, score=score, explanation=explanation)
 
     def _refusal(self, score: Any) -> str:
-        """Return the reason why a value is no score of this check; empty if it is one."""
+        """Return the reason why a value is not a valid score of this check; empty if it is valid."""
         if not isinstance(score, bool | int | float):
             return f"a check returns a verdict, a number or None, got {type(score).__name__}"
         if not math.isfinite(score):
@@ -131,24 +142,149 @@ def checked(checks: Iterable[Check], scenario: Any, outcome: Outcome) -> list[Ju
 
 
 def conversation_to(outcome: Outcome, judgement: Judgement) -> Sequence[Line]:
-    """Return the messages that a judgement is about: all of them, or those up to the end of its turn.
+    """Return the messages that a judgement is about: all messages, or the messages up to the end of the judged turn.
 
-    Turn k ends with the k-th message of the target. If the target says nothing in the conversation, turn k ends with
-    the k-th message of the first speaker.
+    A message with tool calls is part of the turn that continues after their results. If the target says nothing in the
+    conversation, turns are those of the first speaker.
     """
     messages = outcome.messages
     if judgement.turn is None or not messages:
         return messages
     speakers = [line.role for line in messages]
     speaker = judgement.target if judgement.target in speakers else speakers[0]
-    ends = [place for place, role in enumerate(speakers, start=1) if role == speaker]
+    ends = turn_ends(messages, speaker)
     return messages[: ends[judgement.turn - 1]] if 1 <= judgement.turn <= len(ends) else messages
 
 
 def is_judged(judgements: Iterable[Mapping[str, Any]], metric: str, target: str, turn: int | None = None) -> bool:
-    """Return whether one of these judgements (plain values) already covers a metric, target and turn."""
+    """Return whether one of these judgements (plain values) is for a metric, target and turn."""
     return any(
         (each["metric"], each["target"], each.get("turn")) == (metric, target, turn)
         and each.get("status") != "unparsed"
         for each in judgements
     )
+
+
+_BLANK = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_QUOTED_BLANK = re.compile(r"""(['"])[^'"]*\{\{.*?\}\}[^'"]*\1""", re.DOTALL)
+
+Values = Callable[[dict[str, Any]], Any]
+
+
+class StateCheckError(DialoomError):
+    """A check of the final state that cannot work as declared."""
+
+
+def sql_check(sql: str, expected: Any = None) -> Callable[[Any], tuple[Any, str]]:
+    """Return a function that runs one SELECT statement on the final state of an SQLite environment.
+
+    Args:
+        sql: The statement. Each `{{ expression }}` over the scenario's fields is the value of a parameter, never a part
+            of the statement.
+        expected: The expected value of the first column, or a list of its values: the score is a verdict. A text that
+            consists of one `{{ expression }}` is replaced by its value. `None`: the first value of the first row is the
+            score.
+
+    Raises:
+        StateCheckError: If an expression is wrong, or is within quotes.
+    """
+    if "{%" in sql:
+        raise StateCheckError(f"sql may hold {{{{ ... }}}} and no statements of a template, got {sql!r:.80}")
+    if _QUOTED_BLANK.search(sql):
+        raise StateCheckError(
+            f"sql has a {{{{ ... }}}} within quotes; leave out the quotes: it is bound as a parameter, got {sql!r:.80}"
+        )
+    values = [_expression(each) for each in _BLANK.findall(sql)]
+    statement = _BLANK.sub("?", sql)
+    wanted = _filled(expected)
+
+    def check(conversation: Any) -> tuple[Any, str]:
+        if not is_sqlite(conversation.environment):
+            raise ValueError("sql needs an SQLite environment, and this conversation has none")
+        names = _names(conversation.scenario)
+        bound = [_parameter(value(names)) for value in values]
+        found = [next(iter(row.values()), None) for row in rows(restored(conversation.environment), statement, bound)]
+        first = found[0] if found else None
+        told = f"{statement}{f' with {json.dumps(bound, ensure_ascii=False)}' if bound else ''}"
+        if expected is None:
+            return first, f"{told}: {_shown(first)}"
+        right = wanted(names)
+        got = found if isinstance(right, list) else first
+        return got == right, f"{told}: {_shown(got)}, expected {_shown(right)}"
+
+    return check
+
+
+def gold_check(gold: Any) -> Callable[[Any], tuple[Any, str]]:
+    """Return a function that compares the final state with the right state, and states the differences.
+
+    Args:
+        gold: The right state, or the parts of it that matter: for a database its tables, each a list of rows, in any
+            order and with the columns that matter. A text that consists of one `{{ expression }}` over the scenario's
+            fields is replaced by its value. If this value is a text that holds JSON, the parsed JSON is used.
+
+    Raises:
+        StateCheckError: If an expression is wrong.
+    """
+    wanted = _filled(gold)
+
+    def check(conversation: Any) -> tuple[Any, str]:
+        if conversation.environment is None:
+            raise ValueError("the final state is compared, and this conversation has no environment")
+        right = wanted(_names(conversation.scenario))
+        if isinstance(right, str):
+            right = json.loads(right)
+        found = difference(right, readable(conversation.environment))
+        return not found, "; ".join(found)
+
+    return check
+
+
+def expressions(value: Any) -> Iterator[str]:
+    """Yield the texts within a value that consist of one `{{ expression }}`; a caller checks the columns they use."""
+    if isinstance(value, str):
+        if _BLANK.fullmatch(value.strip()):
+            yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from expressions(each)
+
+
+def _filled(value: Any) -> Values:
+    """Return a function of a scenario's fields that returns a value with its expressions replaced."""
+    if isinstance(value, str) and (found := _BLANK.fullmatch(value.strip())):
+        return _expression(found[1])
+    if isinstance(value, Mapping):
+        parts = {key: _filled(each) for key, each in value.items()}
+        return lambda names: {key: part(names) for key, part in parts.items()}
+    if isinstance(value, list | tuple):
+        items = [_filled(each) for each in value]
+        return lambda names: [item(names) for item in items]
+    return lambda _names: value
+
+
+def _expression(text: str) -> Values:
+    try:
+        compute, _ = Sandbox().expression(text.strip())
+    except TemplateSyntaxError as error:
+        raise StateCheckError(f"{{{{{text}}}}} is not an expression: {error.message}") from error
+
+    def value(names: dict[str, Any]) -> Any:
+        found = compute(names)
+        if isinstance(found, Undefined):
+            raise ValueError(f"{{{{{text}}}}} has no value in this scenario")
+        return found
+
+    return value
+
+
+def _names(scenario: Any) -> dict[str, Any]:
+    return {name: getattr(scenario, name) for name in type(scenario).model_fields}
+
+
+def _parameter(value: Any) -> str | int | float | None:
+    return value if isinstance(value, str | int | float | None) else json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    return f"{json.dumps(value, ensure_ascii=False, default=str):.200}"

@@ -1,10 +1,10 @@
-"""Conversations as LangGraph state: langchain-core messages with deterministic ids, and their reducer."""
+"""Conversations as LangGraph state: langchain-core messages with deterministic ids, and the reducer for them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, convert_to_messages
 
@@ -36,9 +36,9 @@ def said(
         speaker: The speaker.
         content: The text.
         position: The number of messages before it.
-        finish_reason: Why the message was cut off, if it was; see `Scene.finish_reason`.
-        tool_calls: The message's tool calls; only the role that plays `assistant` makes any.
-        carried: The provider's own data that it wants back with the calls.
+        finish_reason: The reason why the message was cut off, if it was; see `Scene.finish_reason`.
+        tool_calls: The message's tool calls. Only the role `assistant` makes tool calls.
+        carried: Data of the provider that must be sent back to it with the calls.
     """
     about: dict[str, Any] = {"id": f"{position}-{speaker}", "name": speaker, "content": content}
     more = {_FINISH_REASON: finish_reason, _CALLS: [*tool_calls], _CARRIED: carried}
@@ -49,9 +49,9 @@ def said(
 
 
 def acted(reply: AgentReply, position: int, speaker: str = "assistant") -> list[BaseMessage]:
-    """Return a tool-using model's reply as messages: one with its text and calls, for the tools to answer.
+    """Return the reply of a model with tools as messages: one with the text and calls, which the tools answer next.
 
-    If the player has run its calls itself, return one message per call, one per result, and one with its final text.
+    If the player has run its calls itself, return one message per call, one per result, and one with the final text.
 
     Args:
         reply: The reply.
@@ -80,7 +80,10 @@ def tool_said(call: FunctionCall, content: str, position: int) -> BaseMessage:
 
 
 def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
-    """Return a message's tool calls as the model wrote them, or as LangChain parsed them if it was made elsewhere."""
+    """Return a message's tool calls as the model wrote them.
+
+    If the message was made elsewhere, return LangChain's parsed calls.
+    """
     if not isinstance(message, AIMessage):
         return ()
     if (kept := message.additional_kwargs.get(_CALLS)) is not None:
@@ -93,7 +96,7 @@ def calls_of(message: BaseMessage) -> Sequence[FunctionCall]:
 
 
 def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
-    """Return calls in the form of LangChain's own nodes: those whose arguments are an object, and invalid ones."""
+    """Return calls in LangChain's form: first those whose arguments are a JSON object, then the invalid ones."""
     whole: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     for call in calls:
@@ -111,7 +114,7 @@ def _parsed(calls: Sequence[FunctionCall]) -> dict[str, Any]:
 def appended(left: Sequence[BaseMessage], right: Sequence[BaseMessage | dict[str, Any]]) -> list[BaseMessage]:
     """Reduce a conversation: append new messages; a message with a known id replaces the old one.
 
-    Messages may also be plain values, as a server gets them from a client that edits a state.
+    Messages may also be plain values, because a server receives them in this form from a client that edits a state.
 
     Raises:
         ValueError: If a message has no id: a random id would make runs differ.
@@ -152,7 +155,7 @@ def _utterance(message: BaseMessage) -> Utterance:
 
 
 def speaker_of(message: BaseMessage) -> str:
-    """Return a message's speaker; that of a tool's result is `tool`."""
+    """Return a message's speaker, which is `tool` for a tool's result."""
     return TOOL if isinstance(message, ToolMessage) else message.name or "user"
 
 
@@ -179,3 +182,19 @@ def messages_of(lines_: Sequence[Line]) -> list[BaseMessage]:
         else said(line.role, line.content, index, line.finish_reason, tool_calls=line.tool_calls)
         for index, line in enumerate(lines_)
     ]
+
+
+class DialogueState(TypedDict, total=False):
+    """The state that is checkpointed after each node.
+
+    Attributes:
+        messages: The conversation so far.
+        judgements: The judgements so far, as plain values.
+        ended_by: The reason why the conversation ended; empty while it goes on.
+        marked_opening: Whether the first message held the end marker, which was removed.
+    """
+
+    messages: Annotated[list[BaseMessage], appended]
+    judgements: Annotated[list[dict[str, Any]], joined]
+    ended_by: str
+    marked_opening: bool

@@ -1,4 +1,7 @@
-"""Dialogues between roles that speak in turn: the usual state, graph, outcome and gate facts, from a few values."""
+"""Dialogues between roles that speak in turn.
+
+A few values define the state, graph, outcome and gate facts of a recipe.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,17 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any, ClassVar
 
 from langchain_core.messages import BaseMessage
 
-from dialoom.prompts import Prompt, Utterance
+from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.roles import UnparsedReplyError
 
 from . import acting
 from .acting import spoken_only, turns_of
 from .capabilities import WithFacets, WithGate, WithJudging, WithProgress, WithPrompts, WithReport, WithRoles
-from .conversation import lines, said, utterances
-from .dialogue_state import DialogueState
+from .conversation import DialogueState, lines, said, utterances
 from .environment import EnvironmentFactory, Tool
 from .gate.talk import Facts
 from .judge import Graph, add_judges
@@ -29,7 +30,7 @@ from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
 END_MARKER, MAX_TURNS = "end_marker", "max_turns"
-"""The reasons for which a dialogue ends: a role wrote the marker, or all turns are used up."""
+"""The reasons why a dialogue ends: a role wrote the end marker, or all turns are used up."""
 
 ASSISTANT = "assistant"
 _WARMTH = 0.7
@@ -40,12 +41,12 @@ _PROMPT_ID = re.compile(r"[\w-]+(/[\w-]+)+")
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A role that speaks outside the order: once after each message that calls for it.
+    """A role that speaks outside the order, once after each message that triggers it.
 
     Attributes:
         role: The role.
-        after: The role after whose messages it speaks; empty for none.
-        keyword: A word after which it speaks, in anybody's message; empty for none.
+        after: The role after each of whose messages this role speaks; empty for none.
+        keyword: A word that makes this role speak when it occurs in anybody's message; empty for none.
     """
 
     role: str
@@ -53,7 +54,7 @@ class Extra:
     keyword: str = ""
 
     def is_called(self, message: BaseMessage) -> bool:
-        """Return whether a message calls for the role."""
+        """Return whether a message makes the role speak next."""
         if message.name == self.role:
             return False
         return message.name == self.after or (bool(self.keyword) and has_word(str(message.content), self.keyword))
@@ -63,20 +64,25 @@ class Extra:
 class Turns:
     """The order of the speakers, and the conditions on which the conversation ends.
 
+    Example:
+        >>> turns = dialoom.Turns(("user", "assistant"), max_turns=8, end_marker="DONE")
+
     Attributes:
-        order: The roles in the order in which they speak; one turn is one message of each.
-        max_turns: The most turns, or the name of the scenario's field that holds the number.
-        end_marker: A word by which `ended_by` ends the conversation; it is removed from the message. Empty for none.
+        order: The roles in the order in which they speak. A turn consists of one message of each role.
+        max_turns: Maximum number of turns, or the name of the scenario's field that holds it.
+        end_marker: A word with which the role `ended_by` ends the conversation. It is removed from the message. Empty
+            for none.
         ended_by: The role that may end the conversation; by default the first.
-        until: Ends the conversation after any message: `until(scenario, messages)` returns the reason
-            or an empty text.
+        until: A function that can end the conversation after any message: `until(scenario, messages)` returns the
+            reason, or an empty text to go on.
         unit: The name of a turn in counts.
         limit_reason: The reason recorded when `max_turns` is reached.
         end_reason: The reason recorded when the end marker is written.
-        last_word: The role that still answers a message with the end marker; empty for none.
-        other_markers: Further words by which `ended_by` ends the conversation, each with the reason recorded.
+        last_word: The role that still replies after a message with the end marker; empty for none.
+        other_markers: Further words with which the role `ended_by` ends the conversation, each with the recorded
+            reason.
         extras: Roles that speak outside the order.
-        ending_tools: Tools of the assistant's whose call ends the conversation.
+        ending_tools: The assistant's tools that end the conversation when they are called.
     """
 
     order: tuple[str, ...] = ("user", "assistant")
@@ -99,7 +105,7 @@ class Turns:
             raise RecipeError(f"max_turns must be at least 1, got {self.max_turns}", setting="max_turns")
 
     def limit(self, scenario: Any) -> int:
-        """Return the most turns of a scenario."""
+        """Return the maximum number of turns of a scenario."""
         return self.max_turns if isinstance(self.max_turns, int) else int(getattr(scenario, self.max_turns))
 
     @property
@@ -109,7 +115,7 @@ class Turns:
 
     @property
     def markers(self) -> Mapping[str, str]:
-        """The words that end the conversation, each with the reason recorded."""
+        """The words that end the conversation, each with the recorded reason."""
         return {**({self.end_marker: self.end_reason} if self.end_marker else {}), **self.other_markers}
 
     @property
@@ -120,8 +126,8 @@ class Turns:
     def following(self, messages: Sequence[BaseMessage]) -> str:
         """Return the role that speaks after the last message.
 
-        First those of `extras` that a message since the last one of the order has called, each once; then the next in
-        the order.
+        The roles of `extras` come first: those that a message has triggered since a role of the order last spoke, each
+        once. Then the next role of the order speaks.
         """
         place = max(place for place, message in enumerate(messages) if message.name in self.order)
         since = messages[place:]
@@ -132,7 +138,10 @@ class Turns:
         return self.order[(self.order.index(str(messages[place].name)) + 1) % len(self.order)]
 
     def split(self, text: str) -> tuple[str, str]:
-        """Return a message without end markers, and the first marker that it held, in the order of `markers`."""
+        """Return a message without end markers, and the marker that it held.
+
+        If it held several, return the first in `markers`.
+        """
         found = ""
         for marker in self.markers:
             text, is_marked = without_marker(text, marker)
@@ -140,13 +149,13 @@ class Turns:
         return text.strip(), found
 
     def reason(self, scenario: Any, role: str, messages: list[BaseMessage], marker: str) -> str:
-        """Return the reason for which the conversation is over after a message, or an empty text.
+        """Return the reason why the conversation is over after a message, or an empty text if it goes on.
 
         Args:
             scenario: The scenario.
             role: The role that has just spoken.
             messages: The conversation, including that message.
-            marker: The end marker that the message held; empty for none.
+            marker: The end marker that the message contained; empty for none.
         """
         if marker and role == self.ender:
             return self.markers[marker]
@@ -157,29 +166,37 @@ class Turns:
 
 
 class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, WithReport, WithGate, WithProgress):
-    """A recipe whose roles speak in turn. Second judging, reports, frames, exports and labels need no further code.
+    """A recipe whose roles speak in turn. Judging again, reports, data frames, exports and labels need no further code.
 
     A subclass has a name, prompts, turns and scenarios, and optionally judges and checks. `prompts` maps each role to
     the text of its system prompt, a Jinja2 template over the scenario's fields, or to the id of a prompt file.
     A recipe with an order of its own overrides `graph` and keeps the rest.
 
     Example:
-        >>> class Support(DialogueRecipe):
+        >>> class Errand(dialoom.Scenario):
+        ...     goal: str
+        >>> class Support(dialoom.DialogueRecipe):
         ...     name = "support"
         ...     scenario_type = Errand
         ...     prompts = {"user": "You call a shop. <task>{{ goal }}</task> Write DONE when satisfied.",
         ...                "assistant": "You are the support agent of a shop."}
-        ...     turns = Turns(max_turns=8, end_marker="DONE")
-        ...     judges = [Judge("resolved", rubric="The goal was reached: {{ goal }}")]
+        ...     turns = dialoom.Turns(max_turns=8, end_marker="DONE")
+        ...     judges = [dialoom.Judge("resolved", rubric="The goal was reached: {{ goal }}")]
+        ...     def scenarios(self, options, draw, note):
+        ...         yield Errand(goal="return a kettle")
+        >>> dialoom.play(Support, path="support.db").status().done
+        1
 
     Attributes:
-        turns: The order of the speakers, and the end of the conversation.
-        tools: Tools that the assistant is offered besides its environment's: functions and LangChain tools. They are
-            executed again after a crash, so they must have no effect outside.
-        environment: Makes the environment that the assistant's tools act on, such as a class; see `Environment`.
-        mcp: MCP servers whose tools the assistant is offered, by command or URL. Options with a field `mcp` (a tuple of
-            texts) name more.
-        max_tool_turns: The most messages with tool calls in one turn of the assistant's; then the dialogue ends.
+        turns: The order of the speakers, and the conditions on which the conversation ends.
+        tools: Tools that the assistant is offered besides those of its environment: functions and LangChain tools. A
+            tool may be executed again after a crash, so it must have no external effects.
+        environment: A class or function that creates the environment on which the assistant's tools act; see
+            `Environment`.
+        mcp: MCP servers whose tools the assistant is offered, each given as a command or a URL. Options with a field
+            `mcp` (a tuple of texts) add more servers.
+        max_tool_turns: Maximum number of messages with tool calls in one turn of the assistant. The dialogue ends when
+            it is reached.
     """
 
     turns: ClassVar[Turns] = Turns()
@@ -201,20 +218,29 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
             cls.evaluated = ASSISTANT
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
-        """Return the roles that speak, and those that judge if the run judges."""
+        """Return the roles that speak and, if the run judges, the roles that judge."""
         judging = {judge.role for judge in self.judges} - set(self.turns.roles)
         wanted = {judge.role for judge in self.judges_used(options)}
         return {role: value for role, value in self.roles.items() if role not in judging or role in wanted}
 
-    def prompt_list(self) -> list[str | Prompt]:
+    def prompt_list(self, sets: Sequence[str] = ()) -> list[str | Prompt]:
         """Return the prompts of the roles and of the judges."""
-        if not isinstance(self.prompts, Mapping):
-            return super().prompt_list()
-        own = [
-            text if _PROMPT_ID.fullmatch(text) else _speaker(self.prompt_of(None, role), role, text, self._opens(role))
-            for role, text in self.prompts.items()
-        ]
-        return [*own, *(judge.prompt_of(self.name) for judge in self.judges)]
+        texts = self.prompt_texts(sets)
+        if not isinstance(texts, Mapping):
+            return super().prompt_list(sets)
+        own = [text if _PROMPT_ID.fullmatch(text) else self._speaker(role, text, sets) for role, text in texts.items()]
+        return [*own, *(judge.prompt_of(self.name, sets) for judge in self.judges)]
+
+    def prompt_texts(self, sets: Sequence[str]) -> Sequence[str] | Mapping[str, str]:
+        """Return `prompts`; a recipe that composes them of shared texts takes these from the sets of prompts."""
+        return self.prompts
+
+    def _speaker(self, role: str, text: str, sets: Sequence[str]) -> Prompt:
+        """Return the prompt of a role from the text of its system message."""
+        body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
+        if "=== history ===" not in body:
+            body += (shared_text("opening", sets) if self._opens(role) else "") + "=== history ===\n"
+        return Prompt.compose(self.prompt_of(None, role), role, body)
 
     def prompt_of(self, scenario: Any, role: str) -> str:
         """Return the id of a role's prompt."""
@@ -230,15 +256,15 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
     def check_inputs(self, library: Mapping[str, Prompt], servers: Sequence[str] = ()) -> None:
         """Check, before a run starts, that scenarios have every input that the roles' prompts declare.
 
-        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs cannot be known here. The
-        tools are made once, so that one that cannot be offered is found.
+        Recipes that override `inputs` or `prompt_of` are not checked, because their inputs are not known here. The
+        tools are created once to find tools that cannot be offered.
 
         Args:
             library: The recipe's prompts by id.
             servers: The MCP servers of the run.
 
         Raises:
-            RecipeError: If an input is missing; it names the prompt and the input.
+            RecipeError: If an input is missing. The message names the prompt and the input.
             ToolError: If a tool cannot be offered.
         """
         acting.check_tools(self, servers)
@@ -252,14 +278,14 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
                     raise RecipeError(f"prompt {prompt.id!r} asks for {_unknown(name, kind)}")
 
     def graph(self, options: Any) -> Graph:
-        """Return the graph: the roles in turn, then the judges."""
+        """Return the graph: the roles speak in turn, then the judges score."""
         from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
 
         self._check_turns()
         actor, servers = ASSISTANT if acting.is_acting(self, options) else "", acting.servers_of(self, options)
         order = self.turns.order
         if actor and actor not in order:
-            raise RecipeError(f"tools are for the role {actor!r}, which turns do not name", setting="tools")
+            raise RecipeError(f"tools are for the role {actor!r}, which is not in the order of turns", setting="tools")
         builder = StateGraph(acting.ActingState if actor else DialogueState, context_schema=Stage)
         for role in self.turns.roles:
             speak = self.speaker(role)
@@ -284,16 +310,25 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return builder
 
     def _check_turns(self) -> None:
-        """Check that each role of `turns` has a prompt, and that scenarios have the field that limits them."""
+        """Check that each role of `turns` has a prompt, that judges have a known target, and `max_turns`."""
         known = [name.rpartition("/")[2] for name in self.prompts]
         if unknown := [role for role in self.turns.roles if role not in known]:
             raise RecipeError(f"turns name the role {unknown[0]!r}, which has no prompt; there are {', '.join(known)}")
+        for judge in self.judges:
+            if judge.target not in (ASSISTANT, *known):  # the default does not have to be a role
+                raise RecipeError(
+                    f"judge {judge.metric!r} has the target {judge.target!r}, which is not a role; "
+                    f"there are {', '.join(known)}"
+                )
         limit, kind = self.turns.max_turns, self.scenario_type
         if isinstance(limit, str) and not hasattr(kind, limit) and limit not in kind.model_fields:
             raise RecipeError(f"max_turns names the field {_unknown(limit, kind)}")
 
     def compared(self, runs: Sequence[tuple[str, Iterable[Episode]]]) -> list[Table]:
-        """Return the tables; of an assistant with tools, also what it did with them, and a warning if it had none."""
+        """Return the tables.
+
+        If the assistant has tools, add a table of their use, and a warning if it was offered none.
+        """
         seen = [acting.Actions(label) for label, _ in runs]
         read = [(label, each.read(episodes)) for each, (label, episodes) in zip(seen, runs, strict=True)]
         return acting.with_actions(super().compared(read), seen)
@@ -303,7 +338,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return {"messages": [], "judgements": [], "ended_by": ""}
 
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return the conversation, the reason of its end, its number of turns, and the judgements in order."""
+        """Return the conversation, the reason why it ended, its number of turns, and the judgements in order."""
         messages = state.get("messages", [])
         last = self.turns.order[-1]
         return Outcome(
@@ -334,7 +369,7 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return self.turns.split(reply)[0]
 
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
-        """Return the conversation as a role's prompt is given it: only who makes calls is given them."""
+        """Return the conversation for a role's prompt. Only the role that makes tool calls receives them."""
         heard = utterances(messages)
         acts = any(each["speaker"] == role and each.get("tool_calls") for each in heard)
         return heard if acts or role == ASSISTANT else spoken_only(heard)
@@ -372,10 +407,10 @@ class DialogueRecipe(Recipe, WithRoles, WithPrompts, WithJudging, WithFacets, Wi
         return prompt, {name: inputs[name] for name in scene.inputs_of(prompt)}
 
     def told(self, state: DialogueState, scene: Scene, role: str, reply: str) -> Update:
-        """Return the update of the state by a role's reply.
+        """Return the state update that adds a role's reply.
 
         Raises:
-            UnparsedReplyError: If nothing of it is left without its end marker.
+            UnparsedReplyError: If the reply is empty without its end marker.
         """
         messages = state["messages"]
         marker = self.turns.split(reply)[1] if role == self.turns.ender else ""
@@ -395,14 +430,14 @@ def _unknown(name: str, kind: type[Scenario]) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Return whether a text holds a word as a whole, in the same case."""
+    """Return whether a text contains a whole word, in the same case."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def without_marker(text: str, marker: str) -> tuple[str, bool]:
-    """Return a text without an end marker, and whether it held one.
+    """Return a text without an end marker, and whether the marker was there.
 
-    Characters that only set the marker off (spaces, emphasis, quotes or brackets around it) are removed with it.
+    Spaces, emphasis, quotes and brackets around the marker are removed with it.
 
     Args:
         text: The message.
@@ -417,7 +452,7 @@ def without_marker(text: str, marker: str) -> tuple[str, bool]:
 
 
 _BEFORE = re.compile(r"[^\s*_\"'(\[]")
-"""A last character of a line before the marker: no space, no emphasis, no opening quote or bracket."""
+"""A character that stays when the text before the marker is trimmed: no space, emphasis, opening quote or bracket."""
 
 
 @cache
@@ -426,7 +461,7 @@ def _marker(marker: str) -> re.Pattern[str]:
 
 
 def _ending(part: str) -> str:
-    """Return the end of a text that only sets the marker off."""
+    """Return the end of a text that consists only of spaces, emphasis, quotes or brackets before a marker."""
     end = len(part)
     while end and not _BEFORE.match(part[end - 1]):
         end -= 1
@@ -450,16 +485,3 @@ def _after_tools(actor: str, after: list[str]) -> Callable[[DialogueState], Awai
         return after if state["ended_by"] else [actor]
 
     return after_tools
-
-
-def _speaker(id_: str, role: str, text: str, opens: bool) -> Prompt:
-    """Return the prompt of a role from the text of its system message."""
-    body = text if text.lstrip().startswith("===") else f"=== system ===\n{text.strip()}\n"
-    if "=== history ===" not in body:
-        body += (_opening() if opens else "") + "=== history ===\n"
-    return Prompt.compose(id_, role, body)
-
-
-@cache
-def _opening() -> str:
-    return (resources.files("dialoom.prompts") / "dialogue" / "opening.txt").read_text(encoding="utf-8")

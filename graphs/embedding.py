@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
 from dialoom.graphs.recipe import Recipe, RecipeError
 from dialoom.graphs.scenario import Scenario
 from dialoom.graphs.stage import Scene
+from dialoom.inputs import Frozen
 from dialoom.personas.similarity import Embedder, EmbedderError, Vector, local_embedder, unit, unpacked
 from dialoom.roles import PermanentProviderError
 
@@ -23,16 +23,15 @@ PROMPT = "pools/embedder"
 REPLY_TYPE = "embeddings"
 
 _AT_ONCE = 100
-"""The most texts in one call; providers take between some hundred and some thousand."""
+"""Maximum number of texts in one call. Providers accept between some hundred and some thousand."""
 _embedding = threading.Lock()
 _DIGITS = 6
 """The decimals to which similarities are rounded, so that floating-point differences between machines do not matter."""
 
 
-class Embeddings(BaseModel):
+class Embeddings(Frozen):
     """What the embedder answers: vectors, packed as `roles.gateway.embedding` says."""
 
-    model_config = ConfigDict(frozen=True)
     vectors: list[str]
 
 
@@ -43,7 +42,7 @@ def embedding_model(embedder: str) -> str | None:
 
 
 def embedder_here(embedder: str) -> Embedder | None:
-    """Return the local embedder, or `None` if the role `embedder` makes the embeddings.
+    """Return the local embedder, or `None` if a model that plays the role `embedder` makes the embeddings.
 
     Raises:
         RecipeError: If the embedder is not available here.
@@ -57,7 +56,7 @@ def embedder_here(embedder: str) -> Embedder | None:
 
 
 class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
-    """A recipe that compares texts with the embedder that its option `embedder` names; a model may play that role."""
+    """A recipe that compares texts by their embeddings. Its option `embedder` selects a local embedder or a model."""
 
     def __init_subclass__(cls) -> None:
         """Add the embedder's prompt and reply type."""
@@ -66,16 +65,16 @@ class EmbeddingRecipe(Recipe, WithRoles, WithPrompts):
         cls.reply_types = {**cls.reply_types, REPLY_TYPE: Embeddings}
 
     def embeds(self, options: Any) -> bool:
-        """Return whether a run with these options compares any texts; true by default."""
+        """Return whether a run with these options compares any texts. By default it does."""
         return True
 
     def models_named(self, options: Any) -> Mapping[str, str]:
-        """Return the embedder's model, where the option `embedder` is `litellm:MODEL`."""
+        """Return the embedder's model if the option `embedder` is `litellm:MODEL`."""
         model = embedding_model(options.embedder)
         return {"embedder": model} if model and self.embeds(options) else {}
 
     def roles_used(self, options: Any) -> Mapping[str, float]:
-        """Return the roles that a run needs; the embedder is one only if a model plays it."""
+        """Return the roles that a run needs. The embedder is included only if a model plays it."""
         wanted, used = "embedder" in self.models_named(options), super().roles_used(options)
         return {role: value for role, value in used.items() if role != "embedder" or wanted}
 
@@ -85,13 +84,13 @@ class EmbeddedScenario(Scenario):
 
     @property
     def loads(self) -> tuple[str, ...]:
-        """The local embedder's model, unless the embedder only counts words."""
+        """The model that the local embedder loads; none if the embedder only counts words."""
         embedder: str = getattr(self, "embedder", "")
         return (embedder,) if embedder.startswith("st:") else ()
 
 
 def highest(scores: NDArray[Any], count: int) -> list[int]:
-    """Return the indices of the `count` highest similarities, the best first; ties keep their order."""
+    """Return the indices of the `count` highest similarities, highest first; ties keep their order."""
     return [int(place) for place in np.argsort(-np.round(scores, _DIGITS), kind="stable")[:count]]
 
 
@@ -102,7 +101,7 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
         texts: The texts.
         scene: The node's scene, for calls to a model.
         embedder: `lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`.
-        common: Whether calls belong to no scenario: equal lists of texts are embedded once.
+        common: Whether the calls are shared between scenarios, so that equal lists of texts are embedded once.
 
     Raises:
         RecipeError: If the embedder is not available here.
@@ -122,9 +121,9 @@ async def embedded(texts: Sequence[str], scene: Scene, embedder: str, *, common:
 
 
 async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> NDArray[np.float32]:
-    """Return a row for each text, for comparisons in many scenarios: shared texts are embedded once.
+    """Return an embedding for each text, as rows. Texts that several scenarios share are embedded once.
 
-    A model's vectors come from common calls; those of a local embedder are cached.
+    A model's vectors come from calls shared between scenarios. The vectors of a local embedder are cached.
 
     Args:
         texts: The texts.
@@ -137,7 +136,7 @@ async def embedded_rows(texts: Sequence[str], scene: Scene, embedder: str) -> ND
 
 
 def _made_here(embedder: str, texts: tuple[str, ...]) -> NDArray[np.float32]:
-    with _embedding:  # otherwise concurrent scenarios would embed the same hundreds of texts
+    with _embedding:  # without the lock, concurrent scenarios would all embed the same hundreds of texts
         return _held(embedder, texts)
 
 

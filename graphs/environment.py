@@ -1,4 +1,4 @@
-"""Environments: what an assistant's tools act on, one per conversation, kept in the state as a snapshot."""
+"""Environments, on which an assistant's tools act: one per conversation, stored in the state as a snapshot."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tool: TypeAlias = "Callable[..., Any] | BaseTool"
 """A function with a docstring and annotated parameters, or a LangChain tool."""
 
 _MOST_CHARACTERS = 200_000
-"""The longest result of a tool that a model is given."""
+"""Maximum number of characters of a tool's result that a model is given."""
 
 Result = TypeVar("Result")
 
@@ -34,9 +34,9 @@ Result = TypeVar("Result")
 class Environment(Protocol):
     """The world that an assistant's tools act on.
 
-    Each conversation has its own. An object lives only as long as one step: it is made without arguments, given the
-    state of its conversation by `restore`, and asked for the new one by `snapshot`. So `snapshot` must return
-    everything that a later step needs.
+    Each conversation has its own environment. An object exists for one step only: it is created without arguments,
+    `restore` sets the conversation's state, and `snapshot` returns the new state. So `snapshot` must return everything
+    that a later step needs.
     """
 
     @property
@@ -45,15 +45,15 @@ class Environment(Protocol):
         ...
 
     def reset(self, scenario: Any) -> None:
-        """Bring about the state in which a scenario begins."""
+        """Set the state in which a scenario begins."""
         ...
 
     def snapshot(self) -> Any:
-        """Return the whole state as a JSON value."""
+        """Return the complete state as a JSON value."""
         ...
 
     def restore(self, snapshot: Any) -> None:
-        """Bring about a state that `snapshot` returned."""
+        """Set a state that `snapshot` returned."""
         ...
 
 
@@ -61,19 +61,19 @@ EnvironmentFactory: TypeAlias = "Callable[[], Environment]"
 
 
 class ToolError(DialoomError):
-    """A tool that cannot be offered; the message names it and what would be right."""
+    """A tool that cannot be offered. The message states the tool, and what is needed instead."""
 
 
 @dataclass(frozen=True)
 class RemoteTool:
-    """A tool that acts outside, such as one of an MCP server: each of its calls is recorded.
+    """A tool that acts outside the process, such as a tool of an MCP server. Each of its calls is recorded.
 
     Attributes:
         name: The tool's name.
         definition: The tool in the form that chat models take.
-        is_repeatable: Whether a repeated call has no further effect.
-        run: Executes a call with these arguments, and returns the result as text. It raises a `ProviderError` if the
-            result is unknown.
+        is_repeatable: Whether repeating a call has no further effect.
+        run: A function that executes a call with these arguments and returns the result as text. It raises a
+            `ProviderError` if the result is unknown.
     """
 
     name: str
@@ -83,19 +83,19 @@ class RemoteTool:
 
 
 RunRemote: TypeAlias = "Callable[[RemoteTool, FunctionCall], Awaitable[str]]"
-"""Returns the recorded result of a call, or executes it and records the result."""
+"""A function that returns the recorded result of a call, or executes the call and records its result."""
 
 
 class Toolset:
-    """Tools by name: their definitions, and the execution of calls.
+    """A set of tools with unique names. It gives their definitions and executes calls.
 
     Args:
-        tools: Functions and LangChain tools. A function's JSON schema is made by LangChain from its signature and its
+        tools: Functions and LangChain tools. LangChain derives a function's JSON schema from its signature and
             docstring.
-        remote: Tools that act outside, such as those of MCP servers.
+        remote: Tools that act outside the process, such as tools of MCP servers.
 
     Raises:
-        ToolError: If one is no tool, or two have the same name.
+        ToolError: If an object is not a tool, or two tools have the same name.
     """
 
     def __init__(self, tools: Iterable[Tool], remote: Iterable[RemoteTool] = ()) -> None:
@@ -125,9 +125,9 @@ class Toolset:
         return [*own, *(tool.definition for tool in self.remote.values())]
 
     async def run(self, call: FunctionCall) -> str:
-        """Return the result of a call as text: a text as it is, any other value as JSON.
+        """Return the result of a call as text: texts are unchanged, any other value becomes JSON.
 
-        A call that cannot be executed, or whose tool raises an exception, gives a text that begins with `error:`.
+        If a call cannot be executed or its tool raises an exception, the text begins with `error:`.
         """
         tool = self._tools.get(call["name"])
         if tool is None:
@@ -147,7 +147,7 @@ class Toolset:
 
 
 def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
-    """Return the arguments of a call, or a text that begins with `error:` if they are no JSON object."""
+    """Return the arguments of a call, or a text that begins with `error:` if they are not a JSON object."""
     try:
         given = json.loads(call["arguments"] or "{}")
     except (ValueError, RecursionError) as error:
@@ -156,15 +156,15 @@ def arguments_of(call: FunctionCall) -> dict[str, Any] | str:
 
 
 def text_of_result(found: Any) -> str:
-    """Return a tool's result as text: a text as it is, any other value as JSON."""
+    """Return a tool's result as text: texts are unchanged, any other value becomes JSON."""
     return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
 
 
 def as_tool(given: Tool) -> BaseTool:
-    """Return a LangChain tool for a function or a tool.
+    """Return a function as a LangChain tool, or the tool itself if it is one already.
 
     Raises:
-        ToolError: If it is neither, or LangChain can make no schema of it.
+        ToolError: If the object is neither a function nor a tool, or LangChain cannot derive a schema from it.
     """
     from langchain_core.tools import BaseTool, StructuredTool
 
@@ -173,7 +173,7 @@ def as_tool(given: Tool) -> BaseTool:
     if isinstance(given, BaseTool):
         return given
     if not callable(given):
-        raise ToolError(f"tools: {given!r:.60} is no function and no LangChain tool", setting="tools")
+        raise ToolError(f"tools: {given!r:.60} is neither a function nor a LangChain tool", setting="tools")
     name = getattr(given, "__name__", "")
     if not name.isidentifier():
         raise ToolError(f"tools: a tool needs a name, and {given!r:.60} has none; use a function", setting="tools")
@@ -192,14 +192,14 @@ def as_tool(given: Tool) -> BaseTool:
 class Workbench:
     """The tools of one step of a conversation, with its environment.
 
-    A graph with a loop of its own calls tools from several tasks, or from threads: they run one after the other, in
-    the event loop in which the workbench was made.
+    A graph with its own loop may call tools from several tasks or threads. The calls run one after another, in the
+    event loop in which the workbench was created.
 
     Args:
-        tools: Tools that act on no environment.
-        factory: Makes the environment; `None` for none.
-        remote: Tools that act outside.
-        run_remote: Runs their calls.
+        tools: Tools that do not act on the environment.
+        factory: A function that creates the environment; `None` for no environment.
+        remote: Tools that act outside the process.
+        run_remote: The function that runs calls of the tools in `remote`.
 
     Raises:
         ToolError: If a tool cannot be offered.
@@ -223,13 +223,13 @@ class Workbench:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def reset(self, scenario: Any) -> Any:
-        """Return the snapshot of the state in which a scenario begins; `None` without an environment."""
+        """Reset the environment for a scenario, and return its first snapshot; `None` without an environment."""
         if self._environment is not None:
             self._asked("reset", partial(self._environment.reset, scenario))
         return self.state()
 
     def restore(self, snapshot: Any) -> None:
-        """Give the environment the state of its conversation."""
+        """Set the environment to the state of its conversation."""
         if self._environment is not None:
             self._asked("restore", partial(self._environment.restore, snapshot))
 
@@ -237,7 +237,7 @@ class Workbench:
         """Return the environment's snapshot as JSON values; `None` without an environment.
 
         Raises:
-            ProviderError: If the result of a call is unknown, whatever a graph has made of that.
+            ProviderError: If the result of a call is unknown, even if a graph has handled that error.
         """
         if self._failure is not None:
             raise self._failure
@@ -260,7 +260,7 @@ class Workbench:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._run(call), self._loop))
 
     def bind(self) -> Workbench:
-        """Run calls in this event loop from now on, wherever they are made."""
+        """Run all later calls in the current event loop, from whichever task or thread they are made."""
         self._loop = asyncio.get_running_loop()
         return self
 
@@ -276,10 +276,10 @@ class Workbench:
                 raise
 
     def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
-        """Return what a method of the environment returns.
+        """Return the result of calling a method of the environment.
 
         Raises:
-            PermanentProviderError: If it raises an exception, with the place in the user's code.
+            PermanentProviderError: If the method raises an exception. The message states the place in the user's code.
         """
         try:
             return ask()
@@ -292,14 +292,14 @@ class Workbench:
 
 
 def difference(expected: Any, found: Any) -> list[str]:
-    """Return how a final state differs from an expected one, in words; empty if it does not.
+    """Return the differences between a final state and the expected state, each as a text; none if the states match.
 
-    A mapping is compared by the keys that the expected one has; a list of mappings (rows) in any order, by the keys
-    that the expected rows have; anything else as a whole.
+    A mapping is compared by the keys of the expected mapping. A list of mappings (rows) is compared in any order, by
+    the keys of the expected rows. Anything else is compared as a whole.
 
     Args:
         expected: The expected state, or a part of it.
-        found: The final state, such as that of `readable`.
+        found: The final state, for example as `readable` returns it.
     """
     return list(_differences(expected, found, ""))
 

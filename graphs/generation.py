@@ -1,6 +1,6 @@
-"""Generation loops: drafts are written and checked, then rewritten up to n times or dropped; each decision has a note.
+"""Generation loops: drafts are written, checked, then rewritten up to n times or dropped. A note records each decision.
 
-A recipe that generates data has a node that writes drafts and a node that reviews them, for each kind of draft::
+A recipe that generates data has two nodes for each kind of draft: one writes drafts, and the other reviews them::
 
     async def write(state, scene):
         inputs = {id_: {"topic": id_, **earlier(state, id_)} for id_ in due(state, scene.scenario.topics)}
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
 Result = Literal["passed", "rejected", "dropped", "unparsed"]
-"""`rejected`: to be rewritten. `dropped`: discarded. `unparsed`: a check failed to run, and the draft is kept."""
+"""`rejected`: to be rewritten. `dropped`: discarded. `unparsed`: a check could not run, and the draft is kept."""
 
 UNPARSED = "unparsed: the writer's reply could not be parsed"
 
@@ -45,9 +45,9 @@ class Problem(TypedDict):
 
     Attributes:
         check: The name of the check.
-        reason: The problem, in words for the writer.
+        reason: The problem, as a text for the writer.
         written: The draft in the form in which the writer sees it again.
-        result: `rejected`; `dropped` if no other draft would help; `unparsed` if the check could not run.
+        result: `rejected`; `dropped` if a rewrite would not help; `unparsed` if the check could not run.
     """
 
     check: str
@@ -57,7 +57,7 @@ class Problem(TypedDict):
 
 
 class Note(TypedDict):
-    """The result of a draft in an attempt.
+    """A record of the result of a draft in an attempt.
 
     Attributes:
         kind: The kind of draft, in the plural, e.g. `summaries`.
@@ -80,15 +80,15 @@ Id = TypeVar("Id", bound=Hashable)
 Draft = TypeVar("Draft")
 Problems: TypeAlias = dict[str, Problem]
 DraftCheck: TypeAlias = Callable[[Mapping[str, Draft]], Awaitable[Mapping[str, Problem | None]]]
-"""Returns the problems of some drafts by id; a draft with none or `None` passes."""
+"""A function that returns the problems of some drafts by id. A draft without a problem, or with `None`, passes."""
 
 
 class GenerationState(TypedDict, total=False):
-    """The part of a graph's state that a generation loop writes.
+    """The channels of a graph's state that a generation loop writes.
 
     Attributes:
         round: The number of reviewed attempts of the current loop.
-        problems: Known problems of drafts that have not been reviewed.
+        problems: Problems that are known before the drafts are reviewed.
         rejected: The problems of the drafts to be rewritten.
         notes: The results of each draft in each attempt.
     """
@@ -131,12 +131,12 @@ async def written(
 
     Args:
         scene: The node's scene.
-        prompt: The prompt of all drafts, or a function that returns the prompt of an id.
+        prompt: The prompt of all drafts, or a function that returns the prompt of the draft with an id.
         inputs: The inputs of the prompt, by the id of the draft.
-        common: Whether the calls belong to no scenario (see `ask_each`).
+        common: Whether the calls are shared between scenarios (see `ask_each`).
 
     Returns:
-        The replies by id, and the problems of those that could not be parsed.
+        The replies by id, and the problems of replies that could not be parsed, by id.
     """
     replies = await ask_each(scene, prompt, inputs, common=common)
     parsed = {id_: reply for id_, reply in replies.items() if reply is not None}
@@ -144,7 +144,7 @@ async def written(
 
 
 def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
-    """Return a check made of a function of one draft; it runs in a thread, so that a run can be stopped meanwhile."""
+    """Return a check made of a function of one draft. It runs in a thread, so that a run can be stopped meanwhile."""
 
     async def check(drafts: Mapping[str, Draft]) -> Mapping[str, Problem | None]:
         return await asyncio.to_thread(lambda: {id_: function(draft) for id_, draft in drafts.items()})
@@ -155,7 +155,7 @@ def rule(function: Callable[[Draft], Problem | None]) -> DraftCheck[Draft]:
 async def reviewed(
     drafts: Mapping[str, Draft], *checks: DraftCheck[Draft], problems: Mapping[str, Problem]
 ) -> Problems:
-    """Run checks in order, each on the drafts that passed all earlier ones: put rules first, then models.
+    """Run checks in order, each on the drafts that passed all earlier checks. Put rules before models.
 
     Args:
         drafts: The drafts by id.
@@ -190,8 +190,8 @@ def settled(
         kind: The kind of draft, in the plural.
         drafts: The ids of the drafts that were reviewed.
         problems: Their problems by id.
-        rewrites: The most rewrites of a draft.
-        by_hand: Drafts that people have written or edited; these are never overwritten.
+        rewrites: Maximum number of rewrites of a draft.
+        by_hand: The ids of drafts that people have written or edited; these are never overwritten.
     """
     attempt, rejected, notes = state["round"] + 1, Problems(), list[Note]()
     for id_ in dict.fromkeys([*drafts, *problems]):
@@ -208,13 +208,13 @@ def settled(
 
 
 class Loop:
-    """Nodes that run in order, repeatedly while drafts are rejected.
+    """A loop of nodes, which run in order and repeat while drafts are rejected.
 
     Args:
         *nodes: The nodes, named after their functions; the last one reviews.
-        again: Returns whether the loop repeats; by default while there are rejected drafts.
-        needed: Returns whether the graph continues after the loop; otherwise it ends.
-        inner: For nodes that the next one does not follow: returns the name of the following node.
+        again: A function that returns whether the loop repeats; by default it repeats while there are rejected drafts.
+        needed: A function that returns whether the graph continues after the loop; otherwise the graph ends.
+        inner: For nodes that are not followed by the next node: a function that returns the name of the following node.
     """
 
     def __init__(
@@ -275,26 +275,26 @@ def _after(loop: Loop, first: str, following: list[str], end: str) -> Callable[[
 
 
 class GenerationRecipe(Recipe, WithRoles, WithPrompts, WithReport, WithGate, WithOutline, WithProgress, WithExports):
-    """A recipe that writes data: its outcomes hold drafts instead of messages, and its exports are another's input.
+    """A recipe that writes data. Its outcomes hold drafts instead of messages, and another recipe reads its exports.
 
     Attributes:
-        folder: The format of that input, if it is a folder; a run that stops after an earlier stage exports the
-            format `drafts`.
+        folder: The export format that the other recipe reads, if it is a folder. A run that stops after an earlier
+            stage exports the format `drafts`.
     """
 
     folder: ClassVar[str] = ""
     languages = ("en",)
 
     def folder_format(self, options: Any) -> str | None:
-        """Return the format of the data, or of the drafts if the run ends earlier."""
+        """Return the format of the data, or `drafts` if the run ends at an earlier stage."""
         return "drafts" if getattr(options, "until", "complete") != "complete" else self.folder or None
 
 
 class NoteTally:
-    """Counts of notes, and the two tables made of them.
+    """Counts of notes, and two tables of these counts.
 
     Args:
-        meanings: The meanings of checks, in the order of the rows; the table then shows them.
+        meanings: The meanings of checks, in the order of the rows. If given, the table shows them.
     """
 
     def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
@@ -313,7 +313,7 @@ class NoteTally:
                 checks.setdefault(note["check"], Counter()).update([result, *(["first"] if is_first else [])])
 
     def tables(self) -> list[Table]:
-        """Return `drafts` (the attempt in which drafts passed) and `rejected` (the checks that they failed)."""
+        """Return the tables `drafts` (in which attempt drafts passed) and `rejected` (which checks they failed)."""
         attempts = range(1, max((attempt for *_, attempt in self._results), default=0) + 1)
         again = [f"after {number} rewrite{'s' * (number > 1)}" for number in attempts[:-1]]
         drafts = Table(

@@ -1,7 +1,7 @@
-"""Judges: frozen values that define a metric, the role that scores it and its inputs, for first and later judging.
+"""Judges. A judge is a frozen value that defines a metric, the role that scores it, and the inputs of this role.
 
 A judge reads an `Outcome` and its scenario, never a graph's state. While a scenario is played, the outcome is made from
-the current state; when a finished scenario is judged again, it is the stored one. So the same value serves both.
+the current state. When a finished scenario is judged again, the stored outcome is used. So one judge serves both cases.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypedDict
 
 from dialoom.errors import DialoomError
-from dialoom.prompts import Prompt, Utterance
+from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.roles import UnparsedReplyError, Verdict
 
 from .built_in_environments import readable
 from .conversation import joined, messages_of, utterances
-from .outcome import ENVIRONMENT, Judgement, Line, Outcome, Status
+from .outcome import ENVIRONMENT, Judgement, Line, Outcome, Status, turn_ends
 from .scenario import Scenario
 from .stage import Scene, Stage, Update, node
 
@@ -29,14 +27,14 @@ if TYPE_CHECKING:
 
 Graph: TypeAlias = "StateGraph[Any, Any, Any, Any]"
 Scores: TypeAlias = "tuple[bool | int | float | str, str]"
-"""A score or a label, and its explanation."""
+"""A score or a label, with its explanation."""
 
 _GIVEN = frozenset({"history", "target", "metric", "turn"})
-"""Inputs that a judge's prompt gets besides fields of the scenario, and the final state of an environment."""
+"""Inputs that a judge's prompt gets besides the scenario's fields and the final state of an environment."""
 
 
 class Judged(Protocol):
-    """The part of a recipe that judges use."""
+    """The attributes of a recipe that judges use."""
 
     @property
     def name(self) -> str:
@@ -59,7 +57,7 @@ class Judged(Protocol):
 
 
 class JudgeError(DialoomError):
-    """A judge that cannot work as declared; the message names the judge and the correct form."""
+    """A judge that cannot work as declared. The message states the judge and the correct form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +66,10 @@ class Case:
 
     Attributes:
         turn: The turn that is judged, counted from 1; `None` for the whole outcome.
-        inputs: Inputs of the judge's prompt besides those that the judge itself provides; or a function that returns
-            them, called only if the case is still open.
-        missing: Why there is nothing to judge: no request is made, and the judgement is `unparsed` with this
-            explanation.
+        inputs: Inputs of the judge's prompt besides those that the judge itself provides, or a function that returns
+            them. The function is called only if the case is still open.
+        missing: The reason why there is nothing to judge. If set, no request is made, and the judgement is `unparsed`
+            with this explanation.
         label: A prefix of the explanation that distinguishes cases of the same turn, such as a branch of a tree.
     """
 
@@ -81,7 +79,7 @@ class Case:
     label: str = ""
 
     def is_of(self, judgement: Judgement) -> bool:
-        """Return whether a judgement, of the right metric and target, belongs to this case."""
+        """Return whether a judgement belongs to this case; its metric and target must already match."""
         return judgement.turn == self.turn and judgement.explanation.startswith(self.explained(""))
 
     def explained(self, explanation: str) -> str:
@@ -90,42 +88,46 @@ class Case:
 
 
 class JudgedState(TypedDict, total=False):
-    """The part of a graph's state that judges write: judgements as plain values."""
+    """The channel of a graph's state that judges write: judgements as plain values."""
 
     judgements: Annotated[list[dict[str, Any]], joined]
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A metric, and the way in which a model scores it.
+    """A metric, and how a model scores it.
 
     Example:
-        >>> Judge("resolved", rubric="The caller's goal was reached: {{ goal }}")  # a verdict
-        >>> Judge("tone", rubric={1: "rude", 3: "polite", 5: "warm"}, scale=(1, 5), target="assistant")
+        >>> resolved = dialoom.Judge("resolved", rubric="The caller's goal was reached: {{ goal }}")  # a verdict
+        >>> tone = dialoom.Judge("tone", rubric={1: "rude", 3: "polite", 5: "warm"}, scale=(1, 5))
 
     Attributes:
         metric: The name of the metric.
-        rubric: The criterion: a statement that is true or false, a description of a scale, or a text for some of the
-            scale's levels. A Jinja2 template over the fields of the scenario.
-        prompt: The id of a prompt file, in place of a rubric. Its reply is a verdict or a score, unless `read` is
+        rubric: The criterion, as a Jinja2 template over the fields of the scenario. It is a statement that is true or
+            false, a description of a scale, or a mapping with a text for some levels of the scale.
+        prompt: The id of a prompt file, used instead of a rubric. Its reply is a verdict or a score, unless `read` is
             given.
-        scale: The lowest and the highest score, whole numbers; `None` for a verdict.
+        scale: The lowest and the highest score, as whole numbers; `None` for a verdict.
         target: The role whose messages are judged.
         role: The role that judges.
-        per_turn: Judge after each message of the target rather than once at the end.
-        when: Returns whether there is anything to judge: `when(scenario, outcome)`; by default always.
+        per_turn: Whether to judge after each turn of the target rather than once at the end. A message with tool calls
+            and the message after their results are one turn.
+        when: A function `when(scenario, outcome)` that returns whether there is anything to judge; by default there
+            always is.
         sees: The only fields of the scenario that the judge may be shown; by default those that its rubric or prompt
-            names.
-        cases: Returns the cases, if they are neither the conversation nor its turns: `cases(scenario, outcome)`.
-        node: The name of the judge's node in the graph; derived from metric and target by default.
+            uses.
+        cases: A function `cases(scenario, outcome)` that returns the cases, if they are neither the conversation nor
+            its turns.
+        node: The name of the judge's node in the graph; by default derived from metric and target.
         after: The node of another judge whose judgements this one needs; by default judges run in parallel.
-        read: Takes the score from a reply and its explanation: `read(reply)` returns both; by default `verdict` or
-            `score`, and `explanation`.
-        both_orders: The names of two inputs, such as two replies, that the judge reads in both orders, to cancel
-            position
-            bias: the judge gets two requests, and `read(reply, swapped)` gets both replies.
-        labels: The metrics of a judge that picks one of several labels: each label is a metric, true for the one that
-            `read` returns. `metric` then only names the judge.
+        read: A function `read(reply)` that returns the score of a reply and its explanation; by default the reply's
+            fields `verdict` or `score`, and `explanation`.
+        both_orders: The names of two inputs, such as two replies, that the judge reads in both orders to cancel
+            position bias. The judge gets two requests, and `read(reply, swapped)` gets both of its replies.
+        placed: For a judgement made in both orders, a function that returns whether the judge chose the same position
+            twice rather than the same input; `None` if that is unknown. By default it is unknown.
+        labels: The labels of a judge that picks one of several labels. Each label is a metric, which is true if `read`
+            returns this label. `metric` is then only the name of the judge.
     """
 
     metric: str
@@ -142,6 +144,7 @@ class Judge:
     after: str = ""
     read: Callable[..., Scores] | None = None
     both_orders: tuple[str, str] | None = None
+    placed: Callable[[Judgement], bool | None] | None = None
     labels: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -164,19 +167,20 @@ class Judge:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics of the judgements: one, or one per label."""
+        """The metrics of the judgements: a single metric, or one per label."""
         return tuple(self.labels) or (self.metric,)
 
     @property
     def reply(self) -> str:
-        """The name of the reply type of a judge with a rubric."""
+        """The name of the judge's reply type, if the judge has a rubric."""
         return "verdict" if self.scale is None else f"score-{self.scale[0]}-{self.scale[1]}"
 
-    def prompt_of(self, recipe: str) -> str | Prompt:
+    def prompt_of(self, recipe: str, sets: Sequence[str] = ()) -> str | Prompt:
         """Return the id of the judge's prompt, or the prompt itself if it is made from a rubric.
 
         Args:
-            recipe: The recipe's name, the prefix of a made prompt's id.
+            recipe: The recipe's name, which is the prefix of the id of a prompt made from a rubric.
+            sets: Sets of prompts, one of which may have the text around the rubric.
 
         Raises:
             PromptError: If the rubric is not a valid template.
@@ -186,7 +190,9 @@ class Judge:
         parts = [self.metric, *([self.target] if self.target != "assistant" else []), *(["turn"] * self.per_turn)]
         id_ = f"{recipe}/judge-{'-'.join(parts)}"
         kind = "verdict" if self.scale is None else "score"
-        text = _wrapper(kind).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
+        text = (
+            shared_text(f"judge-{kind}", sets).replace("%CRITERION%", self._criterion).replace("%TARGET%", self.target)
+        )
         if self.scale is not None:
             text = text.replace("%LOW%", str(self.scale[0])).replace("%HIGH%", str(self.scale[1]))
         return Prompt.compose(id_, self.role, text, reply=self.reply)
@@ -198,7 +204,7 @@ class Judge:
         return "\n".join(f"{level} - {text}" for level, text in sorted(self.rubric.items()))
 
     def open_cases(self, scenario: Any, outcome: Outcome) -> list[Case]:
-        """Return the judge's cases without those that the outcome already has judgements of.
+        """Return the judge's cases for which the outcome has no judgement yet.
 
         Args:
             scenario: The scenario that was played.
@@ -222,12 +228,11 @@ class Judge:
         elif not self.per_turn:
             yield Case(None, {"history": _history(outcome.messages)})
         else:
-            ends = [place for place, line in enumerate(outcome.messages, start=1) if line.role == self.target]
-            for turn, end in enumerate(ends, start=1):
+            for turn, end in enumerate(turn_ends(outcome.messages, self.target), start=1):
                 yield Case(turn, {"history": _history(outcome.messages[:end])})
 
     async def judge(self, scene: Scene, prompt: str, outcome: Outcome) -> list[Judgement]:
-        """Judge every open case concurrently; a reply that cannot be parsed gives an `unparsed` judgement.
+        """Judge all open cases concurrently. A reply that cannot be parsed gives an `unparsed` judgement.
 
         Args:
             scene: The node's scene.
@@ -270,7 +275,7 @@ class Judge:
         )
 
     def _inputs(self, scene: Scene, prompt: str, case: Case, outcome: Outcome) -> dict[str, Any]:
-        """Return the inputs that the prompt declares: from the case, the judge, the outcome, and the scenario."""
+        """Return the inputs that the prompt declares, taken from the case, the judge, the outcome, and the scenario."""
         inputs = case.inputs if isinstance(case.inputs, Mapping) else case.inputs()
         given = {"target": self.target, "metric": self.metric, "turn": case.turn, **inputs}
         wanted = scene.inputs_of(prompt)
@@ -284,10 +289,10 @@ class Judge:
         Args:
             prompt: The judge's prompt.
             kind: The type of the scenarios.
-            has_environment: Whether outcomes have the final state of an environment.
+            has_environment: Whether outcomes include the final state of an environment.
 
         Raises:
-            JudgeError: If an input is unknown, or the judge may not see it; it names the input.
+            JudgeError: If an input is unknown, or the judge may not see it. The message states the input.
         """
         for name in prompt.front.inputs:
             if name in _GIVEN or self.cases is not None or (has_environment and name == ENVIRONMENT):
@@ -307,10 +312,10 @@ def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
 
     Args:
         recipe: The recipe.
-        library: Its prompts by id, with the user's overrides.
+        library: The recipe's prompts by id, with the user's overrides.
 
     Raises:
-        JudgeError: If they may not; it names the judge and the input.
+        JudgeError: If a judge may not see an input. The message states the judge and the input.
     """
     has_environment = getattr(recipe, ENVIRONMENT, None) is not None
     for judge in recipe.judges:
@@ -321,10 +326,10 @@ def check_judges(recipe: Judged, library: Mapping[str, Prompt]) -> None:
 
 
 def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
-    """Return judgements in the order of reports and exports: whole outcomes before turns, then by metric and target.
+    """Return judgements in the order of reports and exports: those of whole outcomes first, then by metric and target.
 
     Args:
-        metrics: The metrics in order; other metrics come last.
+        metrics: The metrics in the order to use; other metrics come last.
         judgements: The judgements in any order, such as the order of completion.
     """
     ranks = {metric: rank for rank, metric in enumerate(metrics)}
@@ -337,16 +342,17 @@ def in_order(metrics: Sequence[str], judgements: Iterable[Judgement]) -> tuple[J
 
 
 def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: str = "") -> list[str]:
-    """Add a node per judge to a graph; a judge that needs another's judgements follows it.
+    """Add a node per judge to a graph. A judge that needs another judge's judgements follows that judge.
 
     Args:
         builder: The graph under construction; its state has `judgements` (see `JudgedState`).
-        recipe: Makes the outcome from the state; its name is the prefix of the ids of prompts made from rubrics.
+        recipe: The recipe, which makes the outcome from the state. Its name is the prefix of the ids of prompts made
+            from rubrics.
         judges: The judges.
         then: The node that follows the last judges; by default the graph ends.
 
     Returns:
-        The nodes where judging begins; empty without judges.
+        The names of the nodes where judging begins; empty without judges.
     """
     from langgraph.graph import END  # slow to import, and not needed to read a run
 
@@ -359,7 +365,7 @@ def add_judges(builder: Graph, recipe: Judged, judges: Sequence[Judge], then: st
 
 
 def judging_graph(recipe: Judged, judges: Sequence[Judge]) -> Graph:
-    """Return an uncompiled graph that only judges a finished outcome; a judge without open cases makes no request.
+    """Return an uncompiled graph that only judges a finished outcome. A judge without open cases makes no request.
 
     Args:
         recipe: As for `add_judges`.
@@ -391,9 +397,3 @@ def _node(judge: Judge, recipe: Judged) -> Callable[[Any, Scene], Awaitable[Upda
 
 def _history(lines: Sequence[Line]) -> list[Utterance]:
     return utterances(messages_of(lines))
-
-
-@cache
-def _wrapper(kind: str) -> str:
-    """Return the text around a rubric: a prompt's body with placeholders for the criterion and the scale."""
-    return (resources.files("dialoom.prompts") / "dialogue" / f"judge-{kind}.txt").read_text(encoding="utf-8")

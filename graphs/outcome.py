@@ -1,13 +1,14 @@
-"""The result of a scenario, with the faults found in it, and the view of it that reports and exports read."""
+"""The result of a scenario with the faults found in it, and the form of it that reports and exports read."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from dialoom.inputs import Frozen, Record
 from dialoom.prompts import FunctionCall
 from dialoom.prompts.messages import call_text
 
@@ -16,7 +17,9 @@ KINDS: Mapping[str, str] = {
     "repetition": "a near-copy of a line of one's own",
     "loop": "nothing new for three turns",
     "swapped_role": "the user offers help, or the assistant asks for it",
-    "prompt_leak": "words of the prompt, its tags, or blanks that were never filled in",
+    "task_not_stated": "the user's first two messages do not touch its task",
+    "claimed_action": "the assistant reports an action before any tool was called",
+    "prompt_leak": "the prompt's words or sense, its tags, or blanks that were never filled in",
     "end_marker": "the end marker where it has no place",
     "glued_lines": "lines of two speakers in one",
     "empty_line": "nothing is said",
@@ -24,36 +27,36 @@ KINDS: Mapping[str, str] = {
     "other_language": "another language than the conversation's",
     "early_preferences": "the opening states preferences that it must keep back",
     "early_end": "ended before the task was touched",
-    "no_end": "goodbyes go on to the limit",
+    "no_end": "the limit is reached after a goodbye without the end marker",
     "copied_form": "a judge gives back the blank form instead of an explanation",
 }
 """The kinds of faults that the rules detect, and their meanings."""
 
 
 BY_JUDGES = "copied_form"
-"""The kind that is a fault of a judge's explanation, not of a dialogue."""
+"""The only kind of fault that concerns a judge's explanation rather than a dialogue."""
 
 USER = "user"
-"""The role of simulated users: a dialogue in which the user is at fault says little about any other role."""
+"""The role of simulated users. A dialogue in which the user is at fault is little evidence about any other role."""
 
 
 REVIEWER = "reviewer"
 """The role that looks for faults that rules cannot detect."""
 
 
-class DialogueFault(BaseModel):
+class DialogueFault(Record):
     """A fault in a conversation.
 
     Attributes:
         who: The role at fault, such as `user` or `assistant`.
-        kind: One of `KINDS`, of the recipe's own kinds, or of a reviewer's.
-        message: The index of the outcome's message, from 0; `None` for the whole, or for a line outside its messages.
+        kind: One of `KINDS`, of the recipe's own kinds, or of a reviewer's kinds.
+        message: The index of the message in the outcome, from 0; `None` for the whole conversation, or for a line
+            outside its messages.
         where: A location defined by the recipe, such as the path of a tree; otherwise empty.
-        words: The words that show the fault.
+        words: An excerpt that shows the fault.
         sureness: The confidence, above 0 and at most 1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     who: str
     kind: str
     message: int | None = None
@@ -63,31 +66,35 @@ class DialogueFault(BaseModel):
 
 
 def dialogue_faults(faults: Iterable[DialogueFault]) -> int:
-    """Return the number of faults of the dialogue's own roles; judges' faults do not count."""
+    """Return the number of faults of the roles that speak in the dialogue. Judges' faults do not count."""
     return sum(each.kind != BY_JUDGES for each in faults)
 
 
 def is_sound(faults: Iterable[DialogueFault]) -> bool:
-    """Return whether no role of the dialogue has a fault."""
+    """Return whether no role that speaks in the dialogue has a fault."""
     return not dialogue_faults(faults)
 
 
 Status = Literal["ok", "unparsed", "error", "tied"]
-"""`tied`: a panel of judges gave no verdict a majority."""
+"""`tied`: no verdict has a majority in a panel of judges."""
 
 
-class Line(BaseModel):
+class Line(Frozen):
     """One message of a finished conversation.
+
+    Example:
+        >>> line = dialoom.Line(role="user", content="Where is my order?")
+        >>> line.role
+        'user'
 
     Attributes:
         role: The speaker.
-        finish_reason: The reason for which the message was cut off, in the provider's term: `length`, `refusal` or
-            `content_filter`; `None` if it is complete.
+        finish_reason: The provider's reason why the message was cut off: `length`, `refusal` or `content_filter`;
+            `None` if it is complete.
         tool_calls: The message's tool calls.
-        tool_call_id: The call that the message answers, if it is a tool's result.
+        tool_call_id: The id of the call that the message answers, if it is a tool's result.
     """
 
-    model_config = ConfigDict(frozen=True)
     role: str
     content: str
     finish_reason: str | None = None
@@ -96,18 +103,42 @@ class Line(BaseModel):
 
     @property
     def spoken(self) -> str:
-        """The text, and one line for each tool call, as people read it."""
+        """The text, followed by one readable line for each tool call."""
         return "\n".join([*filter(None, [self.content]), *(f"calls {call_text(call)}" for call in self.tool_calls)])
 
     @model_serializer(mode="wrap")
     def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Dump role and content, and other fields only if set: most lines have none, and their content is hashed."""
+        """Dump role and content; dump other fields only if they are set.
+
+        Most lines have no other fields, and the content is hashed.
+        """
         dumped: dict[str, Any] = dump(self)
         return {name: value for name, value in dumped.items() if name in ("role", "content") or value}
 
 
-class Judgement(BaseModel):
-    """One judge's score of one item. A missing score is `None`; `status` then gives the reason.
+def turn_ends(messages: Sequence[Line], role: str) -> list[int]:
+    """Return the number of messages up to the end of each of a role's turns.
+
+    Each message is a turn, with one exception: a message with tool calls is part of the turn that continues after their
+    results. A message that holds only tool calls is not a turn by itself.
+    """
+    ends = []
+    for place, line in enumerate(messages, start=1):
+        if line.role != role:
+            continue
+        following = next((each.role for each in messages[place:] if each.tool_call_id is None), None)
+        if not line.tool_calls or (line.content and following != role):
+            ends.append(place)
+    return ends
+
+
+class Judgement(Frozen):
+    """A judge's score of one item. A missing score is `None`, and `status` gives the reason.
+
+    Example:
+        >>> judgement = dialoom.open_run("run.db").episode(1).outcome.judgements[0]
+        >>> judgement.metric, judgement.status
+        ('task_completion', 'ok')
 
     Attributes:
         metric: The metric, e.g. `personalization`.
@@ -116,7 +147,6 @@ class Judgement(BaseModel):
         score: A verdict or a number on the metric's scale; `None` unless `status` is `ok`.
     """
 
-    model_config = ConfigDict(frozen=True)
     metric: str
     target: str
     turn: int | None = None
@@ -126,21 +156,25 @@ class Judgement(BaseModel):
 
 
 ENVIRONMENT = "environment"
-"""The name of an environment's snapshot, in the graph's state and in an outcome's details."""
+"""The key of an environment's snapshot in the graph's state and in an outcome's details."""
 
 
-class Outcome(BaseModel):
+class Outcome(Frozen):
     """A scenario's result.
 
+    Example:
+        >>> outcome = dialoom.open_run("run.db").episode(1).outcome
+        >>> outcome.ended_by, outcome.messages[0].role
+        ('user_terminated', 'user')
+
     Attributes:
-        ended_by: The reason for which the conversation ended; `error` if it failed.
+        ended_by: The reason why the conversation ended; `error` if it failed.
         counts: The recipe's own figures, e.g. the number of turns.
-        details: Other data of the recipe, as plain JSON, e.g. a tree of which `messages` is one path.
+        details: Other data of the recipe as JSON values, e.g. a tree of which `messages` is one path.
         faults: Faults found by the gate's rules, in the order of the messages; `None` if the rules did not run.
-        languages: The languages of its conversations for which the rules ran, as ISO 639 codes.
+        languages: The languages of the conversations that the rules checked, as ISO 639 codes.
     """
 
-    model_config = ConfigDict(frozen=True)
     messages: tuple[Line, ...]
     ended_by: str
     counts: Mapping[str, int] = {}
@@ -151,12 +185,12 @@ class Outcome(BaseModel):
 
     @property
     def environment(self) -> Any:
-        """The final state of the assistant's environment: its last snapshot; `None` where it has none."""
+        """The final state of the assistant's environment, i.e. its last snapshot; `None` without an environment."""
         return self.details.get(ENVIRONMENT)
 
     @property
     def tool_results(self) -> Iterator[tuple[FunctionCall, str | None]]:
-        """Each tool call with the tool's result, `None` for a call that was never answered."""
+        """Each tool call with the tool's result. The result is `None` for a call that was never answered."""
         results = {line.tool_call_id: line.content for line in self.messages if line.tool_call_id is not None}
         for line in self.messages:
             for call in line.tool_calls:
@@ -164,15 +198,36 @@ class Outcome(BaseModel):
 
 
 EARLIER_ATTEMPTS = "earlier_attempts"
-"""The count of a conversation with a stateful player that was played before, and then again from its beginning."""
+"""The key in `counts` for earlier attempts of a conversation that was started again because a player keeps state."""
 
 TRIAL = "~"
-"""Separates a scenario's id from the number of a trial other than the first. No scenario's id contains it."""
+"""The separator between a scenario's id and the numbers of a user model and a trial, for all but the first.
+
+No scenario's id contains it.
+"""
+
+USER_MODEL = "user_model"
+"""The facet that states the user model, in runs that play each scenario with several user models."""
 
 
-def episode_id(scenario: str, trial: int) -> str:
-    """Return the id of a scenario's trial: the scenario's own id for the first, `ID~2` for the second, and so on."""
-    return scenario if trial == 1 else f"{scenario}{TRIAL}{trial}"
+def episode_id(scenario: str, trial: int = 1, user: int = 1) -> str:
+    """Return an episode's id: the scenario's id, and the numbers of user model and trial if they are not 1.
+
+    `ID~2` is the second trial, `ID~u2` the first trial with the second user model, `ID~u2~3` the third one with it.
+    """
+    model = "" if user == 1 else f"{TRIAL}u{user}"
+    return f"{scenario}{model}" if trial == 1 else f"{scenario}{model}{TRIAL}{trial}"
+
+
+def numbers_of(episode: str) -> tuple[int, int]:
+    """Return the numbers of the trial and of the user model that an episode's id states, from 1."""
+    trial = user = 1
+    for part in episode.split(TRIAL)[1:]:
+        if part.startswith("u"):
+            user = int(part[1:])
+        else:
+            trial = int(part)
+    return trial, user
 
 
 def scenario_of(episode: str) -> str:
@@ -182,16 +237,21 @@ def scenario_of(episode: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A finished trial of a scenario as exports and reports read it.
+    """A finished trial of a scenario, in the form that exports and reports read.
+
+    Example:
+        >>> episode = dialoom.open_run("run.db").episode(1)
+        >>> episode.state, episode.facets["setting"]
+        ('done', 'base')
 
     Attributes:
-        id: The episode's id: the scenario's, and for trials after the first their number (`ID~2`).
-        facets: The scenario's facets.
+        id: The episode's id: the scenario's id, and the numbers of trial and user model if they are not 1 (`ID~2`).
+        facets: The scenario's facets. With several user models, the facet `USER_MODEL` states the episode's model.
         state: `done` or `failed`.
-        outcome: Its result, with the judgements of one set.
-        output_tokens: Tokens written per role; `None` where a provider did not say.
+        outcome: The result, with the judgements of one set.
+        output_tokens: The number of tokens written, by role; `None` if a provider did not report it.
         error: The error, if it failed.
-        at_fault: The cause of the failure in a word or two, e.g. `context`: a request exceeded the model's context
+        at_fault: The cause of the failure in one or two words, e.g. `context` if a request exceeded the model's context
             window.
         trial: The number of the trial, from 1; `None` in a run that plays each scenario once.
     """
@@ -211,19 +271,24 @@ class Episode:
         return scenario_of(self.id)
 
     @property
+    def in_trials(self) -> str:
+        """The id that all trials of the scenario with the same user model share."""
+        return episode_id(self.scenario, user=numbers_of(self.id)[1])
+
+    @property
     def repeated(self) -> str | None:
-        """The scenario's id if it has several trials; else `None`."""
-        return None if self.trial is None else self.scenario
+        """The scenario's id if it is played several times, in trials or with several user models; otherwise `None`."""
+        return None if self.trial is None and USER_MODEL not in self.facets else self.scenario
 
     def unit(self, facet: str | None) -> Hashable:
-        """Return the independent unit that the episode belongs to, over which intervals are computed.
+        """Return the unit of confidence intervals to which the episode belongs. Different units are independent.
 
         Args:
-            facet: The facet whose values are the units, such as the person; `None` if scenarios are independent.
+            facet: The facet whose values are the units, such as the person; `None` if all scenarios are independent.
 
         Returns:
-            The facet's value; else the scenario if it has several trials; else `None`, as no other episode belongs to
-            the unit.
+            The facet's value if a facet is given, otherwise the scenario if it is played several times, otherwise
+            `None`, because the episode is then a separate unit.
         """
         if facet is not None:
             value: Hashable = self.facets.get(facet)

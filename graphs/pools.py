@@ -1,4 +1,4 @@
-"""Persona pools: texts written by a model, kept only if unlike all earlier ones (see `docs/personas.md`)."""
+"""Persona pools: texts written by a model, each kept only if it differs from earlier ones (see `docs/personas.md`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypedDict
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, PLURALS, THRESHOLD, PoolEntry, PoolKind, Repairs, read_pool, shipped_seeds
 from dialoom.personas.similarity import LEXICAL, VectorIndex, packed, unpacked
 from dialoom.roles import UnparsedReplyError
@@ -17,9 +18,8 @@ from .embedding import EmbeddedScenario, EmbeddingRecipe, embedded, embedder_her
 from .gate.talk import Talk
 from .generation import GenerationRecipe, Loop, generation_graph
 from .judge import Graph
-from .option_types import AbsolutePath, EmbedderName
 from .outcome import Episode, Outcome
-from .recipe import RecipeOptions
+from .recipe import AbsolutePath, EmbedderName, RecipeOptions
 from .reporting.table import Table
 from .stage import Scene, Update
 
@@ -47,9 +47,7 @@ class PoolOptions(RecipeOptions):
     patience: int = Field(
         5, ge=1, description="Number of consecutive rounds with too few kept texts after which the run stops."
     )
-    least: int = Field(
-        1, ge=1, description="Minimum number of texts kept by a round that does not count against the patience."
-    )
+    least: int = Field(1, ge=1, description="A round that keeps fewer texts than this counts against the patience.")
 
     @property
     def size(self) -> int:
@@ -58,7 +56,10 @@ class PoolOptions(RecipeOptions):
 
 
 class PoolScenario(EmbeddedScenario):
-    """A pool with everything that filling it needs, including the seeds, so that a run never reads their file again."""
+    """A pool, with everything needed to fill it.
+
+    This includes the seeds, so that a run does not read their file again.
+    """
 
     kind: PoolKind
     target: int
@@ -82,14 +83,13 @@ class PoolScenario(EmbeddedScenario):
         return f"{self.target} {PLURALS[self.kind]}"
 
     def facets(self) -> dict[str, Any]:
-        """Return all fields; of the seeds only their number."""
+        """Return all fields, but only the number of seeds instead of their texts."""
         return {**self.model_dump(mode="json", exclude={"seeds"}), "seeds": len(self.seeds)}
 
 
-class PoolTexts(BaseModel):
+class PoolTexts(Frozen):
     """What the writer answers."""
 
-    model_config = ConfigDict(frozen=True)
     items: Annotated[list[str], Field(min_length=1)]
 
 
@@ -98,9 +98,9 @@ class PoolState(TypedDict, total=False):
 
     Attributes:
         entries: The pool, as plain values.
-        vectors: The packed embeddings, so that no text is embedded twice; empty where embedding is cheap.
+        vectors: The packed embeddings, so that no text is embedded twice; empty if embedding is cheap.
         proposed: The writer's texts of the current round.
-        rounds: The figures of each finished round; the first is that of the seeds.
+        rounds: The figures of each finished round. The first round is that of the seeds.
         dry: The number of consecutive rounds that kept too few texts.
         ended_by: `target` or `bottleneck`; empty while another round follows.
         unread: Rounds in which the writer's reply could not be parsed.
@@ -116,7 +116,7 @@ class PoolState(TypedDict, total=False):
 
 
 async def plant(state: PoolState, scene: Scene) -> Update:
-    """Start the pool with the seeds; all are kept, however similar, because the user chose them."""
+    """Start the pool with the seeds. All seeds are kept, however similar they are, because the user chose them."""
     scenario: PoolScenario = scene.scenario
     update = await _filtered(state, scene, list(scenario.seeds), round_=0)
     count = len(update["entries"])
@@ -125,9 +125,10 @@ async def plant(state: PoolState, scene: Scene) -> Update:
 
 
 async def propose(state: PoolState, scene: Scene) -> Update:
-    """Have the writer write new texts, with a few of the pool as examples.
+    """Have the writer write new texts, with a few texts of the pool as examples.
 
-    A reply that cannot be parsed counts as a round that keeps nothing; if it exhausts the patience, the scenario fails.
+    A reply that cannot be parsed counts as a round that keeps nothing. If such rounds exhaust the patience, the
+    scenario fails.
     """
     scenario: PoolScenario = scene.scenario
     round_ = len(state["rounds"])
@@ -146,7 +147,7 @@ async def propose(state: PoolState, scene: Scene) -> Update:
 
 
 async def select(state: PoolState, scene: Scene) -> Update:
-    """Add texts that are unlike everything kept so far to the pool, until it is full."""
+    """Add those texts to the pool that differ from everything kept so far, until the pool is full."""
     scenario: PoolScenario = scene.scenario
     round_, proposed = len(state["rounds"]), state["proposed"]
     update = await _filtered(state, scene, proposed, round_)
@@ -167,7 +168,7 @@ PROMPTS = {"profile": "pools/profiles", "personality": "pools/personalities"}
 
 
 async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: int) -> Update:
-    """Filter texts one after another; duplicates and empty texts count as too near. Seeds (round 0) all pass.
+    """Filter texts one after another. Duplicates and empty texts count as too near. All seeds (round 0) pass.
 
     Returns:
         The new entries, their vectors, and the figures of the round; `unseen` counts texts that were not checked
@@ -181,11 +182,11 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
     vectors = await embedded(fresh, scene, scenario.embedder)
     if any(state["vectors"]):
         old = [unpacked(text) for text in state["vectors"]]
-    else:  # embedding them again is cheaper than storing the vectors
+    else:  # embedding the texts again is cheaper than storing the vectors
         old = await embedded([entry.text for entry in entries], scene, scenario.embedder)
     pool, kept = VectorIndex(old), list[str]()
     for place, (text, vector) in enumerate(zip(fresh, vectors, strict=True)):
-        # Seeds are the user's: the target limits written texts only.
+        # The user gives the seeds, so the target limits only written texts.
         if round_ and len(entries) >= scenario.target:
             unseen = len(fresh) - place
             break
@@ -201,7 +202,7 @@ async def _filtered(state: PoolState, scene: Scene, texts: list[str], round_: in
 
 
 class PersonaPool(GenerationRecipe, EmbeddingRecipe):
-    """Profiles or personalities written by a model, each unlike all others (ALOE's persona pool)."""
+    """Profiles or personalities written by a model, each different from all others (ALOE's persona pool)."""
 
     name = "persona-pool"
     roles = {"writer": 0.8, "embedder": 0.0}
@@ -223,7 +224,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         yield PoolScenario.of(options, [entry.text for entry in seeds])
 
     def graph(self, options: PoolOptions) -> Graph:
-        """Return the graph: the seeds, then proposing and selecting in turn."""
+        """Return the graph: it adds the seeds, then proposes and selects texts in turn."""
 
         def is_open(state: PoolState) -> bool:
             return not state["ended_by"]
@@ -251,7 +252,7 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
         )
 
     def talks(self, scenario: PoolScenario, outcome: Outcome) -> Iterator[Talk]:
-        """Yield the pool's texts; the seeds are the user's own and only serve to detect copies of them."""
+        """Yield the pool's texts. The seeds are the user's own texts and only serve to detect copies of them."""
         entries = outcome.details["entries"]
         texts = {f"text {number}": entry["text"] for number, entry in enumerate(entries, start=1)}
         seeds = sum(not entry["round"] for entry in entries)
@@ -259,11 +260,11 @@ class PersonaPool(GenerationRecipe, EmbeddingRecipe):
             yield Talk.of_texts("writer", texts, self.facts(scenario), since=seeds)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return the number of rounds of writing, without that of the seeds."""
+        """Return the number of rounds of writing, not counting the round of the seeds."""
         return {"round": max(0, len(state.get("rounds", [])) - 1)}
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return the figures of each round."""
+        """Return a table of the figures of each round."""
         rows: list[Sequence[Any]] = []
         unread = 0
         for episode in episodes:

@@ -1,33 +1,43 @@
-"""The interface between a system and all code that runs, stores, shows and exports it."""
+"""The interface between a system and the code that runs, stores and shows it.
+
+Also types of options, and the reviewer.
+"""
 
 from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from dialoom.errors import DialoomError
+from dialoom.personas import located_embedder
 
-from .capabilities import WithJudging
+from .capabilities import WithGate, WithJudging
 from .check import checked
-from .judge import Graph, Judge, in_order
-from .outcome import Outcome
+from .judge import Case, Graph, Judge, in_order
+from .outcome import REVIEWER, USER, Outcome
 from .reporting.pivot import Pivot
 from .scenario import Scenario
 
 
 class RecipeError(DialoomError):
-    """An option's value that a recipe cannot use; the message names the value and valid ones."""
+    """An option's value that a recipe cannot use. The message states the value and the valid values."""
 
 
 class RecipeOptions(BaseModel):
-    """A recipe's own options; each field's name is the option's, its description the help.
+    """The options of a recipe. A field's name is the option's name, and its description is the help text.
 
-    On the command line each field is a flag: a flag of a tuple type can be repeated, and a field's alias replaces its
-    name as the flag's name.
+    On the command line each field is a flag. A flag of a tuple type can be repeated. If a field has an alias, the alias
+    is the flag's name.
+
+    Example:
+        >>> class Options(dialoom.RecipeOptions):
+        ...     callers: int = pydantic.Field(10, ge=1, description="How many callers there are.")
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
@@ -36,19 +46,26 @@ class RecipeOptions(BaseModel):
 class Recipe(ABC):
     """A system: its roles, its scenarios, its graph, and the scoring of its results.
 
-    A recipe is an instance of a subclass, in a folder of `graphs/` or any file of the user's. Entry points
-    (`dialoom.recipes`) or `path/to/file.py:NAME` refer to it. Optional capabilities are in
-    `dialoom.graphs.capabilities`; functions of a recipe and an outcome are in `dialoom.graphs.recipe`.
+    A recipe is an instance of a subclass, in a folder of `graphs/` or in any file of the user. Entry points
+    (`dialoom.recipes`) or `path/to/file.py:NAME` refer to it. `dialoom.graphs.capabilities` has optional capabilities;
+    `dialoom.graphs.recipe` has functions of a recipe and an outcome.
+
+    Example:
+        >>> class Pool(dialoom.Recipe):
+        ...     name = "pool"
+        ...     roles = {"writer": 0.8}
+        ...     # and the methods scenarios, initial, graph and outcome
 
     Attributes:
-        name: The name on the command line.
-        summary: One line for the help; by default the first line of the docstring.
+        name: The recipe's name on the command line.
+        summary: One line for help texts; by default the first line of the docstring.
         roles: The default sampling temperature of each role.
-        prompts: The ids of the prompts other than those of the judges; `support/*` stands for all of a folder.
-        options_type: The recipe's options.
-        scenario_type: The type of its scenarios.
+        prompts: The ids of the prompts other than those of the judges. `support/*` stands for all prompts of a folder.
+        options_type: The type of the recipe's options.
+        scenario_type: The type of the recipe's scenarios.
         judges: The metrics that models score.
-        pivots: The tables of the report; without any, each metric overall and by each facet with few values.
+        pivots: The tables of the report. Without any, the report has each metric overall and by each facet with few
+            values.
     """
 
     name: ClassVar[str]
@@ -61,19 +78,19 @@ class Recipe(ABC):
     pivots: ClassVar[Sequence[Pivot]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Take the summary from the docstring of a class that declares none."""
+        """Take the summary from the docstring, if the class does not declare one."""
         super().__init_subclass__()
         if "summary" not in vars(cls) and cls.__doc__:
             cls.summary = cls.__doc__.strip().splitlines()[0]
 
     @abstractmethod
     def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
-        """Yield the scenarios in plan order, one at a time: there may be more than fit in memory.
+        """Yield the scenarios in plan order, one at a time, because there may be more than fit in memory.
 
         Args:
             options: An instance of `options_type`.
             draw: The random stream of planning.
-            note: Takes a message for the user, e.g. about repairs in the source.
+            note: A function that passes a message to the user, e.g. about repairs in the source.
 
         Raises:
             RecipeError: If an option's value is wrong.
@@ -82,7 +99,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def graph(self, options: Any) -> Graph:
-        """Return the uncompiled state graph; its nodes are made with `node` and get a `Stage` as context."""
+        """Return the uncompiled state graph. Its nodes are made with `node` and get a `Stage` as context."""
 
     @abstractmethod
     def initial(self, scenario: Any) -> dict[str, Any]:
@@ -90,11 +107,11 @@ class Recipe(ABC):
 
     @abstractmethod
     def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-        """Return a scenario's outcome from its final state, or from the last state if it failed."""
+        """Return a scenario's outcome, made from its final state or, if it failed, from its last state."""
 
 
 def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
-    """Return a scenario's outcome, with the judgements of the recipe's checks unless it failed.
+    """Return a scenario's outcome. Unless the scenario failed, add the judgements of the recipe's checks.
 
     Args:
         recipe: The recipe.
@@ -106,12 +123,12 @@ def finished(recipe: Recipe, scenario: Any, state: Mapping[str, Any], failed: bo
 
 
 def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool = True) -> Outcome:
-    """Return an outcome with the judgements of the recipe's checks added, all in the order of reports and exports.
+    """Return an outcome with the judgements of the recipe's checks. Judgements are in the order of reports and exports.
 
     Args:
         recipe: The recipe.
         scenario: The scenario that was played.
-        outcome: Its outcome, with the judges' judgements in any order.
+        outcome: The scenario's outcome, with the judges' judgements in any order.
         is_checked: Whether to run the checks.
     """
     made = checked(WithJudging.of(recipe).checks, scenario, outcome) if is_checked else []
@@ -120,6 +137,128 @@ def completed(recipe: Recipe, scenario: Any, outcome: Outcome, is_checked: bool 
 
 
 def is_to_judge(recipe: Recipe, scenario: Any, outcome: Outcome) -> bool:
-    """Return whether any judge has something to judge; samples of outcomes are drawn from these."""
+    """Return whether any judge has something to judge. Only such outcomes are drawn for samples."""
     bare = outcome.model_copy(update={"judgements": ()})
     return not recipe.judges or any(judge.open_cases(scenario, bare) for judge in recipe.judges if not judge.after)
+
+
+T = TypeVar("T")
+
+_MOST = 12
+"""Maximum number of names that an error message lists."""
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _each_once(values: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _from(lowest: int) -> AfterValidator:
+    def check(value: int) -> int:
+        if value < lowest:
+            raise ValueError(f"give numbers from {lowest}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _some(values: tuple[T, ...]) -> tuple[T, ...]:
+    if not values:
+        raise ValueError("give at least one")
+    return values
+
+
+FromZero: TypeAlias = Annotated[int, _from(0)]
+FromOne: TypeAlias = Annotated[int, _from(1)]
+
+AbsolutePath: TypeAlias = Annotated[Path, AfterValidator(_absolute)]
+"""A file or folder, made absolute so that the run can be resumed from any working directory."""
+
+EmbedderName: TypeAlias = Annotated[str, AfterValidator(located_embedder)]
+"""`lexical`, `st:MODEL` or `litellm:PROVIDER/MODEL`; the path of a model's folder is made absolute."""
+
+Axis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_each_once)]
+"""The values of an axis of a table, e.g. `Axis[int]`. Duplicates are removed and the order is kept."""
+
+FilledAxis: TypeAlias = Annotated[tuple[T, ...], AfterValidator(_some), AfterValidator(_each_once)]
+"""An axis with at least one value."""
+
+
+def chosen(option: str, text: str, known: Iterable[str]) -> list[str]:
+    """Return the names in an option's comma-separated list, in order and without duplicates; `all` gives all names.
+
+    Args:
+        option: The option's name, for the error message.
+        text: The option's value.
+        known: The names to choose from.
+
+    Raises:
+        RecipeError: If the list is empty or contains an unknown name.
+    """
+    there_are = list(known)
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    if wanted == ["all"]:
+        return there_are
+    for name in wanted or [text]:
+        if name not in there_are:
+            more = f" and {len(there_are) - _MOST} more" if len(there_are) > _MOST else ""
+            some = ", ".join(there_are[:_MOST]) + more
+            raise RecipeError(f"{option}: there is no {name!r}; there are {some}", setting=option)
+    return list(dict.fromkeys(wanted))
+
+
+PROMPT = "gate/review"
+REVIEWED: Mapping[str, str] = {
+    "contradicts_persona": "the user contradicts who they are",
+    "invents_facts": "the user invents facts of the task",
+    "gives_up": "the user gives up although the goal is open",
+    "content_too_soon": "the user is content although it is not done",
+    "reveals": "the user gives away what only their instructions say",
+}
+"""The faults that a reviewer looks for. Each has a verdict, which is true if the fault is present."""
+
+
+class Review(Recipe):
+    """A recipe that only reviews another recipe's conversations.
+
+    Args:
+        recipe: The recipe of the conversations.
+    """
+
+    name = "review"
+    summary = "What is wrong in how simulated users were played."
+    roles: ClassVar[Mapping[str, float]] = {REVIEWER: 0.0}
+    prompts = ()
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self.judges = [
+            Judge(kind, prompt=PROMPT, role=REVIEWER, target=USER, node=kind, cases=partial(self._case, kind=kind))
+            for kind in REVIEWED
+        ]
+
+    def _case(self, scenario: Any, outcome: Outcome, kind: str) -> Iterator[Case]:
+        """Yield the conversation with its user's instructions; nothing if the scenario has no conversation."""
+        if outcome.messages:
+            history = [{"speaker": line.role, "content": line.spoken} for line in outcome.messages]
+            about = dict(WithGate.of(self._recipe).played_by(scenario))
+            yield Case(None, {"user": USER, "about": about, "history": history, "fault": kind})
+
+    def scenarios(self, options: Any, draw: random.Random, note: Callable[[str], None]) -> Iterator[Scenario]:
+        """Return the reviewed recipe's scenarios."""
+        return self._recipe.scenarios(options, draw, note)
+
+    def graph(self, options: Any) -> Graph:
+        """Return the reviewed recipe's graph."""
+        return self._recipe.graph(options)
+
+    def initial(self, scenario: Any) -> dict[str, Any]:
+        """Return the reviewed recipe's initial state."""
+        return self._recipe.initial(scenario)
+
+    def outcome(self, scenario: Any, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the reviewed recipe's outcome."""
+        return self._recipe.outcome(scenario, state, failed)

@@ -1,4 +1,7 @@
-"""Scenarios: frozen units of work, each with an id derived from its content; and values that many of them share."""
+"""Scenarios: frozen units of work with ids that are derived from their content.
+
+Also values that many scenarios share.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,13 @@ _HELD = 64
 
 
 class Shared(Generic[T]):
-    """A field of scenarios whose value is one object for all of them: `turns: Shared[tuple[Line, ...]]`.
+    """A field whose value is the same object in many scenarios, e.g. `turns: Shared[tuple[Line, ...]]`.
 
-    A recipe makes it once, `turns = Shared(lines)`, and passes it to any number of scenarios. Each scenario's id and
-    row in the plan contain only the value's hash, and the value is stored once. It must not be changed.
+    A recipe creates it once, `turns = Shared(lines)`, and passes it to any number of scenarios. Each scenario's id and
+    row in the plan contain only the value's hash, and the value is stored once. The value must not be changed.
 
     Args:
-        value: The value; it is not validated again.
+        value: The value, which is not validated again.
     """
 
     __slots__ = ("_text", "value")
@@ -52,10 +55,10 @@ class Shared(Generic[T]):
         return f"Shared({self.value!r})"
 
     def text(self, plain: Callable[[T], Any]) -> tuple[str, str]:
-        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and that JSON, which is made once.
+        """Return the first 32 hex digits of the SHA-256 of the value's JSON, and the JSON. It is computed once.
 
         Args:
-            plain: Converts the value to plain values.
+            plain: A function that converts the value to plain values.
         """
         if self._text is None:
             text = json.dumps(plain(self.value), ensure_ascii=False, separators=(",", ":"))
@@ -90,10 +93,10 @@ class Shared(Generic[T]):
 
 
 class ByHash:
-    """A serialization context in which shared values are dumped as references; without it they are dumped in full.
+    """A serialization context in which shared values are dumped as references. Without it they are dumped in full.
 
     Args:
-        keep: Takes the hash and the JSON of each shared value.
+        keep: A function that takes the hash and the JSON of each shared value.
     """
 
     def __init__(self, keep: Callable[[str, str], object] = lambda _hash, _text: None) -> None:
@@ -101,10 +104,10 @@ class ByHash:
 
 
 class SharedValues:
-    """A validation context for scenarios dumped by hash; recently read values are cached as the same object.
+    """A validation context for scenarios dumped by hash. Recently read values are cached and shared as one object.
 
     Args:
-        fetch: Returns the plain value of a hash.
+        fetch: A function that returns the plain value of a hash.
     """
 
     def __init__(self, fetch: Callable[[str], Any]) -> None:
@@ -115,9 +118,9 @@ class SharedValues:
         """Return the shared value of a hash.
 
         Args:
-            kind: Its type.
+            kind: The type of the value.
             hash_: The hash.
-            check: Validates a plain value as that type.
+            check: A function that validates a plain value as this type.
         """
         name = (kind, hash_)
         if name not in self._held:
@@ -129,47 +132,63 @@ class SharedValues:
 
 
 _LABEL = 40
-"""The most characters of a label made from a scenario's fields."""
+"""Maximum number of characters of a label made from a scenario's fields."""
 
 
 class Scenario(BaseModel):
-    """One dialogue or one tree to play. Equal content gives equal ids on every machine."""
+    """A dialogue or tree to play. Equal content gives equal ids on every machine.
+
+    Example:
+        >>> class Errand(dialoom.Scenario):
+        ...     goal: str
+        >>> Errand(goal="return a kettle").id
+        'return-a-kettle-f9d1c84108'
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
 
     @property
     def label(self) -> str:
-        """A short text that identifies it, e.g. `user2 SD-Alarm-task-1 base`; by default its first facets."""
+        """A short text that identifies the scenario, e.g. `user2 SD-Alarm-task-1 base`; by default its first facets."""
         return " ".join(map(str, self.facets().values()))[:_LABEL] or type(self).__name__
 
     def facets(self) -> dict[str, Any]:
-        """Return the short JSON values that reports group by: by default all fields that are text or numbers."""
+        """Return the short JSON values by which reports group scenarios.
+
+        By default these are all fields that are texts or numbers.
+        """
         values = self.model_dump(mode="json")
         return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
 
     def described(self) -> dict[str, Any]:
-        """Return the description for exports and readers of one dialogue: the facets, and longer texts."""
+        """Return a description for exports and for readers of a dialogue: the facets, and longer texts."""
         return self.facets()
 
     def portrait(self) -> Mapping[str, Any]:
-        """Return a description of the person for readers of one dialogue, beyond `described`."""
+        """Return a description of the person for readers of a dialogue, in addition to `described`."""
         return {}
 
     def preferences(self) -> Mapping[str, str]:
-        """Return the person's preferences that may occur in the conversation, by name; semicolons separate values."""
+        """Return the person's preferences that may occur in the conversation, by name.
+
+        Semicolons separate several values.
+        """
         return {}
 
     @property
     def loads(self) -> tuple[str, ...]:
-        """Models that are loaded into this process, bypassing the gateway; their files may hold code."""
+        """The models that are loaded into this process instead of called through the gateway.
+
+        Their files may contain code.
+        """
         return ()
 
     @cached_property
     def id(self) -> str:
-        """The label, reduced to characters safe on a command line, and 10 hex digits of the content's SHA-256."""
+        """The label, reduced to characters that are safe on a command line, and 10 hex digits of the content's hash."""
         return self.id_of(self.model_dump(mode="json", context=ByHash()))
 
     def id_of(self, values: Mapping[str, Any]) -> str:
-        """Return the id, from the scenario's fields as JSON values with shared ones by their hashes."""
+        """Return the id for the scenario's fields, given as JSON values in which hashes replace shared values."""
         digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:10]
         return f"{re.sub(r'[^0-9A-Za-z]+', '-', self.label).strip('-')}-{digest}"

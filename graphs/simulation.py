@@ -1,36 +1,36 @@
-"""Simulated users: the recipe that a study makes, whether it comes from a file or from Python values."""
+"""Simulated users: the recipe that is made from a study, whether the study is a file or Python values."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
 
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, meta
 from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from dialoom.errors import DialoomError
+from dialoom.graphs.reporting.diversity import opening_of, variety_table
 from dialoom.inputs import DataError
-from dialoom.prompts import Prompt, Utterance
+from dialoom.prompts import Prompt, Utterance, shared_text
 from dialoom.sandbox import Sandbox
 
 from .built_in_environments import environment_of_file
-from .check import Check, Conversation
-from .conversation import TOOL, lines
+from .capabilities import WithLabels
+from .check import Check, Conversation, gold_check, sql_check
+from .conversation import TOOL, DialogueState, lines, said
 from .dialogue import MAX_TURNS, DialogueRecipe, Extra, Turns, has_word
 from .gate.talk import Facts
 from .judge import Judge
-from .outcome import Episode, Outcome
+from .outcome import Episode, Judgement, Outcome
 from .recipe import RecipeOptions
 from .reporting.table import Facet, Table
-from .scenario import Scenario
-from .state_checks import gold_check, sql_check
+from .stage import Scene, Update
 from .study import (
     ASSISTANT,
     GIVES_UP,
@@ -44,22 +44,22 @@ from .study import (
     line_of,
     shown,
 )
-from .study_rows import PORTRAIT, Source, pairs, references
-from .variety import opening_of, variety_table
+from .study_rows import PEOPLE, PORTRAIT, TASKS, Source, pairs, references
+from .traits import COLUMNS, STRESS, TraitedScenario, Traits, traits_of
 
 _MARKERS = {SATISFIED: "DONE", GIVES_UP: "QUIT"}
-"""The words by which the simulated user ends a conversation, as the shipped rules tell it."""
+"""The words with which the simulated user ends a conversation. The shipped rules tell the user to write them."""
 
 _LONGEST_LABEL = 40
 _LONGEST_FACET = 80
-"""The most characters of a facet: longer values are descriptions, by which nothing can be grouped."""
+"""Maximum number of characters of a facet's value. Longer values are descriptions, which cannot group scenarios."""
 
 
-class SimulatedTalk(Scenario):
-    """One person with one task.
+class SimulatedTalk(TraitedScenario):
+    """A scenario of a study: a person with a task.
 
     Attributes:
-        name: The person's name, which no other person has.
+        name: The person's name, which is unique.
         person: The columns of the person's row.
         task: The columns of the task's row; empty if people have no tasks.
     """
@@ -85,10 +85,10 @@ class SimulatedTalk(Scenario):
             for name, value in {**person, **task}.items()
             if isinstance(value, int | float) or (isinstance(value, str) and len(value) <= _LONGEST_FACET)
         }
-        return {"person": self.name, **short}
+        return {"person": self.name, **short, **self.trait_facets()}
 
     def described(self) -> dict[str, Any]:
-        """Return the name and all columns, but for the portrait made from them."""
+        """Return the name and all columns, except the portrait, which is made from them."""
         return {**self.facets(), **{name: value for name, value in self.task.items() if name not in self.person}}
 
     def portrait(self) -> Mapping[str, Any]:
@@ -110,27 +110,32 @@ class SimulationOptions(RecipeOptions):
     )
 
 
-class Simulation(DialogueRecipe):
+class Simulation(DialogueRecipe, WithLabels):
     """Conversations of simulated users with an assistant.
 
     Attributes:
-        study: What the recipe was made from.
+        study: The study from which the recipe was made.
         sources: The people and the tasks.
-        named: The functions of files that it calls.
-        missing: Names of functions that were given as Python objects when the run was made, and not now.
-        begins_with: The file that a built-in environment begins with; `None` for none.
+        named: The functions of Python files that the study calls.
+        missing: Names of functions that were given as Python objects when the run was made but are not given now.
+        begins_with: The file from which the built-in environment is created; `None` without one.
     """
 
     name = "study"
     prompts: ClassVar[Mapping[str, str]] = {}
     options_type = SimulationOptions
-    scenario_type = SimulatedTalk
-    facets = (Facet("person", splits=True),)
+    scenario_type: ClassVar[type[SimulatedTalk]] = SimulatedTalk
+    facets: ClassVar[tuple[Facet, ...]] = (Facet("person", splits=True),)
     study: ClassVar[Study]
     sources: ClassVar[tuple[Source, Source | None]]
     named: ClassVar[tuple[FileFunction, ...]] = ()
     missing: ClassVar[tuple[str, ...]] = ()
     begins_with: ClassVar[Path | None] = None
+
+    @property
+    def lacks_tools(self) -> bool:
+        """Return whether tools or the environment were Python objects when the run was made but are not given now."""
+        return not {self.study.assistant.environment, *self.study.assistant.tools}.isdisjoint(self.missing)
 
     def scenarios(
         self,
@@ -138,10 +143,11 @@ class Simulation(DialogueRecipe):
         draw: Random,
         note: Callable[[str], None],
     ) -> Iterator[SimulatedTalk]:
-        """Yield the conversations in the order of the rows: all tasks of the first person, then those of the next.
+        """Yield the conversations in the order of the rows: all tasks of the first person, then the next person's.
 
-        Conversations beyond a quota are left out.
+        Conversations that exceed a quota are left out.
         """
+        traits = self._traits(draw, note)
         left = {column: dict(values) for column, values in self.study.quotas.items()}
         known = set[str]()
         for name, person, task in pairs(self.study, *self.sources, draw):
@@ -152,7 +158,7 @@ class Simulation(DialogueRecipe):
                 continue
             for each, value in wanted:
                 each[value] -= 1
-            yield SimulatedTalk(name=name, person=person, task=task)
+            yield SimulatedTalk(name=name, person=person, task=task, traits=traits(name, person))
         for column, values in left.items():
             if column not in known:
                 message = f"[quotas] names the column {column!r}, which neither people nor tasks have"
@@ -162,11 +168,18 @@ class Simulation(DialogueRecipe):
                     wanted_count = self.study.quotas[column][value]
                     note(f"quota {column} = {value}: {wanted_count - missing:,} of {wanted_count:,} conversations")
 
+    def _traits(self, draw: Random, note: Callable[[str], None]) -> Traits:
+        """Return a function that gives people's traits, which are empty if the study has none."""
+        if not (spec := self.study.user.traits):
+            return lambda _name, _row: {}
+        is_file = spec not in (COLUMNS, *STRESS)
+        return traits_of(str(shown(Path(self.study.folder, spec))) if is_file else spec, draw, note)
+
     def check_inputs(self, library: Mapping[str, Prompt], servers: Sequence[str] = ()) -> None:
-        """Check also that the file exists that the environment begins with.
+        """Check inputs as the base class does, and check that the environment's file exists.
 
         Raises:
-            DataError: If it does not.
+            DataError: If the file does not exist.
         """
         if self.begins_with is not None and not self.begins_with.is_file():
             message = f"environment = {self.study.assistant.environment!r}: there is no file {shown(self.begins_with)}"
@@ -174,7 +187,7 @@ class Simulation(DialogueRecipe):
         super().check_inputs(library, servers)
 
     def tables(self, episodes: Iterable[Episode]) -> list[Table]:
-        """Return every metric, overall and by each facet with few values, and the variety of openings."""
+        """Return tables of every metric, overall and by each facet with few values, and of the variety of openings."""
         openings: list[str] = []
 
         def read() -> Iterator[Episode]:
@@ -185,14 +198,47 @@ class Simulation(DialogueRecipe):
         found = super().tables(read())
         return [*found, variety_table(openings)] if openings else found
 
+    def prompt_texts(self, sets: Sequence[str]) -> Mapping[str, str]:
+        """Return the text of each role's prompt, composed of the texts of these sets of prompts."""
+        return _prompts(self.study, sets)
+
     def heard(self, role: str, messages: Sequence[BaseMessage]) -> list[Utterance]:
-        """Return the conversation; among more than two participants, others' messages begin with their names."""
-        said = super().heard(role, messages)
+        """Return the conversation for a role.
+
+        With more than two participants, other roles' messages begin with their names.
+        """
+        found = super().heard(role, messages)
         if len(self.turns.roles) > 2:
-            for each in said:
+            for each in found:
                 if each["speaker"] not in (role, TOOL):
                     each["content"] = f"{each['speaker']}: {each['content']}"
-        return said
+        return found
+
+    def speaker(self, role: str) -> Callable[[Any, Scene], Awaitable[Update]]:
+        """Return the node function of a role.
+
+        If the study gives the user's first line, the user is not asked for it.
+        """
+        speak = super().speaker(role)
+        if role != USER or not self.study.user.opening:
+            return speak
+        opening = _template(self.study)
+
+        async def opened(state: DialogueState, scene: Scene) -> Update:
+            messages = state["messages"]
+            if any(message.name == USER for message in messages):
+                return await speak(state, scene)
+            talk: SimulatedTalk = scene.scenario
+            line = said(USER, opening.render(person=talk.person, task=talk.task).strip(), len(messages))
+            reason = self.turns.reason(talk, USER, [*messages, line], "")
+            return {"messages": [line], "ended_by": state["ended_by"] or reason}
+
+        opened.__name__ = role
+        return opened
+
+    def judged_about(self, scenario: SimulatedTalk, judgement: Judgement) -> Mapping[str, Any]:
+        """Return the columns of both rows, each once. Annotators are shown them besides the conversation."""
+        return {"person": {"name": scenario.name, **scenario.portrait()}, "task": scenario.task}
 
     def facts(self, scenario: SimulatedTalk) -> Facts:
         """Return the facts for the gate's rules: the task and the end markers."""
@@ -213,32 +259,33 @@ def simulation(
     tasks: Iterable[Any] | None = None,
     judges: Sequence[Judge] | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    base: type[Simulation] = Simulation,
 ) -> Simulation:
     """Return the recipe of a study.
 
     Args:
         study: The study.
-        folders: The folders in which its Python files are looked up; by default its own.
-        people: Rows given as Python values, in place of the study's.
-        tasks: The tasks, likewise.
-        judges: Judges given as Python values, in place of the study's.
-        functions: Functions given as Python objects, by the names of their checks or ends.
+        folders: The folders in which the study's Python files are looked up; by default the study's own folder.
+        people: People as Python values, in place of the study's people.
+        tasks: Tasks as Python values, in place of the study's tasks.
+        judges: Judges as Python values, in place of the study's judges.
+        functions: Functions as Python objects, by the names of the checks or ends that use them.
+        base: The class of the recipe. A class other than `Simulation` keeps its own name and facets.
 
     Raises:
-        DataError: If a part is wrong, naming the study's file and line.
+        DataError: If a part is wrong. The message states the study's file and line.
         DialoomError: If the study has no file.
     """
     looked = tuple(folders) or (study.folder,)
+    _template(study)
     named = {spec: FileFunction(spec, looked) for spec in study.functions}
     given = dict(functions or {})
     attributes: dict[str, Any] = {
-        "__doc__": Simulation.__doc__,
+        "__doc__": base.__doc__,
         "__module__": __name__,
-        "name": study.name,
         "study": study,
         "sources": _sources(study, people, tasks),
-        "prompts": _prompts(study),
-        "facets": (Facet("person", splits=True, in_sequence=study.dialogue.in_sequence),),
+        "prompts": _prompts(study, ()),
         "turns": _turns(study, {**named, **given}),
         "judges": tuple(_judges(study)) if judges is None else tuple(judges),
         "checks": tuple(_check(study, number, {**named, **given}) for number in range(len(study.checks))),
@@ -249,12 +296,55 @@ def simulation(
         **_environment(study, {**named, **given}, looked),
         "missing": () if judges is not None else tuple(name for name in study.given if name not in given),
     }
-    made: Simulation = type("Simulation", (Simulation,), attributes)()
+    _check_metrics(study, attributes["judges"], attributes["checks"])
+    if base is Simulation:
+        _check_roles(study, attributes["judges"], attributes["checks"])
+        attributes["name"] = study.name
+        attributes["facets"] = (Facet("person", splits=True, in_sequence=study.dialogue.in_sequence),)
+    made: Simulation = type(base.__name__, (base,), attributes)()
     return made
 
 
+def _check_metrics(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
+    """Check that no two scores have the same name.
+
+    Raises:
+        DataError, DialoomError: If two have. The message states the metric.
+    """
+    scores = [(metric, judge.target, judge.per_turn) for judge in judges for metric in judge.metrics]
+    judged = {metric for metric, _, _ in scores}
+    scores += [(check.metric, check.target, False) for check in checks]
+    for number, check in enumerate(checks):
+        if check.metric in judged:
+            message = f"[[check]] {check.metric!r} has the metric of a judge; rename one"
+            raise _wrong(study, ("check", number, "metric"), message)
+    for number, (metric, target, _) in enumerate(scores):
+        if scores[number] in scores[:number]:
+            raise _wrong(study, (), f"two judges or two checks score {metric!r} of {target}; rename one")
+
+
+def _check_roles(study: Study, judges: Sequence[Judge], checks: Sequence[Check]) -> None:
+    """Check that every role that is scored, or that ends the conversation with a word, takes part in the conversation.
+
+    Raises:
+        DataError, DialoomError: If a role does not. The message lists the roles that do.
+    """
+    tables: dict[str, Sequence[Judge | Check]] = {"judge": judges, "check": checks}
+    named: list[tuple[str, str, tuple[str | int, ...]]] = [
+        (f"[[{kind}]] {each.metric!r} has the target", each.target, (kind, number, "target"))
+        for kind, scorers in tables.items()
+        for number, each in enumerate(scorers)
+    ]
+    ends = [each for each in study.dialogue.ends if isinstance(each, KeywordEnd) and each.by]
+    named += [(f"the keyword {each.keyword!r} is said by", each.by, ("dialogue", "ends")) for each in ends]
+    roles = [USER, ASSISTANT, *(each.name for each in study.roles)]
+    for what, role, where in named:
+        if role not in roles:
+            raise _wrong(study, where, f"{what} {role!r}; there are {', '.join(roles)}")
+
+
 def _environment(study: Study, functions: Mapping[str, Callable[..., Any]], folders: Sequence[str]) -> dict[str, Any]:
-    """Return the attributes of a recipe with the study's environment."""
+    """Return the class attributes of a recipe that set the study's environment."""
     spec = study.assistant.environment
     if not spec:
         return {}
@@ -276,15 +366,36 @@ def _sources(study: Study, people: Iterable[Any] | None, tasks: Iterable[Any] | 
     return first, Source("tasks", study.tasks, study.folder, "goal", tasks, named["task"])
 
 
-def _prompts(study: Study) -> dict[str, str]:
-    user = study.user.brief or _shipped("user")
+def _prompts(study: Study, sets: Sequence[str]) -> dict[str, str]:
+    def shared(name: str) -> str:
+        return shared_text(name, sets).strip()
+
+    user = study.user.brief or shared("user")
+    if study.user.traits:
+        user += f"\n\n{shared('traits')}"
     if study.user.rules:
         ends = [each for each in study.dialogue.ends if isinstance(each, str)]
-        user += "\n\n" + Sandbox(trim_blocks=True).from_string(_shipped("user-rules")).render(ends=ends)
+        user += "\n\n" + Sandbox(trim_blocks=True).from_string(shared("user-rules")).render(ends=ends)
     found = {USER: user, ASSISTANT: study.assistant.system, **{each.name: each.brief for each in study.roles}}
     if study.roles:
-        found = {role: f"{text}\n\n{_shipped('several')}".strip() for role, text in found.items()}
+        found = {role: f"{text}\n\n{shared('several')}".strip() for role, text in found.items()}
     return found
+
+
+def _template(study: Study) -> Template:
+    """Return the template of the user's first line.
+
+    Raises:
+        DataError: If it is not a template or uses an unknown name. The message states the study's file and line.
+    """
+    sandbox, where = Sandbox(undefined=StrictUndefined), ("user", "opening")
+    try:
+        unknown = meta.find_undeclared_variables(sandbox.parse(study.user.opening)) - {PEOPLE, TASKS}
+    except TemplateSyntaxError as error:
+        raise _wrong(study, where, f"[user] opening is not a template: {error}") from error
+    if unknown:
+        raise _wrong(study, where, f"[user] opening names {min(unknown)!r}; there are {PEOPLE!r} and {TASKS!r}")
+    return sandbox.from_string(study.user.opening)
 
 
 def _turns(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Turns:
@@ -333,7 +444,7 @@ def _until(study: Study, functions: Mapping[str, Callable[..., Any]]) -> Callabl
 def _reason(
     end: KeywordEnd | PythonEnd, last: BaseMessage, talk: Conversation, functions: Mapping[str, Callable[..., Any]]
 ) -> str:
-    """Return the reason for which a conversation is over after its last message; empty if it goes on."""
+    """Return the reason why a conversation is over after its last message; empty if it goes on."""
     if isinstance(end, KeywordEnd):
         is_by = end.by in ("", last.name)
         return f"keyword {end.keyword}" if is_by and has_word(str(last.content), end.keyword) else ""
@@ -381,11 +492,6 @@ def _wrong(study: Study, loc: tuple[str | int, ...], message: str) -> DialoomErr
     if not study.text:
         return DialoomError(message)
     return DataError(shown(Path(study.folder, study.file)), message, line_of(study.text, loc))
-
-
-@cache
-def _shipped(name: str) -> str:
-    return (resources.files("dialoom.prompts") / "dialogue" / f"{name}.txt").read_text(encoding="utf-8").strip()
 
 
 def content_of(rows: Iterable[Any]) -> str:

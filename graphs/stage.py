@@ -1,4 +1,4 @@
-"""The context of a node besides the state: the scenario, the roles to ask, and private random streams."""
+"""The context that a node gets besides the state: the scenario, the roles to ask, and private random streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import call_text, identity
 from dialoom.roles import ASKS, AgentReply, CallPlace, Cast, Completion, UnparsedReplyError
 from dialoom.roles.gateway.calls import RunTool, ToolRun
-from dialoom.roles.session import Session
+from dialoom.roles.players import Session
 
 from .environment import RemoteTool, arguments_of
 from .outcome import USER, DialogueFault, Line, Outcome
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def stream(seed: int, scenario_id: str, purpose: str) -> random.Random:
-    """Return a random stream of its own for a purpose (LangGraph itself draws from the global one)."""
+    """Return a separate random stream for a purpose. The global stream is not used because LangGraph draws from it."""
     return random.Random(_digest(seed, scenario_id, purpose))
 
 
@@ -39,7 +39,7 @@ def _digest(*parts: object) -> int:
 
 
 class LineGate(Protocol):
-    """The part of the gate that a node uses before a line is added."""
+    """The part of the gate that a node uses before it adds a line."""
 
     def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> Sequence[DialogueFault]:
         """Return the faults of a line that follows the given history."""
@@ -47,7 +47,7 @@ class LineGate(Protocol):
 
 
 class Asking:
-    """The concurrent requests of one graph run, in one node or in several."""
+    """The concurrent requests of one graph run, made by one or several nodes."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -55,10 +55,10 @@ class Asking:
 
     @asynccontextmanager
     async def together(self) -> AsyncIterator[None]:
-        """Count a request; if it fails, raise only when no other request is under way.
+        """Count a request while it is under way. If it fails, raise the error only when no other request is under way.
 
-        The failure ends the graph run and would cancel concurrent requests: sent, and perhaps paid for, but missing
-        from the ledger, or added to it only after the scenario's results were handed over.
+        An error ends the graph run and would cancel concurrent requests. These have been sent and perhaps paid for, but
+        would be missing from the ledger, or be added to it only after the scenario's results were handed over.
         """
         self._count += 1
         is_counted = True
@@ -86,18 +86,19 @@ class Stage:
     """The context of one graph run.
 
     Attributes:
-        thread: The checkpoints' thread: the scenario's id, or another for a second judging.
+        thread: The thread id of the checkpoints: the scenario's id, or another id when the scenario is judged again.
         seed: The run's seed.
-        sample: 0; a fork or a deliberate re-sample has another number, and so gets new replies instead of those in the
-            ledger.
-        step: The superstep, where it differs from LangGraph's count: that count also grows when the state is edited,
-            which would change the places of all later calls.
-        tell: Takes messages of nodes for the run's observer.
+        sample: The sample's number: 0, or another number for a fork or a deliberate re-sample, which then gets new
+            replies instead of those in the ledger.
+        step: The superstep, where it differs from LangGraph's count. LangGraph's count also grows when the state is
+            edited, which would change the places of all later calls.
+        tell: A function that passes messages of nodes to the run's observer.
         gate: Checks lines before they are added.
-        retries: The number of new requests for a line in which the gate finds a fault.
+        retries: Maximum number of new requests for a line in which the gate finds a fault.
         judged: The finished outcome that is judged; `None` while a scenario is played.
         asking: The requests under way.
-        session: What players learn about the conversation, if they take part in one.
+        session: The information about the conversation for players who take part in one.
+        is_fork: Whether a branch of the step debugger is played rather than the scenario itself.
     """
 
     scenario: Scenario
@@ -112,10 +113,11 @@ class Stage:
     judged: Outcome | None = None
     asking: Asking = field(default_factory=Asking)
     session: Session | None = None
+    is_fork: bool = False
 
 
 class StageFactory(Protocol):
-    """A context that makes the stage on demand, such as one that arrives over a network as plain values."""
+    """A context that creates the stage on demand, such as a context that arrives over a network as plain values."""
 
     async def stage(self, step: int) -> Stage:
         """Return the stage of a node at a superstep of LangGraph's count."""
@@ -123,15 +125,14 @@ class StageFactory(Protocol):
 
 
 _FIRST_REMOTE = 1000
-"""The number before that of a node's first call of a tool that acts outside: its requests have the ones below."""
+"""Calls of tools that act outside are numbered from above this number, and a node's requests to roles from below it."""
 
 
 class Scene:
-    """One execution of one node: it calls roles, and numbers its calls so that each has a place of its own.
+    """One execution of a node. It calls roles, and numbers its calls so that each call has its own place.
 
     Attributes:
-        finish_reason: The reason for which the last reply was cut off (`length`, `refusal`, `content_filter`), or
-            `None`.
+        finish_reason: The reason why the last reply was cut off (`length`, `refusal`, `content_filter`), or `None`.
     """
 
     def __init__(self, stage: Stage, node: str, step: int) -> None:
@@ -148,6 +149,11 @@ class Scene:
         """The finished outcome that is judged; `None` while a scenario is played."""
         return self._stage.judged
 
+    @property
+    def is_fork(self) -> bool:
+        """Return whether a branch of the step debugger is played rather than the scenario itself."""
+        return self._stage.is_fork
+
     def inputs_of(self, prompt_id: str) -> Sequence[str]:
         """Return the names of the inputs that a prompt declares."""
         return self._stage.cast[prompt_id].prompt.front.inputs
@@ -163,10 +169,12 @@ class Scene:
             return await self._stage.cast[prompt_id](inputs, at=self)
 
     async def ask_role(self, role: str, prompt_id: str, **inputs: Any) -> Any:
-        """Ask as `ask` does, but another role than the prompt's own: models that share a part have one role each.
+        """Ask as `ask` does, but another role than the prompt's own.
 
-        Such a role's name is the first role's with a number appended, e.g. `answerer-2`. It shares the first's
-        understudy.
+        If several models share a part, each has its own role.
+
+        The name of such a role is the first role's name with a number appended, e.g. `answerer-2`. It has the same
+        understudy as the first role.
 
         Raises:
             PromptError, RoleError: As `ask`.
@@ -182,13 +190,13 @@ class Scene:
         /,
         **inputs: Any,
     ) -> AgentReply:
-        """Return the reply of a prompt's role that may call tools: its text and calls. It is asked once.
+        """Return the reply of a role that may call tools: its text and calls. The role is asked once.
 
         Args:
             prompt_id: The prompt.
             tools: The tools, as OpenAI functions.
-            run_tool: Runs a call and returns its result, for a player with its own loop (a graph). Its reply holds the
-                `outputs`; for all other players, the node runs the calls.
+            run_tool: A function that runs a call and returns its result, for a player with its own loop (a graph),
+                whose reply holds the `outputs`. For all other players, the node runs the calls.
             **inputs: The prompt's inputs; its `history` may hold calls and tool results (see `utterances`).
 
         Raises:
@@ -199,9 +207,9 @@ class Scene:
             return await self._stage.cast[prompt_id].act(inputs, tools, self, run_tool)
 
     async def run_remote(self, prompt_id: str, tool: RemoteTool, call: FunctionCall) -> str:
-        """Return the result of a call of a tool that acts outside: the recorded one, or that of executing it.
+        """Return the result of a call of a tool that acts outside. If no result is recorded, execute the call.
 
-        Equal calls of one node are numbered in their order, so that a graph may repeat its calls in any other order.
+        Equal calls of one node are numbered in order, so a graph may repeat different calls in any order.
 
         Args:
             prompt_id: The prompt of the role that calls the tool.
@@ -209,7 +217,7 @@ class Scene:
             call: The call.
 
         Raises:
-            PermanentProviderError: If the call was begun before a crash and may not be repeated, or its result is
+            PermanentProviderError: If the call was started before a crash and must not be repeated, or its result is
                 unknown for another reason.
         """
         given = arguments_of(call)
@@ -224,14 +232,14 @@ class Scene:
     async def takes_tools(self, prompt_id: str) -> bool:
         """Return whether the player of a prompt's role is known to accept tools.
 
-        For models, LiteLLM's table decides. Graphs accept tools, and so do functions with a parameter `tools` and
-        LangChain chat models that can bind them. The answer may change with LiteLLM's version: ask once, and keep it in
-        the state.
+        For models, LiteLLM's table decides. Graphs accept tools, and so do functions with a parameter `tools`, and
+        LangChain chat models that can bind tools. The answer may change with LiteLLM's version, so ask once and keep
+        the answer in the state.
         """
         return await self._stage.cast[prompt_id].takes_tools()
 
     def rendered(self, prompt_id: str, **inputs: Any) -> list[ChatMessage]:
-        """Return the messages that `ask` would send, without a request.
+        """Return the messages that `ask` would send, without sending them.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
@@ -239,14 +247,17 @@ class Scene:
         return self._stage.cast[prompt_id].prompt.render(inputs)
 
     async def ask_user(self, prompt_id: str, said: Sequence[Line], spoken: Callable[[str], str], **inputs: Any) -> str:
-        """Return a simulated user's next line; with retries, a line with a fault is requested again before it is used.
+        """Return a simulated user's next line.
 
-        Rejected lines stay in the ledger; the last attempt is used as it is.
+        If retries are set, a line with a fault is requested again before it is used.
+
+        Rejected lines stay in the ledger. The last attempt is used even if it has a fault.
 
         Args:
             prompt_id: The prompt.
             said: The conversation so far.
-            spoken: Returns the part of a reply that is said, without its end marker and so on.
+            spoken: A function that returns the part of a reply that the other side receives, without its end marker and
+                the like.
             **inputs: The prompt's inputs.
 
         Raises:
@@ -254,7 +265,7 @@ class Scene:
         """
         stage, ordinal = self._stage, next(self._ordinals)
         for again in range(stage.retries + 1):
-            site = _Again(self, self.place_again(ordinal, again))
+            site = _Site(self, partial(self.place_again, ordinal, again))
             async with stage.asking.together():
                 reply = str(await stage.cast[prompt_id](inputs, at=site))
             if stage.gate is None or again == stage.retries:
@@ -265,25 +276,25 @@ class Scene:
         return reply
 
     async def ask_common(self, prompt_id: str, **inputs: Any) -> Any:
-        """Ask as `ask` does, in a call that belongs to no scenario, such as a model's own reply to a shared opening.
+        """Ask as `ask` does, in a call shared between scenarios, such as a model's own reply to a shared opening.
 
-        The request is made once for all scenarios that want it, concurrently or later, and all get the same reply or
-        the same failure. Its random seed follows from the request and the run's seed. Scenarios that are retried after
-        a reply that could not be parsed make one new request together.
+        The request is made once for all scenarios that make it, concurrently or later, and all of them get the same
+        reply or the same error. Its random seed is derived from the request and the run's seed. If the reply could not
+        be parsed, all scenarios that are retried share one new request.
 
         Raises:
             PromptError: If the prompt cannot be rendered.
             RoleError: If the reply cannot be obtained or parsed.
         """
-        role, ordinal = self._stage.cast[prompt_id], next(self._ordinals)
+        role, place = self._stage.cast[prompt_id], partial(self.common_place, prompt_id, next(self._ordinals))
         async with self._stage.asking.together():
             for sample in range(self._stage.sample):
                 with suppress(UnparsedReplyError):
-                    return await role(inputs, at=_Common(self, prompt_id, ordinal, sample))
-            return await role(inputs, at=_Common(self, prompt_id, ordinal, self._stage.sample))
+                    return await role(inputs, at=_Site(self, partial(place, sample)))
+            return await role(inputs, at=_Site(self, partial(place, self._stage.sample)))
 
     def tell(self, text: str) -> None:
-        """Send a message to the run's observer, e.g. about progress. It is not stored."""
+        """Send a message to the run's observer, e.g. about progress. The message is not stored."""
         self._stage.tell(text)
 
     def draw(self, purpose: str) -> random.Random:
@@ -291,11 +302,14 @@ class Scene:
         return stream(self._stage.seed, self._stage.scenario.id, purpose)
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        """Return the place of the next call, regardless of its messages."""
-        return self.place_again(next(self._ordinals), 0)
+        """Return the place of the next call. It does not depend on the call's messages."""
+        return self.place_again(next(self._ordinals), 0, messages)
 
-    def place_again(self, ordinal: int, times: int) -> CallPlace:
-        """Return the place of a call after `times` rejected lines; each attempt's requests have their own numbers."""
+    def place_again(self, ordinal: int, times: int, messages: Sequence[ChatMessage] = ()) -> CallPlace:
+        """Return the place of a call after `times` rejected lines. The requests of each attempt have their own numbers.
+
+        The place does not depend on the messages.
+        """
         stage = self._stage
         where = (stage.seed, stage.thread, self._node, self._step, ordinal)
         varied = [stage.sample] if stage.sample or times else []
@@ -306,41 +320,22 @@ class Scene:
         )
 
     def heard(self, completion: Completion) -> None:
-        """Keep the reason for which the reply was cut off, if it was."""
+        """Record the reason why the reply was cut off, if it was."""
         self.finish_reason = completion.broken_off
 
-    def common_place(self, prompt_id: str, messages: Sequence[ChatMessage], ordinal: int, sample: int) -> CallPlace:
-        """Return the place of a common call: an ordinary place, but with a seed derived from its messages."""
+    def common_place(self, prompt_id: str, ordinal: int, sample: int, messages: Sequence[ChatMessage]) -> CallPlace:
+        """Return the place of a call shared between scenarios. Its seed is derived from its messages."""
         asked = json.dumps([identity(message) for message in messages])
         seed = _digest(self._stage.seed, "common", prompt_id, asked, sample) % 2**31
         return CallPlace(self._stage.thread, self._node, self._step, ordinal, seed, sample=sample, is_common=True)
 
 
-class _Common:
-    """The call site of a common call."""
-
-    def __init__(self, scene: Scene, prompt_id: str, ordinal: int, sample: int) -> None:
-        self._scene = scene
-        self._prompt_id = prompt_id
-        self._ordinal = ordinal
-        self._sample = sample
-
-    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        return self._scene.common_place(self._prompt_id, messages, self._ordinal, self._sample)
-
-    def heard(self, completion: Completion) -> None:
-        self._scene.heard(completion)
-
-
 @dataclass(frozen=True, slots=True)
-class _Again:
-    """A call site whose place is known in advance."""
+class _Site:
+    """A call site with its own place, which replaces the scene's next place."""
 
     scene: Scene
-    known: CallPlace
-
-    def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
-        return self.known
+    place: Callable[[Sequence[ChatMessage]], CallPlace]
 
     def heard(self, completion: Completion) -> None:
         self.scene.heard(completion)
@@ -368,7 +363,7 @@ def node(function: NodeFunction) -> Callable[..., Awaitable[Update]]:
 Key = TypeVar("Key", bound=Hashable)
 
 _AT_ONCE = 16
-"""The most calls that a node has under way at once; a scenario may want thousands."""
+"""Maximum number of calls that a node makes at once, because a scenario may need thousands."""
 
 
 async def ask_each(
@@ -379,16 +374,17 @@ async def ask_each(
     *,
     common: bool = False,
 ) -> dict[Key, Any]:
-    """Return the replies to several requests by key, `None` where a reply could not be parsed.
+    """Return the replies to several requests by key. A reply that could not be parsed is `None`.
 
-    Each request makes one call, so the order in which replies arrive affects nothing.
+    Each request makes one call, so the result does not depend on the order in which replies arrive.
 
     Args:
         scene: The node's scene.
         prompt: The prompt of all requests, or a function that returns the prompt of a key.
         inputs: The prompt's inputs, by key.
-        role: Returns the role to ask for a key; by default the prompt's own role.
-        common: Whether the calls belong to no scenario: each is made once, however many scenarios request it.
+        role: A function that returns the role to ask for a key; by default the prompt's own role.
+        common: Whether the calls are shared between scenarios. Each call is then made once, however many scenarios
+            request it.
     """
     ask = scene.ask_common if common else scene.ask
 

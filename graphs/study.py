@@ -1,4 +1,4 @@
-"""Studies: the people, tasks, participants and criteria of simulated conversations, as one file says them."""
+"""Studies: the people, tasks, participants and criteria of simulated conversations, declared in one file."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Rows(_Table):
     """The source of people or tasks: a file, or rows given inline.
 
     Attributes:
-        file: A CSV, JSON Lines, JSON, Parquet or YAML file or a pool folder, relative to the study's folder.
+        file: A CSV, JSON Lines, JSON, Parquet or YAML file, or a pool folder, relative to the study's folder.
         rows: The rows, in place of a file.
-        id: The column that names a row; by default `id`, then `name`.
-        portrait: The columns that describe a person in `{{ person.portrait }}`; by default all.
+        id: The column that identifies a row; by default `id`, otherwise `name`.
+        portrait: The columns that describe a person in `{{ person.portrait }}`; by default all columns.
     """
 
     file: str = ""
@@ -53,12 +53,12 @@ class Rows(_Table):
 
 
 class Tasks(Rows):
-    """The tasks, and which of them each person gets.
+    """The tasks, and how they are assigned to people.
 
     Attributes:
-        cross: Each person gets each task; the default.
-        zip: The first person gets the first task, the second the second, and so on.
-        per_person: Each person gets this many tasks, drawn with the seed.
+        cross: Whether each person gets each task. This is the default.
+        zip: Whether the first person gets the first task, the second person the second task, and so on.
+        per_person: The number of tasks that each person gets, drawn with the seed.
     """
 
     cross: bool = True
@@ -79,7 +79,7 @@ class KeywordEnd(_Table):
 
     Attributes:
         keyword: The word, in the same case.
-        by: The role that must say it; empty for any.
+        by: The role that must say the word; empty for any role.
     """
 
     keyword: str = Field(min_length=1)
@@ -93,7 +93,7 @@ class PythonEnd(_Table):
 
 
 class ToolEnd(_Table):
-    """A tool of the assistant's whose call ends the conversation."""
+    """A tool of the assistant that ends the conversation when it is called."""
 
     tool: str = Field(min_length=1)
 
@@ -102,9 +102,9 @@ class Dialogue(_Table):
     """The course of a conversation.
 
     Attributes:
-        max_turns: The most turns; one turn is one message of each side.
+        max_turns: Maximum number of turns. A turn is one message of each side.
         opens: The role that speaks first.
-        ends: What ends the conversation before that.
+        ends: Conditions that end the conversation earlier.
         in_sequence: Whether one person's conversations are played one after another, in the order of the tasks.
     """
 
@@ -118,11 +118,17 @@ class User(_Table):
     """The simulated user.
 
     Attributes:
-        brief: The system prompt, a template over `person` and `task`; by default one that lists all their columns.
-        rules: Whether dialoom's rules for simulated users follow the brief.
+        brief: The system prompt, as a template over `person` and `task`. The default lists all of their columns.
+        traits: How the user behaves. It is a file of real conversations from which each person draws, relative to the
+            study's folder; or `columns`, which uses the columns `length`, `directness`, `patience` and `corrections` of
+            people; or `uncooperative` or `mistaken`. If empty, only the brief decides.
+        opening: The user's first line, as a template over `person` and `task`. If empty, the model writes it.
+        rules: Whether dialoom's rules for simulated users are appended to the brief.
     """
 
     brief: str = ""
+    opening: str = ""
+    traits: str = ""
     rules: bool = True
 
 
@@ -130,12 +136,13 @@ class Assistant(_Table):
     """The assistant.
 
     Attributes:
-        system: Its system prompt; empty for an assistant that has its own.
-        environment: What its tools act on: `path/to/file.py:NAME`, or a file that a built-in environment begins with
-            (`.db`, `.sqlite`, `.sqlite3`, `.sql`, `.json`), relative to the study's folder.
-        tools: Functions that it is offered as tools, as `path/to/file.py:NAME`.
-        mcp: MCP servers whose tools it is offered, by command or URL.
-        max_tool_turns: The most messages with tool calls in one turn; then the conversation ends.
+        system: The system prompt; empty for an assistant that has its own.
+        environment: The environment on which the tools act, relative to the study's folder: `path/to/file.py:NAME`, or
+            a file from which a built-in environment is created (`.db`, `.sqlite`, `.sqlite3`, `.sql`, `.json`).
+        tools: Functions that the assistant is offered as tools, as `path/to/file.py:NAME`.
+        mcp: MCP servers whose tools the assistant is offered, each given as a command or a URL.
+        max_tool_turns: Maximum number of messages with tool calls in one turn. The conversation ends when it is
+            reached.
     """
 
     system: str = ""
@@ -146,7 +153,7 @@ class Assistant(_Table):
 
 
 class Speaks(_Table):
-    """When a further participant speaks: after each message of a role, or after a message with a keyword."""
+    """A condition on which a participant speaks: after each message of a role, or after a message with a keyword."""
 
     after: str = ""
     keyword: str = ""
@@ -162,9 +169,9 @@ class Participant(_Table):
     """A participant besides the user and the assistant.
 
     Attributes:
-        name: Its role.
-        brief: Its system prompt, a template over `person` and `task`.
-        speaks: When it speaks; by default at the end of each turn.
+        name: The participant's role.
+        brief: The system prompt, as a template over `person` and `task`.
+        speaks: The condition on which it speaks; by default at the end of each turn.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -194,13 +201,13 @@ class JudgeTable(_Table):
 
 
 class CheckTable(_Table):
-    """A metric that is computed: whether a pattern occurs, what a Python function returns, or what the final state is.
+    """A metric that is computed from a pattern, by a Python function, or from the final state.
 
     Attributes:
-        pattern: A regular expression that is searched in the target's messages.
+        pattern: A regular expression. The metric is whether it matches in the target's messages.
         python: `path/to/file.py:function`, relative to the study's folder.
         sql: A SELECT statement for the final state of an SQLite environment; see `dialoom.Check.sql`.
-        expected: The right value; without one, the value is the score.
+        expected: The expected value. Without one, the value itself is the score.
         gold: The right final state, or the parts of it that matter; see `dialoom.Check.state`.
     """
 
@@ -224,10 +231,11 @@ class CheckTable(_Table):
 
 
 class Variety(_Table):
-    """How varied the openings of one task must be.
+    """Settings of how varied the openings of one task must be.
 
     Attributes:
-        redraws: How often a conversation is played again whose opening nearly repeats an earlier one of the same task.
+        redraws: Maximum number of times that a conversation is played again because its opening nearly repeats an
+            earlier opening of the same task.
         similarity: The share of common pairs of adjacent words from which two openings are nearly the same.
     """
 
@@ -236,20 +244,20 @@ class Variety(_Table):
 
 
 class Study(_Table):
-    """A study, as its file says it or as `dialoom.simulate` is given it.
+    """A study, read from a file or given to `dialoom.simulate`.
 
     Attributes:
         name: The recipe's name.
-        quotas: The most conversations by value of a column.
+        quotas: Maximum number of conversations for each value of a column.
         text: The file's text; empty if there is none.
         file: The file's name.
-        folder: The folder that relative paths start from.
-        content: A hash of rows that were given as Python values, which are kept in the plan alone.
-        given: Names of functions that were given as Python objects, which no file keeps.
+        folder: The folder to which relative paths refer.
+        content: A hash of rows that were given as Python values. Only the plan stores these rows.
+        given: Names of functions that were given as Python objects. No file stores these functions.
     """
 
     name: str = Field("study", pattern=r"^[A-Za-z][\w-]*$")
-    people: Rows
+    people: Rows = Rows()
     tasks: Tasks | None = None
     dialogue: Dialogue = Dialogue()
     user: User = User()
@@ -267,7 +275,7 @@ class Study(_Table):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The functions of files that the study names, as `path/to/file.py:NAME`."""
+        """The functions in Python files that the study uses, as `path/to/file.py:NAME`."""
         ends = [each.python for each in self.dialogue.ends if isinstance(each, PythonEnd)]
         checks = [check.python for check in self.checks if check.python]
         acting = [*([self.assistant.environment] if is_function(self.assistant.environment) else [])]
@@ -279,11 +287,15 @@ class Study(_Table):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-def read_study(path: Path) -> Study:
+def read_study(path: Path, *, is_played: bool = True) -> Study:
     """Return the study of a TOML file.
 
+    Args:
+        path: The file.
+        is_played: Whether the study is played. If only its judges and checks are used, it needs no people.
+
     Raises:
-        DataError: If it cannot be read, or is no study; it names the line.
+        DataError: If the file cannot be read or is not a study. The message states the line.
     """
     text = read_text(path, MOST_YAML_BYTES)
     values = parse_toml(text, path)
@@ -296,20 +308,22 @@ def read_study(path: Path) -> Study:
         )
     except ValidationError as error:
         raise _problem(error, text, path) from error
+    if is_played and "people" not in values:
+        raise DataError(path, "a table [people] is missing", line_of(text, ("people",)))
     _check_complete(study, path)
     return study
 
 
 def _name(path: Path) -> str:
-    """Return the name of a study that gives none: that of its file."""
+    """Return the name of a study that does not state one: the name of its file."""
     name = re.sub(r"[^\w-]+", "-", path.stem, flags=re.ASCII).strip("-")
     return name if name[:1].isalpha() else f"study-{name}"
 
 
 def _check_complete(study: Study, path: Path) -> None:
-    """Check what concerns several keys, and would be valid in a study of Python values."""
+    """Check conditions on several keys that only apply to a study file, not to a study made of Python values."""
     for table, rows in (("people", study.people), ("tasks", study.tasks)):
-        if rows is not None and not rows.file and not rows.rows:
+        if rows is not None and not rows.file and not rows.rows and table in study.model_fields_set:
             raise DataError(path, f'[{table}] needs file = "..." or rows = [...]', line_of(study.text, (table,)))
     for number, check in enumerate(study.checks):
         if sum(map(bool, (check.pattern, check.python, check.sql, check.gold))) != 1:
@@ -328,7 +342,7 @@ def _check_complete(study: Study, path: Path) -> None:
 
 
 def is_function(spec: str) -> bool:
-    """Return whether a text names a function or class in a Python file."""
+    """Return whether a text has the form of a reference to a function or class in a Python file."""
     return re.fullmatch(r".+\.py:[A-Za-z_]\w*", spec) is not None
 
 
@@ -336,13 +350,16 @@ _HIDDEN = frozenset({"text", "file", "folder", "content", "given"})
 
 
 def _problem(error: ValidationError, text: str, path: Path) -> DataError:
-    """Return the first problem of a study's file, with its line and what would be right."""
+    """Return the first problem of a study's file, with its line and the correct form."""
     first = error.errors()[0]
     loc = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
     table, *keys = (str(part) for part in loc if not isinstance(part, int))
     where = f"[[{table}]]" if table in ("role", "judge", "check") else f"[{table}]"
     place = " ".join([where, *keys[:1]]) if keys or isinstance(first["input"], Mapping) else table
-    if first["type"] == "extra_forbidden":
+    if loc[0] == "judge" and "scale" in loc:
+        value = _value_at(parse_toml(text, path), loc[:3])
+        message = f"[[judge]] scale must be [LOWEST, HIGHEST], two whole numbers, got {value!r:.60}"
+    elif first["type"] == "extra_forbidden":
         owner, key = _model_at(loc[:-1]), str(loc[-1])
         like = get_close_matches(key, _keys(owner), 1)
         hint = f"did you mean {like[0]!r}? " if like else ""
@@ -352,6 +369,8 @@ def _problem(error: ValidationError, text: str, path: Path) -> DataError:
         message = f"{where} needs {loc[-1]!r}" if len(loc) > 1 else f"a table [{table}] is missing"
     elif first["type"] == "model_type":
         message = f"{table} must be a table, {where} with its keys below, got {first['input']!r:.60}"
+    elif loc == ("dialogue", "ends"):
+        message = f'[dialogue] ends must be a list, as in ends = ["{SATISFIED}"], got {first["input"]!r:.60}'
     elif loc[:2] == ("dialogue", "ends"):
         value = _value_at(parse_toml(text, path), loc[:3])
         message = (
@@ -403,10 +422,10 @@ _HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
 
 
 def line_of(text: str, loc: Sequence[str | int]) -> int | None:
-    """Return the line of a TOML text that holds a key, or else its table; `None` if neither is found.
+    """Return the line of a key in a TOML text, or of its table if the key is missing; `None` if neither is found.
 
     Args:
-        text: The text, as a person writes it: keys are not dotted.
+        text: The text, in which keys are not dotted.
         loc: The table, its number if there are several, and the key.
     """
     wanted = [str(part) for part in loc if not isinstance(part, int)]
@@ -428,7 +447,7 @@ def line_of(text: str, loc: Sequence[str | int]) -> int | None:
 
 @dataclass(frozen=True)
 class FileFunction:
-    """A function in a Python file, imported when it is called first.
+    """A function in a Python file, which is imported when it is first called.
 
     Attributes:
         spec: `path/to/file.py:NAME`.
@@ -440,7 +459,7 @@ class FileFunction:
 
     @property
     def path(self) -> Path:
-        """The file, in the first folder that has it."""
+        """The path of the file in the first folder that contains it."""
         file = self.spec.rpartition(":")[0]
         found = [path for folder in self.folders if (path := Path(folder, file)).is_file()]
         return (found or [Path(self.folders[0], file)])[0]
@@ -462,7 +481,7 @@ class FileFunction:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The function's name in messages."""
         return self.spec
 
     def __call__(self, *given: Any) -> Any:
@@ -481,4 +500,4 @@ def shown(path: Path) -> Path:
 
 
 class StudyError(DialoomError):
-    """A study whose parts cannot be used together; the message names the part and what would be right."""
+    """A study whose parts cannot be used together. The message states the part and the correct form."""

@@ -1,9 +1,10 @@
-"""The people and tasks of a study: their rows, checked one at a time, and the conversations that they make."""
+"""The people and tasks of a study: their rows, checked one at a time, and the conversations made from them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -17,35 +18,40 @@ from dialoom.inputs import DataError
 from dialoom.personas.rows import Place, Row, plain_row, read_rows
 from dialoom.sandbox import Sandbox
 
-from .state_checks import expressions
+from .check import expressions
 from .study import Rows, Study, StudyError, shown
 
 PEOPLE, TASKS = "person", "task"
 PORTRAIT = "portrait"
+_TEMPLATE = re.compile(rf"{{{{-?\s*(?:{PEOPLE}|{TASKS})\b[^{{}}]*}}}}")
 _METHODS = ("items", "keys", "values", "get")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A column that a template of a study names.
+    """A reference to a column in a template of a study.
 
     Attributes:
-        column: The column.
-        where: The template, for messages.
-        is_shown: Whether its value is shown as it is, so that it must not be empty.
+        path: The column, followed by the names of the part of its value if the value has named parts.
+        where: The template, for error messages.
+        is_shown: Whether the template shows the column's value, which must then not be empty.
     """
 
-    column: str
+    path: tuple[str, ...]
     where: str
     is_shown: bool
 
 
 def references(study: Study) -> dict[str, list[Reference]]:
-    """Return the columns of `person` and of `task` that a study's templates name.
+    """Return the references to columns of `person` and of `task` in a study's templates.
 
-    Templates that cannot be parsed are left to the prompts made from them.
+    Templates that cannot be parsed are skipped here; the prompts made from them raise the error.
     """
-    texts = {"[user] brief": study.user.brief, "[assistant] system": study.assistant.system}
+    texts = {
+        "[user] brief": study.user.brief,
+        "[user] opening": study.user.opening,
+        "[assistant] system": study.assistant.system,
+    }
     texts |= {f"the brief of {each.name}": each.brief for each in study.roles}
     for judge in study.judges:
         rubric = judge.rubric if isinstance(judge.rubric, str) else "\n".join(judge.rubric.values())
@@ -60,14 +66,41 @@ def references(study: Study) -> dict[str, list[Reference]]:
         except TemplateSyntaxError:
             continue
         shown = {id(node) for output in tree.find_all(nodes.Output) for node in output.nodes}
-        parts: list[nodes.Getattr | nodes.Getitem] = [*tree.find_all(nodes.Getattr), *tree.find_all(nodes.Getitem)]
-        for node in parts:
-            if not isinstance(node.node, nodes.Name) or node.node.name not in found:
-                continue
-            column = node.attr if isinstance(node, nodes.Getattr) else getattr(node.arg, "value", None)
-            if isinstance(column, str) and column not in _METHODS:
-                found[node.node.name].append(Reference(column, where, id(node) in shown))
+        for node, is_used in _parts(tree, is_used=True):
+            name, *path = _path(node)
+            if name in found and path and path[-1] not in _METHODS and (is_used or len(path) == 1):
+                found[name].append(Reference(tuple(path), where, id(node) in shown))
     return found
+
+
+def _parts(node: nodes.Node, is_used: bool) -> Iterator[tuple[nodes.Getattr | nodes.Getitem, bool]]:
+    """Yield the parts of values that a template uses, inner parts first, each with whether it is always used."""
+    guarded: list[nodes.Node | None] = []
+    match node:
+        case nodes.If():
+            guarded = [*node.body, *node.elif_, *node.else_]
+        case nodes.CondExpr():
+            guarded = [node.expr1, node.expr2]
+        case nodes.And() | nodes.Or():
+            guarded = [node.right]
+        case nodes.For():
+            guarded = [*node.body, *node.else_]
+        case nodes.Test(name="defined" | "undefined") | nodes.Filter(name="default" | "d"):
+            guarded = [node.node]
+    for child in node.iter_child_nodes():
+        yield from _parts(child, is_used and not any(child is each for each in guarded))
+    if isinstance(node, nodes.Getattr | nodes.Getitem):
+        yield node, is_used
+
+
+def _path(node: nodes.Node) -> list[str]:
+    """Return a variable's name followed by the names of the part of its value; `[""]` if a name is computed."""
+    if isinstance(node, nodes.Name):
+        return [node.name]
+    part = node.attr if isinstance(node, nodes.Getattr) else getattr(getattr(node, "arg", None), "value", None)
+    if not isinstance(node, nodes.Getattr | nodes.Getitem) or not isinstance(part, str):
+        return [""]
+    return [*_path(node.node), part]
 
 
 @dataclass
@@ -76,11 +109,11 @@ class Source:
 
     Attributes:
         table: `people` or `tasks`.
-        spec: What the study says about them.
-        folder: The folder that a relative path starts from.
-        text: The column of a row that is a text.
-        given: Rows that were given as Python values; `None` for those of the study.
-        named: The columns that templates name.
+        spec: The study's declaration of them.
+        folder: The folder to which a relative path refers.
+        text: The name of the column for a row that is only a text.
+        given: Rows that were given as Python values; `None` to use the study's rows.
+        named: The columns to which templates refer.
     """
 
     table: str
@@ -92,14 +125,14 @@ class Source:
 
     @property
     def place(self) -> str:
-        """The file or argument that holds the rows, for messages."""
+        """The file or argument that contains the rows, for error messages."""
         return str(shown(Path(self.folder, self.spec.file))) if self.spec.file else self.table
 
     def rows(self) -> Iterator[tuple[str, Row]]:
-        """Yield each row with its name, which no other row has.
+        """Yield each row with its name, which is unique.
 
         Raises:
-            DataError: Naming the file, the line, and what would be right.
+            DataError: If a row is wrong. The message states the file, the line, and the correct form.
         """
         lines: dict[bytes, int] = {}
         count = 0
@@ -119,17 +152,33 @@ class Source:
             yield number, plain_row(row, self.text, self.place, number)
 
     def _check_columns(self, row: Row, number: int) -> None:
+        variable = PEOPLE if self.table == "people" else TASKS
         for each in self.named:
-            if each.column == PORTRAIT and self.table == "people":
+            if each.path[0] == PORTRAIT and self.table == "people":
                 continue
-            if each.column not in row:
-                columns = ", ".join(row) or "none"
-                message = f"there is no column {each.column!r}, which {each.where} names; there are {columns}"
+            value: Any = row
+            for depth, name in enumerate(each.path):
+                if not isinstance(value, Mapping):
+                    break
+                if name not in value:
+                    of = (
+                        f"value {name!r} in {'.'.join([variable, *each.path[:depth]])!r}"
+                        if depth
+                        else f"column {name!r}"
+                    )
+                    names = ", ".join(map(str, value)) or "none"
+                    raise DataError(
+                        self.place, f"there is no {of}, which {each.where} names; there are {names}", number
+                    )
+                value = value[name]
+            if each.is_shown and value == "":
+                shown_as = ".".join(each.path)
+                optional = f"{{{{ {variable}.{shown_as} or 'unknown' }}}}"
+                message = f"{shown_as!r} is empty, and {each.where} shows it; fill it in, or write {optional} there"
                 raise DataError(self.place, message, number)
-            if each.is_shown and row[each.column] == "":
-                optional = f"{{{{ {PEOPLE if self.table == 'people' else TASKS}.{each.column} or 'unknown' }}}}"
-                message = f"{each.column!r} is empty, and {each.where} shows it; fill it in, or write {optional} there"
-                raise DataError(self.place, message, number)
+            if isinstance(value, str) and (template := _TEMPLATE.search(value)):
+                message = f"{'.'.join(each.path)!r} holds {template[0]!r}, but templates in rows are not filled in"
+                raise DataError(self.place, f"{message}; write the value here, or the template in {each.where}", number)
         for column in (self.spec.id, *self.spec.portrait):
             if column and column not in row:
                 raise DataError(self.place, f"there is no column {column!r}; there are {', '.join(row)}", number)
@@ -140,7 +189,7 @@ class Source:
             raise DataError(self.place, f"the same {what} as in {first}; {remedy}", number)
 
     def _name(self, row: Row, number: int, lines: dict[bytes, int]) -> str:
-        """Return a row's id, or else its `name`, or else a hash of it."""
+        """Return a row's id; without one, its `name`; without either, a hash of the row."""
         column = self.spec.id or ("id" if row.get("id") not in (None, "") else "")
         if column:
             if row[column] == "":
@@ -167,8 +216,8 @@ def with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
     """Return a person's row with a column `portrait`: its columns as `name: value`, one per line.
 
     Args:
-        row: The row; its own `portrait` is kept.
-        columns: The columns to describe; by default all but the one that names the row.
+        row: The row. If it has a column `portrait`, that column is kept.
+        columns: The columns to describe; by default all columns except the one that identifies the row.
         name: The row's name.
     """
     if PORTRAIT in row:
@@ -178,14 +227,14 @@ def with_portrait(row: Row, columns: Iterable[str], name: str) -> Row:
 
 
 def pairs(study: Study, people: Source, tasks: Source | None, draw: Random) -> Iterator[tuple[str, Row, Row]]:
-    """Yield the name and row of a person and the row of a task for each conversation, in the order of the rows.
+    """Yield a person's name, the person's row and a task's row for each conversation, in the order of the rows.
 
     People are read one at a time; tasks are held in memory.
 
     Args:
         study: The study.
         people: The people.
-        tasks: The tasks; `None` for one conversation of each person without any.
+        tasks: The tasks; `None` for one conversation per person without a task.
         draw: The random stream of planning.
 
     Raises:
@@ -221,14 +270,14 @@ def _described(study: Study, row: Row, name: str) -> Row:
 
 
 def python_rows(given: Any, table: str) -> list[Any] | Any:
-    """Return rows given as Python values in a form that can be read more than once.
+    """Return rows that were given as Python values in a form that can be read several times.
 
     Args:
         given: A list of mappings or texts, a pandas data frame, or a `datasets.Dataset`.
-        table: `people` or `tasks`, for messages.
+        table: `people` or `tasks`, for error messages.
 
     Raises:
-        StudyError: If it is none of these.
+        StudyError: If the value is of another type.
     """
     if hasattr(given, "itertuples"):
         return given.to_dict("records")

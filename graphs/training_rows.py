@@ -1,4 +1,4 @@
-"""Export formats for trainers that need nothing of a recipe: `sharegpt` of every recipe, `sft` of every dialogue."""
+"""Export formats for trainers: `sharegpt` for every recipe, and `sft` for every recipe of dialogues."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from .dialogue import ASSISTANT, DialogueRecipe
 from .environment import Workbench, arguments_of
 from .outcome import Episode, Line
 from .recipe import Recipe, RecipeError
+from .simulation import Simulation
 
 NO_SYSTEM = "none"
 SFT, SHAREGPT = "sft", "sharegpt"
 _SPEAKERS = {"system": "system", "assistant": "gpt", TOOL: "observation"}
-"""ShareGPT's names of roles; all others are `human`."""
+"""ShareGPT's names of roles. All other roles are `human`."""
 
 
 class SystemOptions(ExportOptions):
-    """The system message of rows for trainers."""
+    """The option for the system message in rows for trainers."""
 
     system: str | None = Field(
         None,
@@ -37,7 +38,7 @@ class SystemOptions(ExportOptions):
     )
 
     def applied(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return messages with the chosen system message."""
+        """Return messages with the system message that the options choose."""
         if self.system is None:
             return [*messages]
         rest = [message for message in messages if message["role"] != "system"]
@@ -45,7 +46,10 @@ class SystemOptions(ExportOptions):
 
 
 def exporters(recipe: Recipe) -> dict[str, Exporter]:
-    """Return all formats of a recipe by name besides `dialogues`; its own replace those that others have, too."""
+    """Return all formats of a recipe except `dialogues`, by name.
+
+    Its own formats replace general formats of the same name.
+    """
     rows, own = _Rows(recipe), WithExports.of(recipe).formats
     shared = {
         SHAREGPT: Exporter(
@@ -55,7 +59,9 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
             SystemOptions,
         )
     }
-    if SFT in own and not isinstance(recipe, DialogueRecipe):  # its messages may be abridged, for people to read
+    if SFT in own and not isinstance(
+        recipe, DialogueRecipe
+    ):  # the messages of other recipes may be abridged for readers
         shared[SHAREGPT] = replace(
             own[SFT], description=f"the rows of {SFT} as ShareGPT conversations", items=partial(_converted, own[SFT])
         )
@@ -70,7 +76,7 @@ def exporters(recipe: Recipe) -> dict[str, Exporter]:
 
 
 class _Rows:
-    """The rows of a recipe's conversations."""
+    """A maker of rows from a recipe's conversations."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
@@ -78,19 +84,22 @@ class _Rows:
     def sft(
         self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
     ) -> Iterator[dict[str, Any]]:
-        """Yield `{"messages": [...]}` as TRL reads it, and the tools as JSON if the assistant has some."""
+        """Yield `{"messages": [...]}` in TRL's form. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
             yield {"messages": _trl(options.applied(messages)), **self._tools}
 
     def sharegpt(
         self, episode: Episode, scenario: Any, prompts: PromptLibrary, _: Any, *, options: SystemOptions
     ) -> Iterator[dict[str, Any]]:
-        """Yield `{"conversations": [...]}`, and the tools as JSON if the assistant has some."""
+        """Yield `{"conversations": [...]}`. If the assistant has tools, they are added as JSON."""
         if messages := self._messages(episode, scenario, prompts):
             yield {"conversations": [*_sharegpt(options.applied(messages))], **self._tools}
 
     def _messages(self, episode: Episode, scenario: Any, prompts: PromptLibrary) -> list[ChatMessage]:
-        """Return a finished conversation from the assistant's side, up to its last message; nothing if it said none."""
+        """Return a finished conversation from the assistant's side, up to its last message.
+
+        There is nothing if the assistant wrote no message.
+        """
         said = list(episode.outcome.messages) if episode.state == "done" else []
         while said and said[-1].role not in (self._role, TOOL):
             said.pop()
@@ -108,7 +117,7 @@ class _Rows:
 
     @cached_property
     def _role(self) -> str:
-        """The role to be trained: that under evaluation, the assistant, or the one that speaks last in a turn."""
+        """The role to be trained: the role under evaluation, else the assistant, else the last speaker of a turn."""
         recipe = self._recipe
         if evaluated := WithRoles.of(recipe).evaluated:
             return evaluated
@@ -118,19 +127,22 @@ class _Rows:
 
     @cached_property
     def _tools(self) -> dict[str, str]:
-        """The column of the recipe's own tools; those of MCP servers are unknown without the servers."""
+        """The column of the recipe's own tools.
+
+        Tools of MCP servers and of lost Python objects are unknown and left out.
+        """
         recipe = self._recipe
-        if not isinstance(recipe, DialogueRecipe):
+        if not isinstance(recipe, DialogueRecipe) or (isinstance(recipe, Simulation) and recipe.lacks_tools):
             return {}
         definitions = Workbench(recipe.tools, factory_of(recipe)).tools.definitions
         return {"tools": json.dumps(definitions, ensure_ascii=False)} if definitions else {}
 
 
 def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a recipe's own `sft` with `conversations` instead of its messages.
+    """Yield the rows of a recipe's own format `sft`, with `conversations` instead of messages.
 
     Raises:
-        RecipeError: If they are not TRL's conversations.
+        RecipeError: If the rows are not in TRL's conversational form.
     """
     for given in sft.items(*about, **how):
         row = dict(given)
@@ -141,7 +153,10 @@ def _converted(sft: Exporter, *about: Any, **how: Any) -> Iterator[dict[str, Any
 
 
 def _message(line: Line, role: str) -> ChatMessage:
-    """Return the chat message of a line: the role's are the assistant's, and all others but tools' the user's."""
+    """Return a line as a chat message.
+
+    The trained role becomes the assistant; all other roles except tools become the user.
+    """
     speaker = ASSISTANT if line.role == role else line.role if line.role in ("system", TOOL) else "user"
     message: ChatMessage = {"role": speaker, "content": line.content}
     if line.tool_calls:
@@ -152,7 +167,7 @@ def _message(line: Line, role: str) -> ChatMessage:
 
 
 def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Return messages in TRL's form, with the arguments of calls as objects and the tools' names beside results."""
+    """Return messages in TRL's form: arguments of calls are objects, and results include the tool's name."""
     names = {call["id"]: call["name"] for message in messages for call in message.get("tool_calls", ())}
     made: list[dict[str, Any]] = []
     for message in messages:
@@ -166,7 +181,7 @@ def _trl(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
-    """Yield messages in ShareGPT's form: the calls of a message are one item, and so are their results."""
+    """Yield messages in ShareGPT's form. All calls of a message are one item, and all of their results are another."""
     for role, group in groupby(messages, key=lambda message: message["role"]):
         speaker = _SPEAKERS.get(role, "human")
         if role == TOOL:
@@ -181,17 +196,17 @@ def _sharegpt(messages: Sequence[ChatMessage]) -> Iterator[dict[str, str]]:
 
 
 def _function(call: FunctionCall) -> dict[str, Any]:
-    """Return a call's name and arguments; arguments that are no JSON object stay text."""
+    """Return a call's name and arguments. Arguments that are not a JSON object stay text."""
     given = arguments_of(call)
     return {"name": call["name"], "arguments": given if isinstance(given, Mapping) else call["arguments"]}
 
 
 def _shown(call: Mapping[str, Any]) -> Any:
-    """Return a call as ShareGPT has it; TRL's form has name and arguments already."""
+    """Return a call in ShareGPT's form: the name and arguments of TRL's form."""
     return call["function"] if "function" in call else _function({**call})  # type: ignore[typeddict-item]
 
 
 def _one_or_list(values: Sequence[Any]) -> str:
-    """Return a single text as it is, a single value as JSON, and several as a JSON list."""
+    """Return a single text unchanged, a single other value as JSON, and several values as a JSON list."""
     value = values[0] if len(values) == 1 else values
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Profiles, tasks and situations of simulated people, and the readers of their files."""
+"""Profiles, tasks and situations of simulated people, with the readers of their files."""
 
 from dialoom.inputs import DataError
 

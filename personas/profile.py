@@ -1,4 +1,4 @@
-"""Personas of PersonaLens: profile, affinity schema, tasks and situations; and repairs that readers of files make."""
+"""Personas of PersonaLens (profile, affinity schema, tasks and situations), and repairs that readers of files make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dialoom.inputs import DataError, Record, read_json, validated
+from dialoom.inputs import DataError, Frozen, Record, read_json, validated
 from dialoom.text import well_formed_value
 
 STRAY_KEY = "domain names with stray characters repaired"
@@ -32,7 +32,7 @@ _ONE = {"affinities": "affinity", **{things: things[:-1] for things in _THINGS.s
 _NOUNS = re.compile(rf"\b(?:{'|'.join(_ONE)})\b(?:, (?:{'|'.join(_ONE)})\b)*(?: or (?:{'|'.join(_ONE)})\b)?")
 
 _FINE = frozenset({OUTSIDE, NON_ASCII, FREE_SITUATION})
-"""Kinds that are kept unchanged and need no action; they are listed because users may not expect them."""
+"""Kinds of values that are kept unchanged and need no action. They are listed because users may not expect them."""
 
 _WITHHELD = re.compile(r"^\W*(redacted|n\s*/\s*a)\W*$", re.IGNORECASE)
 _BLOT = re.compile(r"\[\s*redacted\s*\]", re.IGNORECASE)
@@ -46,7 +46,7 @@ class Repairs(Counter[str]):
     """The number of repairs by kind."""
 
     def summary(self) -> str:
-        """Return one line, or an empty text without repairs."""
+        """Return a one-line summary, or an empty text without repairs."""
         met = {kind: f"{self[kind]:,} {_one(kind) if self[kind] == 1 else kind}" for kind in sorted(self) if self[kind]}
         parts = [text for kind, text in met.items() if kind not in _FINE]
         if fine := [text for kind, text in met.items() if kind in _FINE]:
@@ -60,7 +60,7 @@ def _one(kind: str) -> str:
 
 
 def domain_name(key: str, known: Iterable[str]) -> str:
-    """Return the domain that a key names: itself, or the known name that remains without stray characters."""
+    """Return the domain of a key: the key itself, or the known name that is left without stray characters."""
     if key in known:
         return key
     bare = re.sub(r"[^A-Za-z ]", "", key).strip().casefold()
@@ -69,7 +69,7 @@ def domain_name(key: str, known: Iterable[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def is_withheld(value: str) -> bool:
-    """Return whether a value stands for an answer that was withheld."""
+    """Return whether a value means that the answer was withheld."""
     return bool(_WITHHELD.match(value))
 
 
@@ -80,7 +80,10 @@ def is_untold(value: str) -> bool:
 
 
 def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str | None]:
-    """Return the known affinity that a task's name refers to, and the kind of repair it took (both may be `None`)."""
+    """Return the known affinity that a task's text refers to, and the kind of repair that was needed.
+
+    Both may be `None`.
+    """
     known = tuple(known)
     if name in known:
         return name, None
@@ -94,7 +97,7 @@ def resolve_affinity(name: str, known: Iterable[str]) -> tuple[str | None, str |
 
 
 def free_form(device: str, day: str, time: str) -> int:
-    """Return how many of the three values are none of the usual words."""
+    """Return how many of the three values are not among the usual words."""
     return sum(
         value.strip().casefold() not in usual for value, usual in ((device, _DEVICES), (day, _DAYS), (time, _TIMES))
     )
@@ -133,7 +136,7 @@ Affinity = str | tuple[str, ...]
 
 
 class Demographics(Record):
-    """The eleven demographic facts about a person (D in the paper), all free text, as in the source."""
+    """The eleven demographic facts about a person (D in the paper). All are free text, as in the source."""
 
     user_id: str
     age: str
@@ -148,35 +151,33 @@ class Demographics(Record):
     reside_country: str
 
     def for_prompt(self) -> dict[str, str]:
-        """Return the values that prompts show: all that are not withheld, except the user id."""
+        """Return the values that prompts show: all values that are not withheld, except the user id."""
         values: dict[str, str] = self.model_dump(exclude={"user_id"})
         return {name: value for name, value in values.items() if not is_untold(value)}
 
 
-class Domain(BaseModel):
+class Domain(Frozen):
     """A person's data in one domain.
 
     Attributes:
-        affinities: Preferences (P) by name, without empty ones.
-        summary: Past interactions (I), as prose.
-        of_interest: The mask: a person gets no task that involves a masked domain.
+        affinities: The preferences (P) by name, without empty ones.
+        summary: A summary of past interactions (I), as prose.
+        of_interest: Whether the domain is not masked. A person gets no task that involves a masked domain.
     """
 
-    model_config = ConfigDict(frozen=True)
     affinities: Mapping[str, Affinity]
     summary: str
     of_interest: bool
 
     @cached_property
     def preferences(self) -> dict[str, str]:
-        """The affinities by name, each as one line; several values are joined by semicolons."""
+        """The affinities by name, each as one line. Several values are joined by semicolons."""
         return {name: value if isinstance(value, str) else "; ".join(value) for name, value in self.affinities.items()}
 
 
-class Profile(BaseModel):
+class Profile(Frozen):
     """A person U = (D, P, I), section 2.1 of the paper."""
 
-    model_config = ConfigDict(frozen=True)
     demographics: Demographics
     domains: Mapping[str, Domain]
 
@@ -187,7 +188,7 @@ class Profile(BaseModel):
 
 
 class Situation(Record):
-    """The situational context S of one person's task, all free text, as in the source."""
+    """The situational context S of a person's task. All fields are free text, as in the source."""
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
     location: str = Field(alias="Location")
@@ -197,7 +198,7 @@ class Situation(Record):
     environment: str = Field(alias="Environment")
 
     def for_prompt(self) -> dict[str, str]:
-        """Return the values that prompts show: all that are not withheld, under the names of the release."""
+        """Return the values that prompts show: all values that are not withheld, under the names of the release."""
         values: dict[str, str] = self.model_dump(by_alias=True)
         return {name: value for name, value in values.items() if not is_untold(value)}
 
@@ -210,7 +211,7 @@ class Task(BaseModel):
         description: The task described in the third person.
         intent: The task from the person's view, in the second person.
         goal: The criterion of success.
-        relevant_affinities: Names of the preferences that matter, as the release lists them.
+        relevant_affinities: The names of the preferences that matter, as the release lists them.
         domains: One domain, or two to five.
     """
 
@@ -225,14 +226,13 @@ class Task(BaseModel):
 
     @property
     def kind(self) -> Literal["single", "multi"]:
-        """The task's type: `single` if it involves one domain, else `multi`."""
+        """The task's type: `single` if it involves one domain, otherwise `multi`."""
         return "single" if len(self.domains) == 1 else "multi"
 
 
-class AffinityType(BaseModel):
-    """The schema's entry of one preference; `has_multiple_values` means that its value is a list."""
+class AffinityType(Frozen):
+    """The schema's entry for a preference. `has_multiple_values` means that the value is a list."""
 
-    model_config = ConfigDict(frozen=True)
     name: str
     description: str = ""
     is_categorical: bool
@@ -240,7 +240,7 @@ class AffinityType(BaseModel):
     possible_values: tuple[str, ...] = ()
 
     def spelt(self, given: Sequence[str], open_values: bool) -> tuple[list[str], str]:
-        """Return values in the schema's spelling without duplicates, each on one line, and their problem or ''.
+        """Return values in the schema's spelling, without duplicates or line breaks, and their problem or ''.
 
         Args:
             given: The values.
@@ -259,18 +259,17 @@ class AffinityType(BaseModel):
         return list(dict.fromkeys(spelt)), ""
 
 
-class DomainSchema(BaseModel):
+class DomainSchema(Frozen):
     """The preferences of one domain."""
 
-    model_config = ConfigDict(frozen=True)
     domain: str
     description: str = ""
     affinities: tuple[AffinityType, ...]
 
     def spelt(self, given: Iterable[tuple[str, Sequence[str]]], open_values: bool) -> tuple[dict[str, Any], str]:
-        """Return preferences in the schema's order and spelling, and the problems with them, if any.
+        """Return preferences in the schema's order and spelling, and any problems with them.
 
-        A preference with several values may have none, and is then omitted.
+        A preference that takes several values may have none. It is then left out.
 
         Args:
             given: Names and values.
@@ -300,10 +299,9 @@ class DomainSchema(BaseModel):
         return found, "; ".join(problems)
 
 
-class AffinitySchema(BaseModel):
-    """All preferences by (domain, name): 90 pairs but only 81 names in the release, so a name alone is no key."""
+class AffinitySchema(Frozen):
+    """All preferences by (domain, name). The release has 90 pairs but only 81 names, so a name alone is not a key."""
 
-    model_config = ConfigDict(frozen=True)
     types: Mapping[tuple[str, str], AffinityType]
 
     @classmethod
@@ -317,7 +315,10 @@ class AffinitySchema(BaseModel):
         return cls(types={(d.domain, a.name): a for d in domains for a in d.affinities})
 
     def outside(self, domain: str, name: str, value: Affinity) -> int:
-        """Return how many of a categorical affinity's values the schema does not list (valid, but worth counting)."""
+        """Return how many values of a categorical affinity the schema does not list.
+
+        Such values are valid, but counted.
+        """
         known = self.types.get((domain, name))
         if known is None or not known.is_categorical:
             return 0

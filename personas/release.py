@@ -1,4 +1,4 @@
-"""The reader of PersonaLens profiles in the release's layout; irregularities are counted; a census of a release."""
+"""The reader of PersonaLens profiles in the release's layout, counts of irregularities, and a census of a release."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PersonaLensRelease:
     Attributes:
         root: The folder that holds `data/profile`.
         schema: The affinity schema, if the release has one.
-        repairs: The repairs so far; complete once everything wanted has been read.
+        repairs: The repairs so far. They are complete once all requested data has been read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -71,15 +71,15 @@ class PersonaLensRelease:
         self._domain_names = tuple(dict.fromkeys((*own, *DOMAINS)))
 
     def user_ids(self) -> list[str]:
-        """Return the ids of all people, `user2` before `user10`."""
+        """Return the ids of all people in numerical order (`user2` before `user10`)."""
         folders = (path.name for path in self._profiles.iterdir() if path.is_dir())
         ids = sorted(folders, key=_natural)
         if not ids:
-            raise DataError(self._profiles, "holds no folder of a user, such as user1/profile.json")
+            raise DataError(self._profiles, "contains no folder of a user, such as user1/profile.json")
         return ids
 
     def as_written(self, user_id: str) -> dict[str, Any]:
-        """Return one person's file unchanged, except for stray characters in the names of domains.
+        """Return a person's file unchanged, except that stray characters in the names of domains are removed.
 
         Raises:
             DataError: If the person does not exist or the file is broken.
@@ -147,7 +147,7 @@ class PersonaLensRelease:
         return domains
 
     def _by_domain(self, path: Path, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the section keyed by canonical domain names."""
+        """Return a section of a file by canonical domain names."""
         mended: dict[str, Any] = {}
         for key, value in values.items():
             name = domain_name(key, self._domain_names)
@@ -221,7 +221,7 @@ def _what(values: Mapping[str, Any], key: str) -> str:
 
 
 def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Return a sort key under which digits in names compare as numbers."""
+    """Return a sort key with which digits in names compare as numbers."""
     parts = re.split(r"(\d+)", name)
     return tuple((part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts)
 
@@ -229,7 +229,7 @@ def _natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 DEMOGRAPHICS = tuple(name for name in Demographics.model_fields if name != "user_id")
 
 MOST_TEXTS = 20_000
-"""The most texts of a kind that are kept; of more, this many are sampled."""
+"""Maximum number of texts of a kind that are kept. If there are more, this number of texts is sampled."""
 
 NOT_SAID = "Prefer not to say"
 """The paper's label for `N/A` in categories that people may decline to answer."""
@@ -243,7 +243,7 @@ class PreferenceValues:
 
     Attributes:
         type: The schema's entry; `None` if the schema lacks it.
-        counts: The number of occurrences of each raw value; values of a list count one by one.
+        counts: The number of occurrences of each raw value. Each value of a list counts.
     """
 
     type: AffinityType | None
@@ -256,7 +256,7 @@ class PreferenceValues:
 
     @property
     def generated(self) -> int:
-        """The number of different values that occur; for a categorical preference at most `possible`."""
+        """The number of different values that occur. For a categorical preference it is at most `possible`."""
         return len(self.counts) if self.possible is None else min(len(self.counts), self.possible)
 
     @property
@@ -271,16 +271,16 @@ class PreferenceValues:
 
 @dataclass(slots=True)
 class Census:
-    """The counts of a release.
+    """Counts of the data in a release.
 
     Attributes:
         people: The number of people.
-        demographics: By key, the number of people with each value.
-        preferences: By domain and name.
-        tasks: By domain, the ids of its tasks.
-        dialogues: By domain, the number of (person, task) pairs; a pair of several domains counts in each.
-        pairs: The number of (person, task) pairs of one domain and of several.
-        texts: By kind (`summaries`, `intents`), the texts written for people, or a sample of them.
+        demographics: The number of people with each value, by key.
+        preferences: The values of each preference, by domain and name.
+        tasks: The ids of tasks, by domain.
+        dialogues: The number of (person, task) pairs, by domain. A pair with several domains counts in each of them.
+        pairs: The number of (person, task) pairs with one domain and with several domains.
+        texts: The texts written for people, or a sample of these texts, by kind (`summaries`, `intents`).
     """
 
     people: int = 0
@@ -295,10 +295,10 @@ class Census:
 
     @classmethod
     def of(cls, release: PersonaLensRelease) -> Census:
-        """Count a release, one person at a time.
+        """Count the data of a release, reading one person at a time.
 
         Raises:
-            DataError: If one of its files is broken.
+            DataError: If a file of the release is broken.
         """
         census = cls()
         for user in release.user_ids():

@@ -1,8 +1,9 @@
-"""Rows of people and tasks, from files or Python values, and sources of people's demographics."""
+"""Rows of people and tasks, read from files or Python values, and sources of people's demographics."""
 
 from __future__ import annotations
 
 import csv
+import itertools
 import math
 import random
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
@@ -29,23 +30,23 @@ from .profile import Demographics
 
 Row = dict[str, Any]
 Place = tuple[int, Row]
-"""A row with its place in its source: a line of a text file, otherwise its number, from 1."""
+"""A row with its place in the source: the line in a text file, otherwise the row's number, from 1."""
 
-_DELIMITERS = ",;\t"
+_DELIMITERS = ",;\t|"
 _FORMATS = ".csv, .tsv, .jsonl, .json, .parquet, .yaml, or a pool folder"
 _LONGEST_CELL = 2**20
 _AS_UTF8 = "save it as UTF-8 (in Excel: 'CSV UTF-8')"
 
 
 def read_rows(path: Path, text: str) -> Iterator[Place]:
-    """Yield the rows of a file one at a time; only YAML and JSON files are read as a whole.
+    """Yield the rows of a file one at a time. Only YAML and JSON files are read as a whole.
 
     Args:
-        path: A file whose suffix tells its format, or the folder of a pool, with one JSON Lines file.
-        text: The column of rows that are a text instead of columns.
+        path: A file whose suffix states its format, or a pool folder with one JSON Lines file.
+        text: The name of the column for rows that are only a text.
 
     Raises:
-        DataError: If the file cannot be read, is of another format, or a row is neither columns nor a text.
+        DataError: If the file cannot be read or has another format, or if a row is neither columns nor a text.
     """
     if path.is_dir():
         path = _only_file(path)
@@ -55,7 +56,7 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
         case ".jsonl" | ".ndjson":
             rows = _json_lines(path)
         case ".parquet":
-            rows = _parquet(path)
+            rows = enumerate(parquet_rows(path), start=1)
         case ".yaml" | ".yml":
             rows = _listed(read_yaml(path), path)
         case ".json":
@@ -67,16 +68,16 @@ def read_rows(path: Path, text: str) -> Iterator[Place]:
 
 
 def plain_row(row: Any, text: str, place: str | Path, number: int) -> Row:
-    """Return a row as plain values: missing values become empty texts, and values JSON does not know become texts.
+    """Return a row as plain values. Missing values become empty texts, and values that JSON cannot hold become texts.
 
     Args:
         row: A mapping, or a text.
-        text: The column of a row that is a text.
-        place: The file or argument that holds the row, for messages.
-        number: Its line or number there.
+        text: The name of the column for a row that is only a text.
+        place: The file or argument that contains the row, for error messages.
+        number: The row's line or number there.
 
     Raises:
-        DataError: If it is neither a mapping nor a text.
+        DataError: If the row is neither a mapping nor a text.
     """
     if isinstance(row, str):
         row = {text: row}
@@ -101,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a CSV file with a header. The delimiter is the most frequent one of the header."""
+    """Yield the rows of a CSV file with a header. The delimiter is the one that occurs most often in the header."""
     lines = (_decoded(line, path, number) + "\n" for number, line in read_lines(path))
     first = next(lines, "")
     skipped = 0
@@ -113,7 +114,7 @@ def _csv(path: Path) -> Iterator[tuple[int, Row]]:
     if "\r" in first:
         raise DataError(path, "lines end with a carriage return alone; save it with newlines", 1 + skipped)
     csv.field_size_limit(_LONGEST_CELL)
-    reader = csv.reader(_chained(first, lines), delimiter=delimiter, strict=True)
+    reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
     begun = 1 + skipped
     try:
         header = [name.strip() for name in next(reader)]
@@ -148,11 +149,6 @@ def _check_header(header: list[str], path: Path, line: int) -> None:
             raise DataError(path, f"two columns are named {name!r}; rename one", line)
 
 
-def _chained(first: str, rest: Iterable[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
 def _unquoted(line: str) -> str:
     """Return a line without its quoted parts."""
     return "".join(line.split('"')[::2])
@@ -175,18 +171,20 @@ def _decoded(line: bytes, path: Path, number: int) -> str:
         raise DataError(path, f"not UTF-8: byte {line[error.start]:#04x}; {_AS_UTF8}", number) from error
 
 
-def _parquet(path: Path) -> Iterator[tuple[int, Any]]:
+def parquet_rows(path: Path) -> Iterator[Any]:
+    """Yield the rows of a Parquet file.
+
+    Raises:
+        DataError: If pyarrow is not installed, or the file cannot be read.
+    """
     try:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise DataError(path, "Parquet needs pyarrow: pip install 'dialoom[parquet]', or give CSV") from error
-    number = 0
     with open_input(path) as file:
         try:
             for batch in parquet.ParquetFile(file).iter_batches(500):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
+                yield from batch.to_pylist()
         except (OSError, ValueError) as error:  # pyarrow's errors derive from these
             raise DataError(path, f"not a readable Parquet file: {error}") from error
 
@@ -208,7 +206,7 @@ def _only_file(folder: Path) -> Path:
 KEYS = tuple(name for name in Demographics.model_fields if name != "user_id")
 _SHIPPED = Path(__file__).parent / "samples" / "demographics.toml"
 _LONGEST = 1_000
-"""The most characters of a value; a longer one is an unclosed quote, or no demographics."""
+"""Maximum number of characters of a value. A longer value is an unclosed quote, or not a demographic value."""
 _WEIGHT = "weight"
 
 
@@ -216,15 +214,15 @@ class DemographicSource(Protocol):
     """A source of demographics."""
 
     def people(self, draw: random.Random) -> Iterator[dict[str, str]]:
-        """Yield people's values by key, without end; equal streams yield the same people in the same order."""
+        """Yield people's values by key, endlessly. Equal random streams yield the same people in the same order."""
         ...
 
 
 def read_demographics(path: Path | None = None) -> DemographicSource:
-    """Return the source that a file holds, or the shipped one without a file.
+    """Return the source in a file; without a file, return the shipped source.
 
     Raises:
-        DataError: If the file cannot be read, lacks a key, or holds a weight or a value that cannot be used.
+        DataError: If the file cannot be read, lacks a key, or contains an unusable weight or value.
     """
     path = path or _SHIPPED
     if path.suffix.casefold() not in (".toml", ".csv"):
@@ -233,7 +231,7 @@ def read_demographics(path: Path | None = None) -> DemographicSource:
 
 
 class _Draw(Record):
-    """The weights of a key's values, for people with one of the given values of other keys."""
+    """The weights of a key's values, for people who have one of the given values of other keys."""
 
     key: str
     given: Mapping[str, tuple[str, ...]] = {}
@@ -258,7 +256,7 @@ class _Tables(Record):
 
 
 class _Rows(NamedTuple):
-    """The rows of a survey; without weights, no row is repeated before all have been used."""
+    """The rows of a survey. Without weights, no row is repeated before all rows have been used."""
 
     rows: Sequence[dict[str, str]]
     weights: Sequence[float] | None

@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 Vector: TypeAlias = NDArray[np.float32]
 
 THRESHOLD = 0.6
-"""ALOE's default: a text is kept if its similarity to each text kept before is at most this."""
+"""ALOE's default threshold. A text is kept if its similarity to each text kept before is at most this value."""
 
 LEXICAL = "lexical"
 EMBEDDERS = "lexical, st:MODEL (sentence-transformers: a name or a folder) or litellm:PROVIDER/MODEL"
 
 
 class EmbedderError(ValueError):
-    """An embedder that is unknown or not available here; the message names valid ones."""
+    """An embedder that is unknown or not available here. The message lists valid embedders."""
 
 
 class Embedder(Protocol):
-    """Embeds texts as unit vectors, so that the dot product of two is their cosine similarity.
+    """An embedder of texts as unit vectors, so that the dot product of two vectors is their cosine similarity.
 
     Attributes:
-        meaning: An explanation of its similarities, for users who choose a threshold.
+        meaning: An explanation of the embedder's similarities, for users who choose a threshold.
     """
 
     meaning: str
@@ -47,7 +47,7 @@ class Embedder(Protocol):
 
 
 class LexicalEmbedder:
-    """An embedder that counts words: no model, no download, the same on every machine.
+    """An embedder that counts words. It needs no model or download, and gives the same vectors on every machine.
 
     A text becomes the bag of its content words: stems, without function words and without words that nearly every
     description of a person contains (lives, likes, weekend). A word that occurs n times has the weight 1 + ln n. The
@@ -63,12 +63,12 @@ class LexicalEmbedder:
     )
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Hash words into 4,096 signed dimensions; a text without any word is similar only to itself."""
+        """Hash words into 4,096 signed dimensions. A text without any word is similar only to itself."""
         return [_lexical(text) for text in texts]
 
 
 class SentenceTransformerEmbedder:
-    """A local model of the sentence-transformers library, loaded with the first text.
+    """A local model of the sentence-transformers library, which is loaded for the first text.
 
     Raises:
         EmbedderError: If the library is not installed or the model cannot be loaded.
@@ -96,21 +96,21 @@ class SentenceTransformerEmbedder:
 
 
 def check_embedder(spec: str) -> None:
-    """Raise an error for a text that names no embedder.
+    """Check that a text specifies an embedder.
 
     Raises:
-        EmbedderError: With the valid forms.
+        EmbedderError: If it does not. The message states the valid forms.
     """
     kind, _, model = spec.partition(":")
     if spec != LEXICAL and not (kind in ("st", "litellm") and model.strip()):
-        raise EmbedderError(f"{spec!r} is no embedder; give {EMBEDDERS}")
+        raise EmbedderError(f"{spec!r} is not an embedder; give {EMBEDDERS}")
 
 
 def located_embedder(spec: str) -> str:
-    """Return an embedder's specification with a folder's path made absolute, so that a run finds it from anywhere.
+    """Return an embedder's specification with an absolute path, so that a run finds the model from any working folder.
 
     Raises:
-        EmbedderError: If it names no embedder.
+        EmbedderError: If the text does not specify an embedder.
     """
     check_embedder(spec)
     kind, _, model = spec.partition(":")
@@ -120,10 +120,10 @@ def located_embedder(spec: str) -> str:
 
 @lru_cache(maxsize=4)
 def local_embedder(spec: str) -> Embedder:
-    """Return the embedder of `lexical` or `st:MODEL`, which need no gateway.
+    """Return the embedder for `lexical` or `st:MODEL`, which do not need the gateway.
 
     Raises:
-        EmbedderError: If it is unknown, of another kind, or its library is missing.
+        EmbedderError: If the embedder is unknown or of another kind, or its library is missing.
     """
     check_embedder(spec)
     kind, _, model = spec.partition(":")
@@ -145,9 +145,9 @@ def unit(values: Sequence[float] | NDArray[Any]) -> Vector:
     return (vector / length).astype(np.float32)
 
 
-def packed(vector: Vector) -> str:
+def packed(vector: Vector | Sequence[float]) -> str:
     """Encode a vector as text: base64 of its little-endian float32 values."""
-    return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
+    return base64.b64encode(np.asarray(vector, dtype="<f4").tobytes()).decode("ascii")
 
 
 def unpacked(text: str) -> Vector:
@@ -171,12 +171,12 @@ class VectorIndex:
         self._rows = np.array(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
 
     def nearest(self, vector: Vector) -> tuple[int, float] | None:
-        """Return the index and the similarity of the most similar vector (the first of equals), or `None`.
+        """Return the index and the similarity of the most similar vector, or `None`. Among equals, it is the first.
 
         Similarities are rounded to six digits, so that floating-point differences between machines do not matter.
 
         Raises:
-            ValueError: If the vector's length differs from the others'.
+            ValueError: If the vector's length differs from that of the other vectors.
         """
         if not self._count:
             return None
@@ -203,7 +203,10 @@ class VectorIndex:
 
 
 def nearest_neighbours(vectors: Sequence[Vector]) -> list[tuple[int, float] | None]:
-    """Return for each vector the index of the most similar other one and the similarity; `None` without another."""
+    """Return, for each vector, the index of the most similar other vector and the similarity.
+
+    The result is `None` if there is no other vector.
+    """
     if len(vectors) < 2:
         return [None] * len(vectors)
     rows = np.array(vectors, dtype=np.float32)
@@ -218,10 +221,11 @@ def _nearest(rows: NDArray[np.float32], vector: Vector, left_out: Sequence[int] 
 
 
 def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
-    """Return the lowest threshold, in hundredths, at which 95 % of a pool's own texts pass one after another.
+    """Return the lowest threshold, in hundredths, at which 95 % of a pool's own texts would pass one after another.
 
-    It is computed from each text's similarity to its nearest predecessor: with this threshold, the pool grows about as
-    diverse as it is. Return `None` for fewer than 20 texts, whose similarities are too few for an estimate.
+    It is computed from each text's similarity to its nearest predecessor. With this threshold, the pool stays about as
+    diverse as it is. For fewer than 20 texts the result is `None`, because there are too few similarities for an
+    estimate.
     """
     if len(vectors) < _FEWEST:
         return None
@@ -232,7 +236,7 @@ def suggested_threshold(vectors: Sequence[Vector]) -> float | None:
 
 
 def count_passing(vectors: Sequence[Vector], threshold: float) -> int:
-    """Return how many texts of a pool a filter keeps that processes them in this order."""
+    """Return how many texts of a pool pass a filter that processes them in this order."""
     kept = VectorIndex()
     for vector in vectors:
         nearest = kept.nearest(vector)
@@ -278,7 +282,7 @@ def _lexical(text: str) -> Vector:
         hash_ = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
         sign = 1.0 if hash_ & 1 else -1.0
         vector[(hash_ >> 1) % _PLACES] += sign * (1.0 + math.log(count))
-    if not vector.any():  # two words whose signs cancel; a single word cannot
+    if not vector.any():  # the signs of two words cancel each other, which cannot happen for a single word
         vector[0] = 1.0
     found = unit(vector)
     found.setflags(write=False)
@@ -286,7 +290,7 @@ def _lexical(text: str) -> Vector:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the stems of a text's content words, in order; scripts without spaces yield pairs of characters."""
+    """Return the stems of a text's content words, in order. Scripts without spaces yield pairs of characters."""
     found: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         if _UNSPACED.search(word):
@@ -299,7 +303,7 @@ def content_words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return an English word without its inflection, roughly: `bakes`, `baked` and `baking` give the same stem."""
+    """Return an English word roughly without its inflection. `bakes`, `baked` and `baking` give the same stem."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     for suffix, ending in (("ies", "y"), ("ied", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
@@ -319,7 +323,7 @@ class DrawnTexts:
     """A uniform random sample of a stream of texts (Vitter 1985, algorithm R), drawn with a fixed seed.
 
     Args:
-        size: The size of the sample; if there are fewer texts, all are kept, in order.
+        size: The size of the sample. If there are fewer texts, all of them are kept, in order.
 
     Attributes:
         count: The number of texts added.

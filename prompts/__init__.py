@@ -1,9 +1,7 @@
-"""Prompt templates, one file each, and the library that finds, overrides and renders them."""
+"""Prompt templates, each in its own file, and the library that finds, overrides and renders them."""
 
-from .errors import PromptError
-from .library import PromptLibrary
 from .messages import ChatMessage, FunctionCall, ToolDefinition, Utterance
-from .prompt import Prompt
+from .prompt import Prompt, PromptError, PromptLibrary, shared_text
 
 __all__ = [
     "ChatMessage",
@@ -13,4 +11,5 @@ __all__ = [
     "PromptLibrary",
     "ToolDefinition",
     "Utterance",
+    "shared_text",
 ]

@@ -17,9 +17,9 @@ class FunctionCall(TypedDict):
     """A tool call, as a model made it.
 
     Attributes:
-        id: Distinguishes the call from others of its conversation: nine letters and digits.
+        id: The call's id, which is unique in its conversation: nine letters and digits.
         name: The tool's name; the model may have invented it.
-        arguments: The arguments' text as received: normally a JSON object.
+        arguments: The text of the arguments as received, which is normally a JSON object.
     """
 
     id: str
@@ -28,13 +28,14 @@ class FunctionCall(TypedDict):
 
 
 class ChatMessage(TypedDict):
-    """One message of a request, as chat models take it.
+    """A message of a request, in the form that chat models take.
 
     Attributes:
         role: `system`, `user`, `assistant`, or `tool` for a tool's result.
-        tool_calls: The tool calls of an assistant's message, besides its text.
-        tool_call_id: The call that a tool's message answers.
-        carried: Data that a provider wants back with the calls, such as signed thoughts; nothing else reads it.
+        tool_calls: The tool calls of an assistant's message, in addition to its text.
+        tool_call_id: The id of the call that a tool's message answers.
+        carried: Data that must be sent back to the provider with the calls, such as signed thoughts. Nothing else reads
+            it.
     """
 
     role: str
@@ -45,7 +46,7 @@ class ChatMessage(TypedDict):
 
 
 class Utterance(TypedDict):
-    """One line of a conversation: its speaker and its text; the other keys are as in `ChatMessage`."""
+    """A line of a conversation: its speaker and text. The other keys are those of `ChatMessage`."""
 
     speaker: str
     content: str
@@ -55,7 +56,7 @@ class Utterance(TypedDict):
 
 
 def call_text(call: FunctionCall) -> str:
-    """Return a call as people read it: `get_weather(city="Vellin")`; invalid arguments stay unchanged."""
+    """Return a call in readable form, e.g. `get_weather(city="Vellin")`. Invalid arguments stay unchanged."""
     try:
         given = json.loads(call["arguments"])
     except (ValueError, RecursionError):
@@ -74,13 +75,13 @@ def tool_name(definition: ToolDefinition) -> str:
 
 
 def identity(message: ChatMessage) -> list[Any]:
-    """Return the values that identify a message, in a stable order: role and content, and any other fields."""
+    """Return the values that identify a message, in a stable order: role, content, and any other fields."""
     plain = [message["role"], message["content"]]
     return [*plain, rest] if len(message) > 2 and (rest := beyond_words(message)) else plain
 
 
 def beyond_words(message: ChatMessage) -> dict[str, Any]:
-    """Return a message's fields other than role and content, in a stable order; most messages have none."""
+    """Return a message's fields other than role and content, in a stable order. Most messages have none."""
     rest: dict[str, Any] = {}
     if calls := message.get("tool_calls"):
         rest["tool_calls"] = [{"id": one["id"], "name": one["name"], "arguments": one["arguments"]} for one in calls]

@@ -1,4 +1,4 @@
-"""One prompt: front matter, sections and their rendering to chat messages.
+"""A prompt: its front matter, its sections, and how they are rendered to chat messages.
 
 A prompt file is YAML front matter and a body cut into sections by marker lines::
 
@@ -18,27 +18,29 @@ A prompt file is YAML front matter and a body cut into sections by marker lines:
 Each section is a separate Jinja2 template, so no input can start a new section. Sections keep their order: text that
 is constant within a scenario comes first, the conversation next, the current instruction last.
 
-No input can open or close a tag of the prompt either: in messages and all other inputs, the `<` of a tag that the
-prompt itself uses is written `&lt;`. Any other `<` is kept.
+No input can open or close a tag of the prompt either. In messages and all other inputs, the `<` of a tag that the
+prompt itself uses is replaced by `&lt;`. Any other `<` is kept.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import re
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache, reduce
+from pathlib import Path
 from typing import Any, Literal
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dialoom.errors import first_problem
-from dialoom.inputs import DataError, parse_yaml
+from dialoom.errors import DialoomError, first_problem
+from dialoom.inputs import DataError, Frozen, Record, parse_yaml, read_text
 from dialoom.sandbox import Sandbox
+from dialoom.settings import SHIPPED_PROMPTS
 
-from .errors import PromptError
 from .messages import ChatMessage, Utterance, call_text
 
 _MARKER = re.compile(r"^===[ \t]*(\w+)[ \t]*===[ \t]*$", re.MULTILINE)
@@ -48,37 +50,46 @@ _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
 _OF_TRANSCRIPTS = frozenset({"assistant", "conversation", "user"})
 _CALL = "tool_call"
 _MOST_CHARACTERS = 20_000_000
-"""The most characters of a rendered section, several times any model's context window."""
+"""Maximum number of characters of a rendered section. It is several times any model's context window."""
 
 
-class Section(BaseModel):
-    """A part of a prompt's body: the kind of message it becomes and its template text."""
+class PromptError(DialoomError):
+    """A template that cannot be used. The message states its file and the correct form."""
 
-    model_config = ConfigDict(frozen=True)
+    def __init__(self, place: str | Path | None, message: str) -> None:
+        super().__init__(message if place is None else f"{place}: {message}")
+
+
+_QUOTED = re.compile(r"\{[{%][^}]*\bhistory\b")
+"""Matches a template's use of the conversation."""
+
+
+class Section(Frozen):
+    """A part of a prompt's body: the kind of message that it becomes, and its template text."""
+
     kind: Literal["system", "history", "user", "assistant"]
     text: str
     line: int
 
 
-class FrontMatter(BaseModel):
+class FrontMatter(Record):
     """The front matter of a prompt file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     id: str = Field(min_length=1)
     version: int = Field(ge=1)
     role: str = Field(min_length=1)
     inputs: tuple[str, ...]
     reply: str = "text"
     more: int = Field(0, ge=0)
-    """Tokens that a reply to this prompt may have beyond its role's limit, if there is one."""
+    """The number of tokens that a reply to this prompt may have in addition to its role's limit, if there is one."""
     history: Literal["messages", "text"] = "messages"
-    """`messages`: the conversation becomes chat messages; `text`: the whole prompt becomes one flat user message."""
+    """`messages`: the conversation becomes chat messages. `text`: the whole prompt becomes a single user message."""
 
 
 def transcript(history: Sequence[Utterance]) -> str:
     """Return a conversation as tagged text: `<speaker>text</speaker>`, one block per utterance.
 
-    A tool call is a `<tool_call>` within the block of its speaker.
+    A tool call becomes a `<tool_call>` within the block of its speaker.
     """
     return "\n".join(f"<{line['speaker']}>{_worded(line)}</{line['speaker']}>" for line in history)
 
@@ -92,7 +103,7 @@ def _worded(line: Utterance) -> str:
 
 
 def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
-    """Return an input in which the prompt's own tags are escaped, in text and in text within plain values."""
+    """Return an input in which the prompt's own tags are escaped, in texts and in texts within plain values."""
     if isinstance(value, str):
         return tag.sub("&lt;", value) if "<" in value else value
     if isinstance(value, dict | Mapping):  # dict first: isinstance with Mapping is slow
@@ -102,13 +113,24 @@ def _without_tags(value: Any, tag: re.Pattern[str]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _any_of(tags: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern that matches the `<` of each of these tags, opening or closing."""
+    """Return a pattern that matches the `<` of opening and closing tags with these names."""
     names = "|".join(sorted(map(re.escape, tags)))
     return re.compile(rf"<(?=\s*/?\s*(?:{names})\b)" if names else r"(?!)", re.IGNORECASE)
 
 
+class _Missing(StrictUndefined):
+    """A name that a value does not have; the message lists those that it has."""
+
+    @property
+    def _undefined_message(self) -> str:
+        if not isinstance(self._undefined_obj, Mapping):
+            return str(super()._undefined_message)
+        names = ", ".join(map(str, self._undefined_obj))
+        return f"there is no {self._undefined_name!r}{f'; there are {names}' if names else ': the value is empty'}"
+
+
 def _environment() -> Sandbox:
-    environment = Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
+    environment = Sandbox(undefined=_Missing, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
     environment.filters["transcript"] = transcript
     return environment
 
@@ -117,11 +139,11 @@ _ENVIRONMENT = _environment()
 
 
 class Prompt(BaseModel):
-    """A parsed prompt. Its hash depends on its source alone.
+    """A parsed prompt. Its hash depends only on its source.
 
     Attributes:
         front: The front matter.
-        source: The file's whole text, stored in a run so that the run never needs the file again.
+        source: The whole text of the file. A run stores it, so that it does not need the file again.
         place: The origin of the text, for error messages.
     """
 
@@ -152,7 +174,7 @@ class Prompt(BaseModel):
 
     @classmethod
     def compose(cls, id_: str, role: str, body: str, reply: str = "text") -> Prompt:
-        """Return a prompt made in code; its inputs are the variables of its body and the history.
+        """Return a prompt made in code. Its inputs are the variables of its body, and the history.
 
         Args:
             id_: The prompt's id, e.g. `support/user`.
@@ -176,9 +198,9 @@ class Prompt(BaseModel):
         return self.rendered(inputs)[0]
 
     def rendered(self, inputs: Mapping[str, Any]) -> tuple[list[ChatMessage], range]:
-        """Return the chat messages of this prompt, and the places among them of the conversation's messages.
+        """Return the chat messages of this prompt, and the positions of the conversation's messages among them.
 
-        No place is the conversation's in a prompt that becomes one flat message.
+        There are no such positions if the prompt becomes a single message.
 
         Args:
             inputs: A value for each declared input; `history`, if declared, is a sequence of `Utterance`.
@@ -226,15 +248,22 @@ class Prompt(BaseModel):
         flat = {"history"} if self.front.history == "text" else set()
         return frozenset(name for name in self.front.inputs if name in text) | flat
 
+    @property
+    def quotes_history(self) -> bool:
+        """Whether the prompt's own text contains the conversation, instead of chat messages."""
+        return self.front.history == "text" or any(_QUOTED.search(section.text) for section in self.sections)
+
     @cached_property
     def _own_tag(self) -> re.Pattern[str]:
         return _any_of(self._tags)
 
     def _history(self, history: Sequence[Utterance]) -> list[ChatMessage]:
-        """Return the conversation from this role's side: its own lines are the assistant's, all others the user's.
+        """Return the conversation from this role's side.
 
-        A chat message holds one utterance, but an instruction may be appended to the last one; so the prompt's own
-        tags, and only these, are escaped here too.
+        Its own lines become the assistant's, all other lines the user's.
+
+        A chat message holds one utterance, but an instruction may be appended to the last message. So the prompt's own
+        tags, and only these, are escaped here, too.
         """
         if self.front.history == "text":
             return [{"role": "user", "content": f"<conversation>\n{transcript(history)}\n</conversation>"}]
@@ -244,7 +273,7 @@ class Prompt(BaseModel):
         return [self._message(line, own_calls) for line in history]
 
     def _message(self, line: Utterance, own_calls: Collection[str]) -> ChatMessage:
-        """Return the chat message of an utterance: this role's tool calls and their results keep their types."""
+        """Return the chat message of an utterance. This role's tool calls and their results keep their types."""
         content = _without_tags(line["content"], self._own_tag)
         if line["speaker"] == self.front.role:
             message: ChatMessage = {"role": "assistant", "content": content}
@@ -290,7 +319,10 @@ class Prompt(BaseModel):
 
 @lru_cache(maxsize=256)
 def _parsed(source: str, place: str) -> Prompt:
-    """Parse a prompt. Cached with its templates: a process opens many runs, which have the same prompts."""
+    """Parse a prompt.
+
+    The result is cached with its templates, because a process opens many runs with the same prompts.
+    """
     match = _FRONT_MATTER.match(source)
     if match is None:
         raise PromptError(place, "a prompt starts with front matter between two lines of '---'")
@@ -302,7 +334,9 @@ def _parsed(source: str, place: str) -> Prompt:
 
 def _template(text: str) -> Template:
     template = _ENVIRONMENT.from_string(text)
-    template.globals = dict(template.globals)  # Jinja's own is a chain of dictionaries, copied slowly at each rendering
+    template.globals = dict(
+        template.globals
+    )  # Jinja's own globals are a chain of dictionaries, which is slow to copy at each rendering
     return template
 
 
@@ -335,3 +369,120 @@ def _sections(source: str, start: int, place: str) -> tuple[Section, ...]:
             raise PromptError(f"{place}:{line}", f"unknown section {kind!r}; there are {', '.join(_SECTIONS)}")
         sections.append(Section.model_validate({"kind": kind, "text": body[marker.end() : end], "line": line}))
     return tuple(sections)
+
+
+SHIPPED = Path(__file__).parent
+
+_DIALOGUE = "dialogue"
+"""The folder of the texts from which prompts are made in code, such as the prompts of studies."""
+
+_PLACEHOLDER = re.compile(r"%[A-Z]+%")
+
+
+def shared_text(name: str, sets: Iterable[str] = ()) -> str:
+    """Return a text from which prompts are made in code. The last set of prompts that has the text is used.
+
+    Args:
+        name: The name of the text's file in `dialogue/`, without the suffix.
+        sets: Sets of prompts, given as names of shipped sets or as folders of the user.
+
+    Raises:
+        PromptError: If a set's text lacks a placeholder of the original.
+    """
+    original = text = read_text(SHIPPED / _DIALOGUE / f"{name}.txt")
+    for folder in map(_folder, sets):
+        if (path := folder / _DIALOGUE / f"{name}.txt").is_file():
+            text = read_text(path)
+            if missing := set(_PLACEHOLDER.findall(original)).difference(_PLACEHOLDER.findall(text)):
+                raise PromptError(path, f"lacks {min(missing)}, which the original has")
+    return text
+
+
+def _folder(spec: str) -> Path:
+    """Return the folder of a set of prompts."""
+    return SHIPPED / spec if spec in SHIPPED_PROMPTS else Path(spec)
+
+
+class PromptLibrary(Mapping[str, Prompt]):
+    """A frozen set of prompts. A run stores the sources of the prompts it uses, so it does not read the files again."""
+
+    def __init__(self, prompts: Iterable[Prompt]) -> None:
+        self._prompts = {prompt.id: prompt for prompt in prompts}
+
+    @classmethod
+    def load(
+        cls, wanted: Iterable[str | Prompt], sets: Iterable[str] = (), shipped: Path | None = None
+    ) -> PromptLibrary:
+        """Load prompts.
+
+        Args:
+            wanted: Ids such as `personalens/user`, or prompts made in code.
+            sets: Names of shipped sets, or folders of the user. Each `*.md` file in a set replaces the prompt with the
+                id that the file states, and any replacement from an earlier set. Files for prompts of other recipes are
+                ignored.
+            shipped: The folder that holds the original prompts as `<id>.md`; by default dialoom's own folder.
+
+        Raises:
+            DataError: If a file cannot be read.
+            PromptError: If a file does not contain a valid prompt, or an override has an unknown id or input.
+        """
+        folder = shipped or SHIPPED
+        read = (_read(folder / f"{each}.md") if isinstance(each, str) else each for each in wanted)
+        prompts = {prompt.id: prompt for prompt in read}
+        replaced = [_overrides(_folder(each), prompts) for each in sets]
+        return cls(reduce(operator.or_, replaced, prompts).values())
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, str]) -> PromptLibrary:
+        """Return the prompts whose sources a run stores, by id."""
+        return cls(Prompt.parse(source, id_) for id_, source in sources.items())
+
+    def __getitem__(self, id_: str) -> Prompt:
+        return self._prompts[id_]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._prompts)
+
+    def __len__(self) -> int:
+        return len(self._prompts)
+
+
+def _read(path: Path) -> Prompt:
+    return Prompt.parse(read_text(path), str(path))
+
+
+def _overrides(folder: Path, originals: Mapping[str, Prompt]) -> dict[str, Prompt]:
+    """Return the overrides in a folder that can be used, by id."""
+    if not folder.is_dir():
+        raise PromptError(folder, f"no such folder of prompts; the shipped sets are {', '.join(SHIPPED_PROMPTS)}")
+    paths, texts = sorted(folder.rglob("*.md")), sorted(folder.glob(f"{_DIALOGUE}/*.txt"))
+    if not (paths or texts):
+        raise PromptError(folder, "holds no prompt; an override is a .md file with the front matter of its original")
+    known_texts = {path.name for path in (SHIPPED / _DIALOGUE).iterdir()}
+    if unknown := [path for path in texts if path.name not in known_texts]:
+        raise PromptError(unknown[0], f"replaces no shipped text; there are {', '.join(sorted(known_texts))}")
+    found: dict[str, Prompt] = {}
+    for path in paths:
+        prompt = _read(path)
+        if prompt.id in found:
+            raise PromptError(path, f"overrides {prompt.id!r}, which {found[prompt.id].place} overrides as well")
+        if prompt.id in originals:
+            _check_override(prompt, originals[prompt.id])
+            found[prompt.id] = prompt
+        elif not (SHIPPED / f"{prompt.id}.md").is_file():
+            known = ", ".join(sorted(originals))
+            raise PromptError(path, f"overrides the unknown prompt {prompt.id!r}; there are {known}")
+    return found
+
+
+def _check_override(prompt: Prompt, original: Prompt) -> None:
+    if unknown := sorted(set(prompt.front.inputs) - set(original.front.inputs)):
+        raise PromptError(
+            prompt.place,
+            f"prompt {prompt.id!r} asks for the input {unknown[0]!r}, which it does not get; "
+            f"it gets {', '.join(original.front.inputs)}",
+        )
+    for key in ("role", "reply"):
+        ours, theirs = getattr(original.front, key), getattr(prompt.front, key)
+        if ours != theirs:
+            raise PromptError(prompt.place, f"{key} of {prompt.id!r} must stay {ours!r}, not {theirs!r}")

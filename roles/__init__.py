@@ -1,7 +1,6 @@
 """Roles (prompt, model and reply type), and the gateway through which every model call is made."""
 
 from .binding import ModelBinding
-from .cast import Cast
 from .errors import (
     BindingError,
     BudgetError,
@@ -18,7 +17,7 @@ from .errors import (
 )
 from .gateway import ASKS, CallPlace, Completion, Gateway, Ledger
 from .replies import Verdict, score_type
-from .role import AgentReply, CallSite, Role
+from .role import AgentReply, CallSite, Cast, Role
 
 __all__ = [
     "ASKS",

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Unpack, cast
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from dialoom.errors import Advice
+from dialoom.inputs import Record
 from dialoom.settings import (
     MOST_TOKENS,
     Degree,
@@ -40,10 +41,17 @@ PLACEHOLDER = "offline/placeholder"
 """The model that plays any role with replies that are valid in form and carry no meaning."""
 
 OBJECT = "object:"
-"""Prefix of the name of a model that was given as an object, which only the process that received it can resolve."""
+"""Prefix of the names of models that were given as Python objects; only the process that received them can use them."""
+
+_OWN = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
 
 
-class ModelBinding(BaseModel):
+def is_providers(model: str) -> bool:
+    """Return whether a model is served by a provider, and is not an understudy or the user's own player."""
+    return not model.startswith(_OWN)
+
+
+class ModelBinding(Record):
     """A role's model, as stored in a run file.
 
     Attributes:
@@ -54,13 +62,12 @@ class ModelBinding(BaseModel):
         max_reply: Maximum number of tokens in a reply; `None` for no limit.
         params: Further sampling parameters by name.
         structured: How a reply is constrained to its type.
-        takes_tools: Whether a user's own player accepts the tools offered by a request; for models, LiteLLM's table
-            decides.
+        takes_tools: Whether the player accepts the tools offered by a request. For a model, this is true only if the
+            user has stated it; otherwise LiteLLM's table decides.
         stateful: Whether the player keeps state between calls.
-        session: Where requests to a model name the session; `None` for nowhere.
+        session: The part of a request to a model that carries the session's id; `None` for no part.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     model: str
     temperature: float | None = Field(ge=0.0, le=2.0)
     api_base: str | None = None
@@ -87,7 +94,7 @@ class Bindings:
 
     Attributes:
         by_role: The bindings by role, as stored in the run file.
-        objects: The functions and graphs among them, by the names stored in the file.
+        objects: The players that were given as objects, by their names in the run file.
     """
 
     by_role: Mapping[str, ModelBinding]
@@ -104,8 +111,8 @@ def bind(
 
     Args:
         roles: The roles with their default temperatures.
-        model: Plays every role that `models` does not name.
-        reply_limits: The roles' own reply limits, where they have any.
+        model: The model for every role that has none in `models`.
+        reply_limits: The recipe's limits on the length of replies, for the roles that have one.
         **settings: The players and their settings; see `PlayerSettings`.
 
     Raises:
@@ -129,6 +136,8 @@ def bind(
         chosen = given if isinstance(given, Model) else Model(given)
         if role in (told["stateful"] or ()):
             chosen = replace(chosen, stateful=True)
+        if role in (told["takes_tools"] or ()):
+            chosen = replace(chosen, takes_tools=True)
         name = _name(chosen, objects)
         bound[role] = _binding(role, name, chosen, told, usual, (reply_limits or {}).get(role))
     return Bindings(bound, objects)
@@ -137,7 +146,7 @@ def bind(
 def _binding(
     role: str, name: str, chosen: Model, told: PlayerSettings, temperature: float, limit: int | None
 ) -> ModelBinding:
-    """Return a role's binding; the model's own settings override the role's, all roles', and the recipe's."""
+    """Return a role's binding. Settings of the model override those of the role, of all roles and of the recipe."""
     temperatures = {"": temperature, **by_name(told["temperature"])}
     limits = {"": limit, **by_name(told["max_reply"])}
     forms = {"": "auto", **by_name(told["structured"])}
@@ -158,10 +167,27 @@ def _binding(
         max_reply=own.get("max_reply", limits.get(role, limits[""])) or None,
         params=_parameters_of(role, chosen, by_name(told["params"])),
         structured=own.get("structured", forms.get(role, forms[""])),
-        takes_tools=does_take_tools(name, chosen.player, chosen.stateful),
+        takes_tools=_takes_tools(role, name, chosen),
         stateful=chosen.stateful,
         session=own.get("session", by_name(told["session"]).get(role, by_name(told["session"]).get(""))),
     )
+
+
+def _takes_tools(role: str, name: str, chosen: Model) -> bool:
+    """Return whether a player accepts tools: by inspection of a user's own player, by declaration for a model.
+
+    Raises:
+        BindingError: If a user's own player or an understudy is declared to accept tools and does not.
+    """
+    if does_take_tools(name, chosen.player, chosen.stateful):
+        return True
+    if chosen.takes_tools and not is_providers(name):
+        raise BindingError(
+            f"takes_tools: {role} is played by {name}, which does not accept tools; only a model of LiteLLM's can be "
+            "declared to accept them, a function needs a parameter tools",
+            setting="takes_tools",
+        )
+    return chosen.takes_tools
 
 
 def does_take_tools(name: str, player: Player | None = None, is_stateful: bool = False) -> bool:
@@ -170,20 +196,20 @@ def does_take_tools(name: str, player: Player | None = None, is_stateful: bool =
     Args:
         name: The model's name.
         player: The player, if it was given as an object.
-        is_stateful: Whether it keeps state between calls.
+        is_stateful: Whether the player keeps state between calls.
 
     Raises:
-        BindingError: If a name leads to no player.
+        BindingError: If no player is found under the name.
     """
     found = named_player(name, is_stateful) if player is None or isinstance(player, str) else player
     return found is not None and takes_tools(found)
 
 
 def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | None) -> Bindings:
-    """Return the models stored in a run file together with the objects among them, which must be given again.
+    """Return the models stored in a run file, with the objects, which must be given again.
 
     Raises:
-        BindingError: If an object is missing, or a role is given that another model plays by its name.
+        BindingError: If an object is missing, or the model given for a role differs from the stored one.
     """
     given = dict(models or {})
     _check_roles("models", given, kept)
@@ -201,7 +227,7 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
                     setting="models",
                     advice=Advice("give_player", f'give it again, as models={{"{role}": ...}}', {"role": role}),
                 )
-        elif _is_kept(player, binding.model):
+        elif is_kept(player, binding.model):
             continue
         elif not is_object or isinstance(player, str):
             raise BindingError(
@@ -213,8 +239,9 @@ def rebind(kept: Mapping[str, ModelBinding], models: Mapping[str, ModelLike] | N
     return Bindings(kept, objects)
 
 
-def _is_kept(player: Player, name: str) -> bool:
+def is_kept(given: ModelLike, name: str) -> bool:
     """Return whether a player is the one that a run file stores under this name."""
+    player = given.player if isinstance(given, Model) else given
     return player == name if isinstance(player, str) else name == f"python:{_import_path(player)}"
 
 
@@ -225,7 +252,7 @@ def _check_roles(setting: str, named: Mapping[str, Any], roles: Mapping[str, Any
 
 
 def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
-    """Return a player's name; an object gets a name of its own, or the import path by which any process can find it."""
+    """Return a player's name. For an object, that is its import path if it has one, or else a unique `object:NAME`."""
     player, given = model.player, model.name
     if isinstance(player, str):
         if not player.strip():
@@ -251,7 +278,7 @@ def _name(model: Model, objects: dict[str, OwnPlayer]) -> str:
 
 
 def is_named(player: ModelLike, model: str) -> bool:
-    """Return whether an object may be the one that a run file names `object:NAME`; `True` for all other models."""
+    """Return whether an object may be the one stored as `object:NAME`; `True` for models stored under other names."""
     given, name = (player.player, player.name) if isinstance(player, Model) else (player, None)
     if isinstance(given, str) or not model.startswith(OBJECT):
         return True
@@ -260,7 +287,7 @@ def is_named(player: ModelLike, model: str) -> bool:
 
 
 def _import_path(player: object) -> str | None:
-    """Return `module:name` of a function that can be imported; `None` for one that is local or from a notebook."""
+    """Return the `module:name` of an importable function; `None` for a local function or one from a notebook."""
     module, name = getattr(player, "__module__", None), getattr(player, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__" or not name.isidentifier():
         return None
@@ -268,7 +295,7 @@ def _import_path(player: object) -> str | None:
 
 
 def _parameters_of(role: str, chosen: Model, params: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a role's parameters: all roles', its own and its model's merged; later ones override earlier ones."""
+    """Return a role's parameters: those of all roles, overridden by the role's own, overridden by its model's."""
     merged: dict[str, Any] = {}
     for of, each in (("", params.get("", {})), (role, params.get(role, {})), (role, chosen.params or {})):
         if not isinstance(each, Mapping):
@@ -293,7 +320,7 @@ def _address_of(role: str, name: str, chosen: Model, addresses: Mapping[str, str
 
 
 def _address(url: str) -> str:
-    """Return an address after checking that it holds no secret: it is stored in the run file and shown in messages."""
+    """Check that an address holds no secret, as it is stored in the run file and shown in messages; return it."""
     try:
         parts = urlsplit(url)
         host, is_web = parts.hostname, parts.scheme in ("http", "https")
@@ -307,5 +334,5 @@ def _address(url: str) -> str:
             setting="api_base",
         )
     if not host or not is_web:
-        raise BindingError(f"api_base {url!r} is no address; give http(s)://HOST[:PORT]/PATH", setting="api_base")
+        raise BindingError(f"api_base {url!r} is not an address; give http(s)://HOST[:PORT]/PATH", setting="api_base")
     return url

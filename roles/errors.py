@@ -10,11 +10,17 @@ class RoleError(DialoomError):
 
 
 class BindingError(RoleError):
-    """A role, model or callable that does not exist was named: a configuration error."""
+    """A configuration error, such as a role, model or callable that does not exist."""
 
 
 class ProviderError(RoleError):
-    """A model could not be reached, or refused the request: an error of the provider."""
+    """A model could not be reached, or refused the request: an error of the provider.
+
+    Attributes:
+        changes: The differences between the configured and the sent parameters, with reasons; `None` for none.
+    """
+
+    changes: str | None = None
 
 
 class TransientProviderError(ProviderError):
@@ -23,7 +29,7 @@ class TransientProviderError(ProviderError):
     Attributes:
         is_overload: Whether the provider is overloaded or its rate limit is exceeded, so that the request rate should
             fall.
-        retry_after: Seconds that the provider asks to wait; `None` if it does not say.
+        retry_after: Seconds that the provider asks to wait; `None` if it does not specify a time.
     """
 
     def __init__(self, message: str, is_overload: bool = False, retry_after: float | None = None) -> None:
@@ -33,7 +39,7 @@ class TransientProviderError(ProviderError):
 
 
 class Absence(IntEnum):
-    """The evidence that an unanswered request gives of the provider's absence."""
+    """The strength of the evidence, from an unanswered request, that the provider is unavailable."""
 
     UNKNOWN = 0
     """No evidence: the request timed out."""
@@ -47,7 +53,7 @@ class UnansweredError(TransientProviderError):
     """The provider's server did not answer, or no connection to it could be established.
 
     Attributes:
-        absence: The evidence that the provider is absent.
+        absence: The strength of the evidence that the provider is unavailable.
         reason: The cause, in a few words.
         raw: The message of the client library.
     """
@@ -73,7 +79,7 @@ class PermanentProviderError(ProviderError):
 
 
 class StateLostError(PermanentProviderError):
-    """A stateful player is no longer in the state that the call begins from; its conversation must start again."""
+    """A stateful player is no longer in the state that the call requires, so its conversation must start again."""
 
 
 class PolicyError(PermanentProviderError):
@@ -89,11 +95,11 @@ class BudgetError(RoleError):
 
 
 class DrainedError(RoleError):
-    """A call was not made or not retried because it had to wait while the run is stopping; it is made on resume."""
+    """A call was not sent, or not retried, because it would have had to wait while the run stops. Resuming sends it."""
 
 
 class NotRecordedError(RoleError):
-    """A replay-only run made a call that neither the ledger nor the cache holds."""
+    """A replay-only run needs the reply to a call that is in neither the ledger nor the cache."""
 
 
 class CacheError(RoleError):
@@ -101,7 +107,7 @@ class CacheError(RoleError):
 
 
 class UnparsedReplyError(RoleError):
-    """A reply did not parse as the role's type, nor did the second one, which was requested with the error shown.
+    """Neither the first reply nor the second, requested with the error shown, could be parsed as the role's type.
 
     Attributes:
         reply: The last reply's text.

@@ -44,7 +44,7 @@ _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
 """Parameters that are passed to the provider unchanged."""
 
 _KNOWN = {**TRANSLATED, **_PASSED_ON}
-_OWN_OPTION = "it is an option of its own, {}"
+_OWN_OPTION = "it is a separate option, {}"
 _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("temperature",), _OWN_OPTION.format("temperature")),
     **dict.fromkeys(("max_tokens", "max_completion_tokens"), _OWN_OPTION.format("max_reply")),

@@ -1,13 +1,16 @@
-"""The user's own players: async functions, LangChain models, LangGraph graphs, graph factories, and loading by name."""
+"""The user's own players (functions, LangChain models, LangGraph graphs, functions that make graphs) and sessions."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -15,13 +18,63 @@ from typing import Any, cast
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .errors import BindingError
+from .restoring import UNDECLARED, WITH_SUBGRAPH, WITHOUT_PERSON, WITHOUT_SESSION, WITHOUT_STATE
 
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The conversation that a call belongs to, for players that keep a memory of their own.
+
+    The ids are hashes. They differ between runs, trials, user models and branches, and reveal nothing about the person.
+    They are not part of ledger keys, cache keys or exports.
+
+    Example:
+        >>> async def counting(messages, session: dialoom.Session):
+        ...     return f"This is my reply number {session.turn}."
+        >>> run = dialoom.play("personalens", path="counted.db", models={"assistant": counting}, options={"limit": 1})
+
+    Attributes:
+        conversation: The conversation's id: a hash of the run, the scenario, the trial and the branch.
+        person: The person's id: a hash of the run, the person, the trial and the user model.
+        number: The position of this conversation among the person's conversations, from 1, in a run that plays them in
+            sequence.
+        trial: The number of the trial, from 1.
+        turn: The position of this call's reply among the player's replies in the conversation, from 1.
+    """
+
+    conversation: str
+    person: str
+    number: int = 1
+    trial: int = 1
+    turn: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether the player has not replied in this conversation yet."""
+        return self.turn == 1
+
+
+def session_id(kind: str, *parts: object) -> str:
+    """Return an id for sessions: the kind (`conversation` or `person`) and 20 hex digits of a hash of the parts."""
+    return f"{kind}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
+
+
+def people_of(namespace: tuple[str, ...]) -> list[str]:
+    """Return the ids of people that a namespace of a store contains."""
+    return [part for part in namespace if _PERSON.fullmatch(part)]
+
+
+_PERSON = re.compile(r"person-[0-9a-f]{20}")
 _STATE = ("checkpointer", "store")
-"""The attributes of a compiled graph in which it keeps state between calls."""
+"""The attributes of a compiled graph that hold its state between calls."""
 
 
 class PlayerError(Exception):
     """A player or its reply is unusable; the message continues a sentence that begins with the player's name."""
+
+
+class RefusedPlayerError(PlayerError):
+    """A player is refused at a call, because only the call could tell; the run stops, and its work stays pending."""
 
 
 def check_player(name: str, player: object, is_stateful: bool = False) -> None:
@@ -32,16 +85,18 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
     Args:
         name: The name used in messages.
         player: The object.
-        is_stateful: Whether it is declared to keep state between calls.
+        is_stateful: Whether it is declared as keeping state between calls.
 
     Raises:
-        BindingError: If the object is of an unsupported kind, or is not what it is declared to be.
+        BindingError: If the object is of an unsupported kind, or does not match its declaration.
     """
     try:
         if isinstance(player, CompiledGraph):
             _check_state(player, is_stateful)
         elif makes_graph(player):
             _probe(cast(GraphMaker, player), is_stateful)
+        elif isinstance(inner := first_of(player), CompiledGraph) and not is_stateful:
+            _check_state(inner, is_stateful)
         elif inspect.isclass(player) and not is_stateful:
             raise PlayerError(
                 f"is a class: give an object of it, or declare it stateful (Agent({player.__name__}, stateful=True)), "
@@ -52,6 +107,8 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
                 f"cannot play a role: {player!r:.60} must be a function or object that is called with `messages`, a "
                 "compiled graph, a function of `tools` that returns one, or a LangChain chat model"
             )
+        elif is_stateful and not _tells_conversations_apart(player):
+            raise PlayerError(WITHOUT_SESSION.text())
     except PlayerError as error:
         raise BindingError(f"models: {name} {error}", setting="models") from error
 
@@ -75,26 +132,38 @@ def _probe(maker: GraphMaker, is_stateful: bool) -> None:
     except PlayerError:
         raise
     except Exception:
-        return  # it may need the recipe's tools; the graph it makes of them is checked at each call
+        return  # it may need the recipe's tools; the graph that it makes with them is checked at each call
 
 
 def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
-    """Raise `PlayerError` for a graph with a checkpointer or a store that is not declared, or cannot be restored."""
+    """Raise `PlayerError` if a graph's checkpointer or store is not declared or cannot be restored."""
     own = [kind for kind in _STATE if getattr(graph, kind, None) not in (None, False)]
     if own and not is_stateful:
-        raise PlayerError(
-            f"is compiled with a {own[0]} ({type(getattr(graph, own[0])).__name__}), so it keeps state between calls: "
-            "declare it stateful (setting `stateful`, or Agent(graph, stateful=True)), or compile it without"
-        )
+        raise PlayerError(UNDECLARED.text(kind=own[0], type=type(getattr(graph, own[0])).__name__))
     if is_stateful and not own:
-        raise PlayerError("is declared stateful, and is compiled with neither a checkpointer nor a store")
+        raise PlayerError(WITHOUT_STATE.text())
     for name, each in _subgraphs(graph):
         for kind in _STATE:
             if getattr(each, kind, None) not in (None, False):
-                raise PlayerError(
-                    f"has a subgraph {name!r} that is compiled with a {kind} of its own, whose state cannot be "
-                    f"restored; compile the subgraph without a {kind}"
-                )
+                raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
+    if "store" in own:
+        _check_items(getattr(graph, "store", None))
+
+
+def _check_items(store: object) -> None:
+    """Raise `PlayerError` if a store in memory already has items that belong to no person.
+
+    Other stores are read at the first call: they may be asynchronous, or need a connection.
+    """
+    from langgraph.store.memory import InMemoryStore  # deferred: slow to import
+
+    if isinstance(store, InMemoryStore):
+        for namespace in store.list_namespaces(limit=_MOST_NAMESPACES):
+            if not people_of(namespace):
+                raise PlayerError(WITHOUT_PERSON.text(namespace=namespace))
+
+
+_MOST_NAMESPACES = 1_000_000
 
 
 def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
@@ -106,8 +175,8 @@ def _subgraphs(graph: object) -> Iterator[tuple[str, object]]:
 def takes_tools(player: OwnPlayer) -> bool:
     """Return whether a player accepts the tools offered by a request.
 
-    These are graphs and functions that make graphs, functions with a parameter `tools`, and chat models whose class
-    implements `bind_tools`.
+    Graphs and functions that make graphs accept tools, as do functions with a parameter `tools`, and chat models whose
+    class implements `bind_tools`.
     """
     if isinstance(player, CompiledGraph) or makes_graph(player):
         return True
@@ -119,14 +188,33 @@ def takes_tools(player: OwnPlayer) -> bool:
     return "tools" in parameters_of(player)
 
 
+def first_of(runnable: object) -> object:
+    """Return the object that a runnable calls first: a chain's first step, or the object in a retry or a binding."""
+    inner = None if inspect.isclass(runnable) else getattr(runnable, "first", getattr(runnable, "bound", None))
+    return first_of(inner) if isinstance(inner, LangChainModel) else runnable
+
+
 def has_snapshots(player: object) -> bool:
     """Return whether an object, or the objects of a class, can return a snapshot of their state and restore it."""
     return callable(getattr(player, "snapshot", None)) and callable(getattr(player, "restore", None))
 
 
+def _tells_conversations_apart(player: object) -> bool:
+    """Return whether a stateful player knows the conversation of each call, or has a state of its own for each."""
+    is_told = inspect.isclass(player) or isinstance(player, LangChainModel) or "session" in parameters_of(player)
+    return is_told or has_snapshots(player) or begins(player)
+
+
+def begins(player: object) -> bool:
+    """Return whether an object, or the objects of a class, can be told the earlier messages of a conversation."""
+    return callable(getattr(player, "begin", None))
+
+
 def _is_called_with_messages(player: object) -> bool:
     """Return whether an object, or the objects of a class, can be called."""
-    return "__call__" in vars(player) if inspect.isclass(player) else callable(player)
+    if inspect.isclass(player):
+        return any("__call__" in vars(each) for each in player.__mro__)
+    return callable(player)
 
 
 def is_async(player: object) -> bool:
@@ -155,7 +243,7 @@ def parameters_of(function: object) -> list[str]:
 
 
 def name_of(player: object) -> str:
-    """Return a player's own name: that of the function, the graph or the chat model's model, else its type's."""
+    """Return a player's own name: the name of the function, graph or model, or else of the object's type."""
     names = (getattr(player, name, None) for name in ("__name__", "name", "model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(player).__name__)
 
@@ -165,7 +253,7 @@ PYTHON, GRAPH = "python:", "graph:"
 
 
 def named_player(model: str, is_stateful: bool = False) -> OwnPlayer | None:
-    """Return the player that a model name refers to; `None` if the name has no such prefix.
+    """Return the player that a model name refers to; `None` if the name has neither prefix of a user's own player.
 
     Args:
         model: The name.
@@ -192,7 +280,7 @@ def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     """
     player: Any = objects.get(model) or named_player(model, is_stateful=True)
     is_graph = isinstance(player, CompiledGraph) or makes_graph(player)
-    return is_graph or has_snapshots(player) or callable(getattr(player, "begin", None))
+    return is_graph or has_snapshots(player) or begins(player)
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:
@@ -229,7 +317,9 @@ def _in_module(spec: str, wanted_by: str) -> object:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise BindingError(f"'{wanted_by}': module {module_name!r} cannot be imported: {error}") from error
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]
+        where = f"; it is neither in the working folder {here} nor in Python's path" if is_missing else ""
+        raise BindingError(f"'{wanted_by}': module {module_name!r} cannot be imported: {error}{where}") from error
     return _attribute(module, name, wanted_by)
 
 

@@ -10,16 +10,16 @@ from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from dialoom.errors import first_problem
+from dialoom.inputs import Frozen
 from dialoom.text import well_formed_value
 
 
-class Verdict(BaseModel):
+class Verdict(Frozen):
     """Yes or no, and why."""
 
-    model_config = ConfigDict(frozen=True)
     verdict: bool
     explanation: str = ""
 
@@ -28,10 +28,9 @@ TEXT = "text"
 _SCORE = re.compile(r"score-(-?\d+)-(-?\d+)")
 
 
-class Score(BaseModel):
+class Score(Frozen):
     """A whole number on a scale, and why."""
 
-    model_config = ConfigDict(frozen=True)
     score: int
     explanation: str = ""
 
@@ -89,7 +88,10 @@ def parse_reply(text: str, type_: type[BaseModel]) -> BaseModel:
 
 
 def _candidates(text: str, type_: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that may be the answer, likeliest first: valid JSON, unless it is within a malformed object."""
+    """Yield the objects that may be the answer, likeliest first.
+
+    The first is the first valid JSON object, unless it is inside a malformed one. Then follows a repaired object.
+    """
     proper, at = _first_proper_object(text)
     beginning = _BEGINNING.search(text)
     is_within = beginning is not None and beginning.start() < at and "}" not in text[beginning.start() : at]
@@ -120,7 +122,7 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
     for begins in islice(_OPENING.finditer(text), _MOST_OPENINGS):
         try:
             value, _ = decoder.raw_decode(text, begins.start())
-        except (ValueError, RecursionError):  # no JSON, or a number of thousands of digits
+        except (ValueError, RecursionError):  # not JSON, or a number with thousands of digits
             continue
         return value, begins.start()
     return None, len(text)
@@ -128,7 +130,7 @@ def _first_proper_object(text: str) -> tuple[dict[str, Any] | None, int]:
 
 _OPENING = re.compile(r"""\{(?=\s*["}])""")
 _MOST_OPENINGS = 64
-"""Maximum number of objects tried: each attempt may scan to the end of the text, so unlimited tries could take
+"""Maximum number of objects tried. Each try may scan to the end of the text, so that unlimited tries could take
 quadratic time.
 """
 
@@ -141,9 +143,8 @@ _LONGEST = 20_000
 def _mended_object(text: str, type_: type[BaseModel]) -> dict[str, Any] | None:
     """Repair and return the object at the start of a text: quotes, commas, line breaks and braces.
 
-    Return `None` for an object that has none of the type's keys, or that is cut off within a number or a word:
-    `{"score": 1`
-    may have been the beginning of 10.
+    Return `None` for an object that has none of the type's keys, or that is cut off within a number or a word, as
+    `{"score": 1` may have been the beginning of `{"score": 10}`.
     """
     if len(text) > _LONGEST or _CUT_VALUE.search(text.rstrip()):
         return None

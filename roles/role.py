@@ -1,27 +1,29 @@
-"""A role: a prompt played by a model. Renders, calls and parses; does not order events or store anything."""
+"""Roles, each of which renders a prompt, calls its model and parses the reply; and the cast of a run's roles."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from dialoom.prompts import ChatMessage, FunctionCall, Prompt, ToolDefinition
+from dialoom.prompts import ChatMessage, FunctionCall, Prompt, PromptLibrary, ToolDefinition
+from dialoom.roles.gateway.model_facts import knows_tools
 
-from .binding import OBJECT, ModelBinding
-from .errors import UnparsedReplyError
+from . import offline
+from .binding import ATTENTIVE, OBJECT, OFFLINE, PLACEHOLDER, ModelBinding
+from .errors import BindingError, UnparsedReplyError
 from .gateway import Caller, CallPlace, Completion, Request
-from .gateway.calls import TOOL_CALL, RunTool, ToolRun
-from .gateway.tool_support import knows_tools
-from .replies import parse_reply
-from .session import Session
+from .gateway.calls import TOOL_CALL, TOOL_ROLE, RunTool, ToolRun
+from .players import Session
+from .replies import parse_reply, reply_type
 
 
 class CallSite(Protocol):
-    """The source of call places: each call gets a place of its own, in the order of the calls."""
+    """The source of call places: each call gets its own place, in the order of the calls."""
 
     def place(self, messages: Sequence[ChatMessage]) -> CallPlace:
         """Return the place of the next call, which sends these messages."""
@@ -40,7 +42,7 @@ class AgentReply:
         content: The text, stripped.
         tool_calls: The tool calls as the model made them: the tool may not exist, and the arguments may not be JSON.
         outputs: The tools' outputs, one per call, if the player has run them in a loop of its own.
-        carried: Provider data that must be sent back with the calls: pass it to `said` together with them.
+        carried: Provider data that must be sent back with the tool calls; pass it to `said` together with them.
         finish_reason: Why the reply is incomplete (`length`, `refusal`, `content_filter`); `None` if it is complete.
     """
 
@@ -60,7 +62,7 @@ class Role:
         binding: The model and its sampling settings.
         reply_type: The type that a reply is parsed into; `None` for plain text.
         gateway: The gateway that calls are made through.
-        name: The role's name; by default the one in the prompt.
+        name: The role's name; by default the role in the prompt.
     """
 
     prompt: Prompt
@@ -70,7 +72,7 @@ class Role:
     name: str = ""
 
     async def __call__(self, inputs: Mapping[str, Any], at: CallSite) -> Any:
-        """Render, call and parse; request an unparsable reply once more with the error shown.
+        """Render the prompt, call the model and parse the reply; if it does not parse, ask again with the error shown.
 
         Args:
             inputs: The prompt's inputs.
@@ -102,7 +104,7 @@ class Role:
     async def act(
         self, inputs: Mapping[str, Any], tools: Sequence[ToolDefinition], at: CallSite, run_tool: RunTool | None = None
     ) -> AgentReply:
-        """Render and call with tools; any reply is accepted, so the model is called once.
+        """Render the prompt and call the model with tools; any reply is accepted, so the model is called once.
 
         Args:
             inputs: The prompt's inputs.
@@ -134,13 +136,13 @@ class Role:
         return replace(place.session, turn=earlier + 1)
 
     async def run_tool(self, run: ToolRun, place: CallPlace) -> str:
-        """Return the result of a call of a tool that acts outside; it is recorded, and executed once.
+        """Return the result of a call of a tool that acts outside the run; it is recorded, and executed only once.
 
         Raises:
             ProviderError: If the result is unknown.
         """
         request = Request(
-            role=TOOL_CALL.rstrip(":"),
+            role=TOOL_ROLE,
             prompt_id=self.prompt.id,
             prompt_hash=self.prompt.hash,
             model=f"{TOOL_CALL}{run.name}",
@@ -152,7 +154,7 @@ class Role:
         return (await self.gateway.complete(request, place)).text
 
     async def takes_tools(self) -> bool:
-        """Return whether the player is known to accept tools; understudies read them as text."""
+        """Return whether the player is known to accept tools; understudies get tools as text."""
         binding = self.binding
         return binding.takes_tools or await asyncio.to_thread(knows_tools, binding.model)
 
@@ -208,3 +210,139 @@ def _asking_again(text: str, problem: str) -> list[ChatMessage]:
     messages: list[ChatMessage] = [{"role": "assistant", "content": text}] if text else []
     again = f"That answer could not be used: {problem}. Give the answer again, in exactly the form that was asked for."
     return [*messages, {"role": "user", "content": again}]
+
+
+class NoUnderstudiesError(BindingError):
+    """No understudy is registered for a role that is assigned to an offline model.
+
+    Args:
+        role: The role.
+        model: The offline model.
+    """
+
+    def __init__(self, role: str, model: str) -> None:
+        self.reason = f"no understudy plays the role {role!r}"
+        super().__init__(
+            f"models: role {role!r} is left to {model}, and {self.reason}: give it a model, or register an understudy; "
+            f"{PLACEHOLDER} plays any role",
+            setting="models",
+        )
+
+
+class Cast:
+    """The roles of a run: a `Role` for each prompt, played by the model of the prompt's role.
+
+    Args:
+        library: The run's prompts.
+        models: The model of each role.
+        gateway: The gateway that calls are made through.
+        reply_types: A recipe's own reply types, besides the general ones (see `reply_type`).
+
+    Raises:
+        BindingError: If a prompt's role has no model or its reply type is unknown.
+    """
+
+    def __init__(
+        self,
+        library: PromptLibrary,
+        models: Mapping[str, ModelBinding],
+        gateway: Caller,
+        reply_types: Mapping[str, type[BaseModel]] | None = None,
+    ) -> None:
+        check_cast(library, models, reply_types)
+        self._models = models
+        self._roles = {
+            prompt.id: Role(prompt, models[prompt.front.role], reply_type(prompt.front.reply, reply_types), gateway)
+            for prompt in library.values()
+        }
+
+    def __getitem__(self, prompt_id: str) -> Role:
+        """Return the role that plays a prompt.
+
+        Raises:
+            BindingError: If the recipe has no such prompt, or its role is not used with these options.
+        """
+        try:
+            return self._roles[prompt_id]
+        except KeyError:
+            known = _listed(self._roles)
+            raise BindingError(
+                f"prompt {prompt_id!r} is asked for and cannot be played: it is not among the recipe's prompts, or its "
+                f"role not among the roles that these options use; there are {known}"
+            ) from None
+
+    def with_model(self, role: str, binding: ModelBinding) -> Cast:
+        """Return the same cast with another model for a role."""
+        other = copy(self)
+        other._models = {**self._models, role: binding}
+        other._roles = {
+            id_: replace(each, binding=binding) if each.prompt.front.role == role else each
+            for id_, each in self._roles.items()
+        }
+        return other
+
+    def played_by(self, role: str, prompt_id: str) -> Role:
+        """Return another role that plays a prompt in place of the prompt's own.
+
+        Raises:
+            BindingError: If the role has no model, or the prompt cannot be played.
+        """
+        if role not in self._models:
+            raise BindingError(f"role {role!r} is to play {prompt_id!r} and has no model; {_listed(self._models)} have")
+        return replace(self[prompt_id], binding=self._models[role], name=role)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def stand_ins(library: Mapping[str, Prompt]) -> dict[str, str]:
+    """Return the offline model that plays each role of a run's prompts.
+
+    Args:
+        library: The prompts by id.
+
+    Returns:
+        `offline/attentive` for roles with an understudy of their own, `offline/placeholder` for all others.
+    """
+    found: dict[str, str] = {}
+    for prompt in library.values():
+        role = prompt.front.role
+        is_played = offline.plays(prompt.id.partition("/")[0], role) and found.get(role) != PLACEHOLDER
+        found[role] = ATTENTIVE if is_played else PLACEHOLDER
+    return found
+
+
+def check_understudies(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> None:
+    """Check that every role assigned to an understudy has one.
+
+    Raises:
+        NoUnderstudiesError: If a role has none; the message states the role and the valid choices.
+    """
+    for prompt in library.values():
+        role = prompt.front.role
+        model = models[role].model
+        if model.startswith(OFFLINE) and model != PLACEHOLDER and not offline.plays(prompt.id.partition("/")[0], role):
+            raise NoUnderstudiesError(role, model)
+
+
+def check_cast(
+    library: PromptLibrary,
+    models: Mapping[str, ModelBinding],
+    reply_types: Mapping[str, type[BaseModel]] | None = None,
+) -> None:
+    """Check that every prompt's role has a model and that its reply type is known.
+
+    Raises:
+        BindingError: If a prompt's role has no model or its reply type is unknown.
+    """
+    for prompt in library.values():
+        if prompt.front.role not in models:
+            raise BindingError(f"prompt {prompt.id!r} is of the role {prompt.front.role!r}, which has no model")
+        try:
+            reply_type(prompt.front.reply, reply_types)
+        except KeyError:
+            names = ", ".join(["text", "verdict", "score-LOW-HIGH", *sorted(reply_types or {})])
+            raise BindingError(
+                f"prompt {prompt.id!r} has the reply type {prompt.front.reply!r}; there are {names}"
+            ) from None

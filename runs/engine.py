@@ -1,4 +1,4 @@
-"""The engine: plays scenarios through a compiled graph, a bounded number at once, each from its last checkpoint."""
+"""The engine: plays scenarios through a compiled graph, several at a time, each from its last checkpoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -17,48 +17,49 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Stage
+from dialoom.graphs.built_in_environments import connected, remote_tools
+from dialoom.graphs.capabilities import WithFacets
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.mcp_servers import connected
-from dialoom.graphs.outcome import EARLIER_ATTEMPTS
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, numbers_of
 from dialoom.graphs.recipe import completed, finished
 from dialoom.roles import BudgetError, Cast, DrainedError
 from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.players import Session, session_id
 from dialoom.shown import duration
 from dialoom.text import well_formed
 
 from .configuration.trust import load_references
-from .errors import FATAL, Fault, fault_of, lasting_cause
+from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error
 from .gateway_setup import FailOnError
-from .progress import Event, NodeSaid, ScenarioDone, ScenarioFailed, Stopping, StopRule
-from .sessions import session_of
-from .store import JudgeWork, PlayWork, RejudgeWork, RunStore, Work
-from .store.errors import is_about_the_file, store_error
+from .progress import Event, NodeMessage, ScenarioDone, ScenarioFailed, Stopping, StopRule
+from .store import JudgeWork, PlayWork, RejudgeWork, RunFile, RunStore, Work
+from .store.branches import MAIN
 
 
 class WorkSource(Protocol):
-    """A source of work."""
+    """A source from which the engine takes its work."""
 
     async def take(self) -> Work | None:
-        """Return the next piece of work once there is one; `None` if there will be no more."""
+        """Wait for the next piece of work and return it; return `None` if there is no more work."""
         ...
 
     def obstacle(self, work: Work) -> str | None:
-        """Return the reason for which taken work cannot be carried out; `None` if it can be."""
+        """Return the reason why a piece of work cannot be carried out; `None` if it can be."""
         ...
 
     async def ended(self, work: Work) -> None:
-        """Note that a piece of work is no longer in progress, whatever its result."""
+        """Record that a piece of work is no longer in progress, whatever its result."""
         ...
 
 
 class WorkList:
-    """A source of listed work, which is read on demand.
+    """A source of work that reads an iterator on demand.
 
     Args:
         work: The work; conversations of one sequence in their order.
-        store: Tells what has become of the predecessors of conversations.
+        store: The run, which holds the state of each conversation's predecessor.
     """
 
     def __init__(self, work: Iterator[Work], store: RunStore) -> None:
@@ -66,29 +67,29 @@ class WorkList:
         self._changed = asyncio.Condition()
 
     async def take(self) -> Work | None:
-        """Return the next piece of work that can begin; `None` at the end."""
+        """Wait for a piece of work that can begin and return it; return `None` at the end."""
         async with self._changed:
             while (piece := self._order.take()) is None and not self._order.is_over:
                 await self._changed.wait()
             return piece
 
     def obstacle(self, work: Work) -> str | None:
-        """Return the error of work whose predecessor failed; `None` for any other."""
+        """Return an error message if the predecessor of a piece of work failed; `None` otherwise."""
         return self._order.obstacle(work)
 
     async def ended(self, work: Work) -> None:
-        """Let a successor begin."""
+        """Record that a piece of work has ended, so that its successor can begin."""
         async with self._changed:
             self._order.ended(work)
             self._changed.notify_all()
 
 
 class WorkInOrder:
-    """Work of which a conversation begins only when its predecessor in a sequence has been played.
+    """A queue of work in which a conversation can begin only after its predecessor in the sequence was played.
 
     Args:
         work: The work; conversations of one sequence in their order.
-        store: Tells what has become of predecessors.
+        store: The run, which holds the state of each predecessor.
     """
 
     def __init__(self, work: Iterator[Work], store: RunStore) -> None:
@@ -101,12 +102,12 @@ class WorkInOrder:
 
     @property
     def can_begin(self) -> bool:
-        """Return whether there may be work that can begin now."""
+        """Return whether there may be a piece of work that can begin now."""
         return bool(self._ready) or not self._is_read
 
     @property
     def is_over(self) -> bool:
-        """Return whether no more work can begin, now or when what is in progress has ended."""
+        """Return whether no more work can begin, neither now nor after the work in progress has ended."""
         return self._is_read and not self._ready and not (self._waiting and self._open)
 
     def take(self) -> Work | None:
@@ -126,14 +127,14 @@ class WorkInOrder:
             self._waiting[before] = piece
 
     def obstacle(self, work: Work) -> str | None:
-        """Return the error of work that cannot be played because its predecessor failed; `None` if it can be."""
+        """Return an error message if the predecessor of a piece of work failed; `None` if the work can be played."""
         before = _predecessor(work)
         if before is None or self._store.state_of(before) != "failed":
             return None
         return f"not played, because the conversation before it, scenario {before + 1:,}, failed; retry plays both"
 
     def ended(self, work: Work) -> None:
-        """Note that a piece of work is no longer in progress, whatever its result."""
+        """Record that a piece of work is no longer in progress, whatever its result."""
         self._open.discard(work.position)
         if (successor := self._waiting.get(work.position)) is not None and self._store.state_of(
             work.position
@@ -143,7 +144,7 @@ class WorkInOrder:
 
 
 def _predecessor(work: Work) -> int | None:
-    """Return the position of the conversation that must be played before a piece of work; `None` for none."""
+    """Return the position of the conversation that must be played before a piece of work; `None` if there is none."""
     return work.after if isinstance(work, PlayWork) else None
 
 
@@ -153,11 +154,11 @@ Result = TypeVar("Result")
 async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
     """Run work in a thread and return its result.
 
-    If the caller is cancelled, the work is told to stop and awaited, because it must not continue with files that are
-    closed meanwhile.
+    If the caller is cancelled, the work is asked to stop and awaited; otherwise it could use files that the caller has
+    closed.
 
     Args:
-        work: Called with a function that returns whether to stop.
+        work: The function to run. Its argument is a function that returns whether the work should stop.
         is_stopped: Returns whether the work should stop for another reason.
     """
     is_dropped = threading.Event()
@@ -171,39 +172,40 @@ async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Ca
 
 
 _RESTARTS = 3
-"""How often a conversation is played from its beginning because a player has lost its state."""
+"""The maximum number of times that a conversation is restarted because a player has lost its state."""
 
 _NO_LIMIT = 1_000_000
-"""LangGraph's recursion limit: recipes end their conversations themselves."""
+"""LangGraph's recursion limit. It is never reached in practice, because recipes end their conversations themselves."""
 
 _EMPTY_OUTCOME = Outcome(messages=(), ended_by="error")
-"""The outcome that is stored for a failed scenario if its own cannot be stored."""
+"""The outcome that is stored for a failed scenario if its partial outcome cannot be stored."""
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 async def skipped(store: RunStore, work: Work, obstacle: str) -> ScenarioFailed:
-    """Record work that cannot be carried out as failed, and return the event."""
+    """Record a piece of work that cannot be carried out as failed, and return the event."""
     await store.results.fail(work, str(Fault.PREDECESSOR), obstacle, _EMPTY_OUTCOME)
     return ScenarioFailed(work.position + 1, work.id, Fault.PREDECESSOR, obstacle)
 
 
 class Engine:
-    """The engine, which carries out work until none is left, it is asked to stop, or continuing is pointless.
+    """An engine that carries out work until none is left, it is asked to stop, or continuing would be pointless.
 
     Args:
         store: The run's file.
         recipe: Provides initial states and outcomes.
-        graph: The uncompiled graph to play: the recipe's own, or its judging.
+        graph: The uncompiled graph to play: the recipe's own graph, or its graph for judging.
         cast: The roles.
         seed: The run's seed.
         concurrency: The number of scenarios in progress at once.
         on_event: Called with each result, in the event loop's thread.
-        fail_on_error: The bound on failures that stops the run; by default there is none.
-        drain_calls: Ends the waits of calls; called when the engine begins to stop.
+        fail_on_error: The number or share of failures that stops the run; by default failures do not stop it.
+        drain_calls: Called when the engine begins to stop, so that calls that wait to be sent are given up.
+        servers: The MCP servers that must be usable, even if no player accepts their tools.
 
     Attributes:
-        tally: The results so far, and the reason if the work stopped by itself.
+        stop_rule: The results so far, and the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -217,28 +219,30 @@ class Engine:
         on_event: Callable[[Event], None],
         fail_on_error: FailOnError | None = None,
         drain_calls: Callable[[], None] = lambda: None,
+        servers: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._recipe = recipe
         self._gate = store.gate
         self._graph = graph
-        self._cast = cast
         self._seed = seed
         self._concurrency = concurrency
         self._on_event = on_event
         self._drain_calls = drain_calls
-        self._is_stateful = any(binding.stateful for binding in store.config.models.values())
+        self._servers = servers
+        self._is_stateful = any(each.stateful for players in store.config.players for each in players.values())
+        self._users = [cast, *(cast.with_model(USER, each) for each in store.config.users)]
         self.stop_rule = StopRule(on_event, fail_on_error or FailOnError(), self.drain)
         self._control: dict[str, RunControl] = {}
         self._workers: list[asyncio.Task[None]] = []
 
     @property
     def is_draining(self) -> bool:
-        """Return whether it was asked to stop."""
+        """Return whether the engine was asked to stop."""
         return self.stop_rule.is_draining
 
     def drain(self) -> None:
-        """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
+        """Begin no new work, and stop each conversation at its next checkpoint."""
         self.stop_rule.is_draining = True
         for control in self._control.values():
             control.request_drain("interrupted")
@@ -251,13 +255,13 @@ class Engine:
             worker.cancel()
 
     def on_provider_event(self, event: ProviderEvent) -> None:
-        """Forward a provider's availability; stop the run when the patience with it is exhausted."""
+        """Forward an event about a provider's availability; stop the run after too long an outage."""
         if not isinstance(event, ProviderLost):
             self._on_event(event)
             return
         reason = (
             f"provider {event.provider} could not be reached for {duration(event.seconds)} ({event.reason}), "
-            "which is as long as patience lasts"
+            "longer than the run's patience"
         )
         self.stop_rule.stop(Stopping(Fault.PROVIDER_AWAY, reason, "patience"))
 
@@ -265,11 +269,12 @@ class Engine:
         """Carry out all work.
 
         Args:
-            work: The work; the next item is taken only when there is room for it.
-            resuming: Whether the work may have checkpoints already.
+            work: The source of work. The next piece is taken only when fewer than `concurrency` are in progress.
+            resuming: Whether conversations may already have checkpoints.
 
         Raises:
-            StoreError, PromptError, BindingError: An error that every scenario would meet; the work stays pending.
+            StoreError, PromptError, BindingError, ToolError: An error that would occur in every scenario; the work
+                stays pending.
         """
         async with connected(), self._store.checkpointer() as saver:
             graph = self._graph.compile(checkpointer=saver)
@@ -292,12 +297,13 @@ class Engine:
     async def _work_through(self, work: WorkSource, graph: Compiled, resuming: bool) -> None:
         while not self.is_draining and (piece := await work.take()) is not None:
             try:
+                await remote_tools(self._servers)
                 await self._carry_out(piece, graph, resuming, work.obstacle(piece))
             finally:
                 await work.ended(piece)
 
     async def _carry_out(self, work: Work, graph: Compiled, resuming: bool, obstacle: str | None) -> None:
-        """Carry out a piece of work; if a player has lost its state, play the conversation from its beginning."""
+        """Carry out a piece of work; restart the conversation from its beginning if a player has lost its state."""
         if self.is_draining:
             return
         if obstacle is not None:
@@ -311,7 +317,7 @@ class Engine:
             except StateLostError as error:
                 note = f"{work.id} was played again from its beginning: {error}"
                 self._store.retries.scenarios([work.position], note)
-                self._on_event(NodeSaid(work.id, note))
+                self._on_event(NodeMessage(work.id, note))
             finally:
                 self._store.queue.end(work)
             work = self._store.queue.work_of(self._recipe, work.position)
@@ -341,7 +347,7 @@ class Engine:
     async def _play(
         self, work: Work, graph: Compiled, config: RunnableConfig, control: RunControl, resuming: bool
     ) -> dict[str, Any]:
-        """Return the final state, continuing from the last checkpoint if there is one."""
+        """Play a conversation, from its last checkpoint if there is one, and return its final state."""
         self._store.permit(load_references(work.scenario.loads))
         begin: dict[str, Any] | None = self._initial(work)
         if resuming:
@@ -354,11 +360,11 @@ class Engine:
                 return dict(snapshot.values)
         stage = Stage(
             work.scenario,
-            self._cast,
+            self._users[numbers_of(work.id)[1] - 1],
             work.thread,
             self._seed,
             _sample(work),
-            tell=lambda text: self._on_event(NodeSaid(work.id, text)),
+            tell=lambda text: self._on_event(NodeMessage(work.id, text)),
             gate=self._gate,
             retries=self._store.config.user_retries,
             judged=None if isinstance(work, PlayWork) else work.outcome,
@@ -377,7 +383,7 @@ class Engine:
                 return {"judgements": [judgement.model_dump(mode="json") for judgement in outcome.judgements]}
 
     async def _failed(self, work: Work, graph: Compiled, config: RunnableConfig, error: Exception) -> None:
-        """Record the failure with the conversation so far, unless every other scenario would meet the error too."""
+        """Record a failure with the conversation so far; raise an error that would occur in every scenario."""
         self._raise_if_fatal(error)
         fault = fault_of(error)
         text = _bug_message(error) if fault is Fault.BUG else str(error)
@@ -391,21 +397,21 @@ class Engine:
         self.stop_rule.count(ScenarioFailed(work.position + 1, work.id, fault, text, lasting_cause(error)))
 
     def _raise_if_fatal(self, error: Exception) -> None:
-        """Raise an error that every other scenario would meet as well."""
+        """Raise the error if it would occur in every other scenario too."""
         if isinstance(error, sqlite3.Error) and is_about_the_file(error):
             raise store_error(self._store.path, error) from error
         if fault_of(error) in FATAL:
             raise error
 
     async def _partial_outcome(self, work: Work, graph: Compiled, config: RunnableConfig) -> Outcome | None:
-        """Return the partial outcome of a played scenario; `None` for judging."""
+        """Return the outcome so far of a scenario that is being played; `None` if it is being judged."""
         if not isinstance(work, PlayWork):
             return None
         snapshot = await graph.aget_state(config)
         return self._outcome(work, snapshot.values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
-        """Return the outcome of a state; for a played scenario, including its faults."""
+        """Return the outcome that a state gives; it includes the faults if the scenario was played, not only judged."""
         if isinstance(work, PlayWork):
             outcome = finished(self._recipe, work.scenario, state, failed)
             if self._is_stateful and work.sample:
@@ -416,7 +422,7 @@ class Engine:
 
 
 def _sample(work: Work) -> int:
-    """Return the work's sample number, which selects among the replies to equal requests."""
+    """Return the sample number, which selects one of several recorded replies to equal requests."""
     match work:
         case PlayWork(sample=sample) | RejudgeWork(sample=sample):
             return sample
@@ -430,3 +436,31 @@ def _bug_message(error: Exception) -> str:
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     said = ": ".join(filter(None, (type(error).__name__, str(error))))
     return redacted(well_formed(f"{said}{place}"))
+
+
+def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:
+    """Return the session (ids of conversation and person) that stateful players get for a scenario's conversation.
+
+    Scenarios with the same value of the facet by which exports are split have the same person. In a recipe without such
+    a facet, each scenario has its own person.
+
+    Args:
+        store: The run.
+        recipe: Its recipe.
+        work: The piece of work: a scenario that is played or judged.
+        branch: The branch of the step debugger.
+        sample: The sample number, by default that of the work. A conversation that is played again has a new sample
+            number and therefore a new id.
+    """
+    facet = WithFacets.of(recipe).split_facet
+    person = work.scenario.facets().get(facet, work.scenario.id) if facet else work.scenario.id
+    trial, user = numbers_of(work.id)
+    life = (trial,) if user == 1 else (trial, user)  # no player remembers a person from another trial or user model
+    own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
+    number = work.session if isinstance(work, PlayWork) else 1
+    return Session(
+        conversation=session_id("conversation", store.id, work.thread, branch, own),
+        person=session_id("person", store.id, person, *life),
+        number=number,
+        trial=trial,
+    )

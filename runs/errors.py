@@ -1,11 +1,13 @@
-"""Attribution of errors to the party at fault, in this one place."""
+"""Attribution of errors to the responsible party, and SQLite errors in words. Only this module does either."""
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from enum import StrEnum
+from pathlib import Path
 
-from dialoom.errors import DialoomError, SettingError
+from dialoom.errors import Advice, DialoomError, SettingError
 from dialoom.graphs import RecipeError
 from dialoom.graphs.environment import ToolError
 from dialoom.graphs.judge import JudgeError
@@ -26,7 +28,7 @@ from dialoom.roles import (
 
 
 class RunError(DialoomError):
-    """A request that cannot be fulfilled as configured."""
+    """A request that cannot be carried out with the given configuration."""
 
 
 class StoreError(DialoomError):
@@ -34,15 +36,15 @@ class StoreError(DialoomError):
 
 
 class TrustError(DialoomError):
-    """Code, an address or a file that only a file's author has named, so that it is not used."""
+    """A refusal to use code, an address or a file that is specified only by the author of a received file."""
 
 
 class StoppedError(DialoomError):
-    """Work that was stopped before anything was saved to resume from."""
+    """The error for work that was stopped before anything was saved from which it could be resumed."""
 
 
 class Fault(StrEnum):
-    """The party at fault for an error."""
+    """The party responsible for an error."""
 
     CONFIGURATION = "configuration"
     DATA = "data"
@@ -84,19 +86,19 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
 )
 
 FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECORDED})
-"""Faults that every other scenario would meet as well: the run stops instead of failing one scenario after another."""
+"""Faults that would occur in every other scenario too: the run stops instead of failing one scenario after another."""
 
 
 _VARYING = re.compile(r"[\w.-]*\d[\w.-]*")
-"""The parts in which equal errors differ: ids of requests, times, counts."""
+"""Matches the parts of a message that differ between equal errors: ids of requests, times, counts."""
 
 
 def lasting_cause(error: BaseException) -> str | None:
-    """Return a text that is equal for permanent errors of a provider that other scenarios would meet too.
+    """Return a text that identifies a provider's permanent error, to recognize the same error in other scenarios.
 
     Returns:
-        The type of the error and its message without ids and numbers. `None` for any other error, and for one that
-        concerns this scenario's content: its length, or a content policy.
+        The type of the error and its message without ids and numbers. `None` for errors of other kinds, and for errors
+        about this scenario's content: its length, or a content policy.
     """
     if not isinstance(error, PermanentProviderError) or isinstance(error, ContextError | PolicyError):
         return None
@@ -104,5 +106,42 @@ def lasting_cause(error: BaseException) -> str | None:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Return the party at fault for an error; an unforeseen error is a bug."""
+    """Return the party responsible for an error; an unforeseen error is a bug."""
     return next((fault for types, fault in _FAULTS if isinstance(error, types)), Fault.BUG)
+
+
+def is_about_the_file(error: sqlite3.Error) -> bool:
+    """Return whether an SQLite error concerns the whole file, and not only the values of one job."""
+    return not isinstance(
+        error,
+        sqlite3.IntegrityError
+        | sqlite3.DataError
+        | sqlite3.InterfaceError
+        | sqlite3.ProgrammingError
+        | sqlite3.NotSupportedError,
+    )
+
+
+def store_error(path: Path, error: BaseException, is_new: bool = False) -> StoreError:
+    """Return an SQLite error as an error that users understand.
+
+    Args:
+        path: The run's file.
+        error: The error raised.
+        is_new: Whether the file was being created; then the message says that no file is left.
+    """
+    text = str(error)
+    if is_new and isinstance(error, OSError):
+        return StoreError(
+            f"{path} cannot be made ({error.strerror}); nothing is left of it. Make room, or look at the folder"
+        )
+    if isinstance(error, sqlite3.DatabaseError) and "not a database" in text:
+        return StoreError(f"{path} is not a run of dialoom: it is not an SQLite file")
+    if "disk is full" in text or "disk I/O error" in text or "No space left" in text:
+        if is_new:
+            return StoreError(f"{path} cannot be made ({text}); nothing is left of it. Make room and start it again")
+        return StoreError(
+            f"{path} cannot be written ({text}); what was committed is kept. Make room on the disk",
+            advice=Advice("resume", "then resume the run", {"path": path}),
+        )
+    return StoreError(f"{path}: {text}")

@@ -1,4 +1,4 @@
-"""Limits of a run, and its gateway to the models: built from the configuration, the limits and the budget."""
+"""The limits of a run, and its gateway to the models, built from the configuration, the limits and the budget."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithPrompts
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Gateway, ModelBinding
+from dialoom.roles.binding import OBJECT
 from dialoom.roles.gateway import Caller
-from dialoom.roles.gateway.budget import Spend
+from dialoom.roles.gateway.budget import Sharing, Spend
 from dialoom.roles.gateway.cache import Replies, ResponseCache
-from dialoom.roles.gateway.gateway import Limits
-from dialoom.roles.gateway.provider_keys import check_keys
-from dialoom.roles.gateway.sharing import Sharing
-from dialoom.roles.gateway.structure import Shapes
+from dialoom.roles.gateway.calls import TOOL_ROLE
+from dialoom.roles.gateway.gateway import Limits, ensure_unchanged
+from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
+from dialoom.roles.gateway.wire import Shapes
+from dialoom.roles.players import is_restorable
+from dialoom.roles.restoring import AMONG_WORKERS, SERVERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked
 
 from .configuration.trust import cast_references
@@ -35,20 +38,20 @@ Figure = TypeVar("Figure", int, float)
 
 
 class RunLimits(Limits):
-    """The limits that a run's file stores for when it is resumed."""
+    """The limits of a run, which its file stores so that they apply when the run is resumed."""
 
     def changed(self, given: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
-        """Return these limits updated with the given ones; what is not given is kept.
+        """Return a copy of these limits in which the given ones are replaced.
 
         Args:
-            given: The limits, checked.
-            roles: The roles that may have a time limit.
+            given: The new limits, already checked.
+            roles: The roles that may have a time limit, besides the tools of MCP servers (`tool`).
 
         Raises:
             RunError: If a time limit names an unknown role.
         """
         for role in by_name(given["timeout"]):
-            if role and role not in roles:
+            if role and role not in {*roles, TOOL_ROLE}:
                 raise RunError(f"timeout: unknown role {role!r}; the roles are {', '.join(roles)}", setting="timeout")
         return RunLimits(
             budget=self.budget.changed(cast("Budget | None", given["budget"])),
@@ -65,29 +68,30 @@ class RunLimits(Limits):
         return cls.model_validate_json(run.limits)
 
     def check_prices(self, models: Iterable[str]) -> None:
-        """Refuse a bound on the cost that cannot be enforced.
+        """Check that a limit on the cost, if there is one, can be enforced.
 
         Raises:
             RunError: If a model's price is unknown.
         """
         if self.budget.max_cost is None:
             return
-        for model in dict.fromkeys(models):
-            if self.stated_prices.price(model) is None:
-                raise RunError(
-                    f"max_cost cannot be kept to, as the price of {model} is unknown",
-                    setting="max_cost",
-                    advice=Advice(
-                        "price",
-                        f"state it, in US dollars for a million tokens: prices={{{model!r}: Price(input, output)}}",
-                        {"model": model},
-                    ),
-                )
+        unknown = [model for model in dict.fromkeys(models) if self.stated_prices.price(model) is None]
+        if unknown:
+            given = ", ".join(f"{model!r}: Price(input, output)" for model in unknown)
+            raise RunError(
+                f"max_cost cannot be kept to, as the price of {' and of '.join(unknown)} is unknown",
+                setting="max_cost",
+                advice=Advice(
+                    "price",
+                    f"state it, in US dollars for a million tokens: prices={{{given}}}",
+                    {"models": " ".join(unknown)},
+                ),
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class FailOnError:
-    """The bound on failures that stops a run: a number of failed scenarios, or a share of those finished.
+    """The bound on failures that stops a run: a number of failed scenarios, or a percentage of the finished ones.
 
     Attributes:
         count: The number of failed scenarios.
@@ -99,7 +103,7 @@ class FailOnError:
 
     @classmethod
     def of(cls, value: int | str | None) -> FailOnError:
-        """Return the bound of a checked setting: a number of scenarios, or a percentage such as `5%`."""
+        """Return the bound that a checked setting states: a number of scenarios, or a percentage such as `5%`."""
         if value is None:
             return cls()
         text = str(value)
@@ -127,13 +131,13 @@ def _updated(kept: Mapping[str, Figure], given: Figure | Mapping[str, Figure | N
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """A run's status against its bounds.
+    """The status of a run relative to its limits.
 
     Attributes:
         limits: The latest limits.
-        spend: The spend that counts against the budget; `None` without a budget.
-        failed_attempts: The failed attempts by model.
-        rejudgings: The number of scenarios whose judgements in a set are yet to be repeated, by set.
+        spend: The calls, tokens and cost that count against the budget; `None` without a budget.
+        failed_attempts: The number of failed attempts, by model.
+        rejudgings: The number of scenarios whose judgements remain to be repeated, by set of judgements.
     """
 
     limits: RunLimits
@@ -164,12 +168,12 @@ class BudgetStatus:
 
 @dataclass(frozen=True, slots=True)
 class CallPolicy:
-    """The policy for one process's calls; it does not affect their content.
+    """The policy for the calls of one process; it does not affect what is sent.
 
     Attributes:
-        limits: Budget, prices and rate limits: those that the run's file keeps, updated with the given ones.
+        limits: Budget, prices and rate limits: those stored in the run's file, updated with the given ones.
         settings: The settings of this process, checked.
-        objects: Functions and graphs that play roles, by the names of their models.
+        objects: Functions and graphs that play roles, by the model names that refer to them.
     """
 
     limits: RunLimits = field(default_factory=RunLimits)
@@ -193,33 +197,53 @@ class CallPolicy:
 
     @property
     def is_alone(self) -> bool:
-        """Return whether this process plays by itself."""
+        """Return whether this process plays the run without further worker processes."""
         return self.settings["workers"] is None and self.settings["ray"] is None
 
 
-def ensure_keys(models: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
-    """Check that the keys that calls need are set; recorded and cached replies need none.
+def ensure_callable(casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
+    """Check that the API keys for the models are set and, with `strict_params`, that the models accept all parameters.
+
+    Neither is checked if replies are only read from a record, and no key is needed if they are only read from the
+    cache. All keys are checked before LiteLLM is imported for the parameters, which takes seconds.
+
+    Args:
+        casts: The models by role: those of the run, and those of further judges or users.
+        policy: The policy for calls.
 
     Raises:
-        BindingError: Naming the missing keys.
+        BindingError: Naming the missing keys, or the parameters.
     """
-    if not policy.settings["replay_only"] and policy.cache is None:
-        check_keys(models)
+    if policy.settings["replay_only"]:
+        return
+    casts = [*casts]
+    if policy.cache is None:
+        check_keys(*casts)
+    if policy.settings["strict_params"]:
+        for models in casts:
+            ensure_unchanged(models)
 
 
-def check_servers(servers: Collection[str], policy: CallPolicy) -> None:
-    """Refuse MCP servers among several processes: a call that was begun would be repeated where another one died.
+def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBinding]], policy: CallPolicy) -> None:
+    """Check that several processes can play the run: without MCP servers, and without players that cannot be restored.
+
+    Args:
+        servers: The MCP servers.
+        casts: The models by role: those of the run, and those of further judges.
+        policy: The policy for calls.
 
     Raises:
         RunError: Naming the setting.
     """
-    if servers and not policy.is_alone:
-        setting = "workers" if policy.settings["workers"] is not None else "ray"
-        raise RunError(
-            f"{setting}: tools of MCP servers are called from one process only, so that no call is made twice; leave "
-            f"out {setting}",
-            setting=setting,
-        )
+    if policy.is_alone:
+        return
+    setting = "workers" if policy.settings["workers"] is not None else "ray"
+    if servers:
+        raise RunError(SERVERS.text(setting=setting), setting=setting)
+    for role, binding in (item for models in casts for item in models.items()):
+        if binding.stateful and not is_restorable(binding.model, policy.objects):
+            message = AMONG_WORKERS.text(setting=setting, role=role, model=binding.model.removeprefix(OBJECT))
+            raise RunError(message, setting=setting)
 
 
 @contextmanager
@@ -236,12 +260,12 @@ def open_gateway(
     Args:
         store: The run.
         policy: The policy for calls.
-        patience: Seconds to wait for a provider that is unreachable; in interactive use there should be no wait.
-        sharing: The state shared with gateways of other processes, if there are any.
-        replies: The access to other runs' replies, if another process has that file open.
-        shapes: The reply formats that models have refused; by default they are read from the file.
+        patience: Seconds to wait for an unavailable provider; 0 is best for interactive use.
+        sharing: The state shared with the gateways of other processes; `None` if there are no others.
+        replies: The access to the cache of replies, if another process has its file open.
+        shapes: The reply formats that models have refused; by default they are read from the run's file.
     """
-    own = {name: policy.settings[name] for name in ("concurrency", "replay_only")}
+    own = {name: policy.settings[name] for name in ("concurrency", "replay_only", "strict_params")}
     limits = policy.limits.model_copy(update={**own, "patience": patience})
     spent = store.spend(limits.stated_prices) if limits.budget.is_bounded and sharing is None else None
     with ExitStack() as opened:
@@ -256,15 +280,15 @@ def open_gateway(
 
 
 def cast_of(store: RunFile, recipe: Recipe, models: Mapping[str, ModelBinding], gateway: Caller) -> Cast:
-    """Return the cast of a run: its prompts' roles, played by these models. Only here names become players.
+    """Return the cast of a run: the roles of its prompts, played by these models.
 
     Raises:
-        TrustError: If a model is code or at an address that only the run's author has named.
+        TrustError: If a model is code or an address that is specified only by the author of the run's file.
     """
     store.permit(cast_references(models))
     return Cast(prompts_of(store.prompts, models), models, gateway, WithPrompts.of(recipe).reply_types)
 
 
 def prompts_of(library: PromptLibrary, models: Mapping[str, ModelBinding]) -> PromptLibrary:
-    """Return the prompts whose roles have models; a run stores the others too, so that it can be judged later."""
+    """Return only the prompts whose roles have models. A run stores all prompts, so that it can be judged later."""
     return PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)

@@ -1,4 +1,4 @@
-"""Creating a run file: checks first, then the plan in one transaction; and sampling scenarios."""
+"""Creation of a run file, with checks first and then the plan in one transaction; and sampling of scenarios."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from dialoom.graphs.dialogue import DialogueRecipe
 from dialoom.graphs.judge import check_judges
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ModelBinding
-from dialoom.roles.cast import check_cast, check_understudies
 from dialoom.roles.gateway.gateway import check_model, check_parameters
+from dialoom.roles.restoring import WITH_HISTORY
+from dialoom.roles.role import check_cast, check_understudies
 from dialoom.settings import Synchronous
 
 from .configuration.config import RunConfig
@@ -33,18 +34,16 @@ from .configuration.trust import (
     server_references,
 )
 from .engine import in_thread
-from .errors import RunError, StoppedError, StoreError
+from .errors import RunError, StoppedError, StoreError, store_error
 from .gateway_setup import prompts_of
 from .store import OWN_JUDGEMENTS, JudgementSet, RunStore
-from .store.errors import store_error
 from .store.store import remove
 
 Values = tuple[str, ...]
-"""A scenario's values of the facets that the sample is balanced by."""
+"""A scenario's values of the facets by which the sample is balanced."""
 
 _MOST_PAIRS = 10_000
-"""The maximum number of pairs of values for which two facets are balanced jointly: with more, hardly any pair would
-be drawn twice.
+"""The maximum number of pairs of values of two facets that are balanced jointly; more pairs would rarely recur.
 """
 
 
@@ -55,7 +54,7 @@ class Drawn:
     Attributes:
         positions: The positions in the whole plan, in its order.
         total: The number of scenarios in the whole plan.
-        covered: For each facet, the number of its values that were drawn and the number that there are.
+        covered: For each facet, the number of its values in the sample and in the whole plan.
     """
 
     positions: Sequence[int]
@@ -76,15 +75,16 @@ def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, dra
     """Draw scenarios so that each value of each facet occurs as often as its share of the plan, as nearly as possible.
 
     The same holds for pairs of values of two facets, and for combinations of values of the facets with the highest
-    priority, so that facets are not confounded: methods that occur with certain topics only could not be compared.
-    Scenarios are drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties
-    broken at random. So a smaller sample is part of a larger one. Memory holds a small tuple for each scenario of the
-    plan, not the scenario.
+    priority. Otherwise facets would be confounded: methods could not be compared if each occurred with certain topics
+    only. Scenarios are drawn one by one, facet by facet, by the values that are most underrepresented so far, with ties
+    broken at random. So a smaller sample is part of a larger one. Only a small tuple for each scenario is kept in
+    memory.
 
     Args:
         scenarios: The whole plan.
         size: The sample size; all scenarios are drawn if there are fewer.
-        first: The facet with priority, e.g. the one that an export is split by; then come those with few values.
+        first: The facet with the highest priority, e.g. the one by which an export is split. Of the others, those with
+            few values come first.
         draw: The random stream.
     """
     rows = [{name: _key(value) for name, value in scenario.facets().items()} for scenario in scenarios]
@@ -107,7 +107,7 @@ def draw_sample(scenarios: Iterable[Scenario], size: int, first: str | None, dra
 
 @dataclass(slots=True)
 class _Cell:
-    """The scenarios with equal values of the first facets: grouped by the next one, or, after the last, themselves."""
+    """A group of scenarios with equal values of the first facets. It is split by the next facet, if there is one."""
 
     parts: dict[str, _Cell] = field(default_factory=dict)
     held: list[int] = field(default_factory=list)
@@ -138,10 +138,10 @@ class _Balance:
         self._taken: dict[tuple[int, ...], Counter[Values]] = {facets: Counter() for facets in self._there}
 
     def best(self, chosen: Sequence[str], parts: Mapping[str, _Cell]) -> str:
-        """Return the value of the next facet that best fits those chosen for the facets before it; of equals the first.
+        """Return the next facet's value that best fits the values chosen so far; of equally good values, the first.
 
-        A value that has reached its share is excluded, unless all have: so the chosen values affect only the order in
-        which values are drawn, and not how often.
+        A value that has reached its share is excluded, unless all values have. Therefore the values chosen so far
+        affect the order in which values are drawn, but not how often each is drawn.
         """
         facet = len(chosen)
         lacks = {value: self._lack((facet,), (value,)) for value in parts}
@@ -161,11 +161,11 @@ class _Balance:
         self._nth += 1
 
     def drawn(self, facet: int) -> int:
-        """Return the number of a facet's values that were drawn."""
+        """Return how many different values of a facet were drawn."""
         return len(self._taken[facet,])
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
-        """Return the shortfall from the share that the next draw completes, in scenarios times the plan's size."""
+        """Return how far values are below their share after the next draw, in scenarios times the plan's size."""
         return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
 
 
@@ -174,7 +174,7 @@ def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
     way: list[tuple[_Cell, str]] = []
     cell = root
     for _ in range(facets):
-        # Values are in random order, and the first of equals is taken.
+        # Values are in random order, and of equally good values the first is taken.
         value = balance.best([each for _, each in way], cell.parts)
         way.append((cell, value))
         cell = cell.parts[value]
@@ -194,14 +194,14 @@ def _key(value: Any) -> str:
 Note = Callable[[str], None]
 
 
-def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> PromptLibrary:
-    """Check everything that can be checked before a file is created; return the run's prompts.
+def prepare(recipe: Recipe, config: RunConfig) -> PromptLibrary:
+    """Check everything that can be checked before the run's file is created, and return the run's prompts.
 
     Raises:
         RunError, RecipeError, BindingError, PromptError: Naming the invalid setting.
     """
     graph_of(recipe, config.options)
-    library = WithPrompts.of(recipe).library(overrides)
+    library = WithPrompts.of(recipe).library(config.prompts)
     check_judges(recipe, library)
     if isinstance(recipe, DialogueRecipe):
         recipe.check_inputs(library, servers_of(recipe, recipe.options_type.model_validate(config.options)))
@@ -213,12 +213,8 @@ def prepare(recipe: Recipe, config: RunConfig, overrides: Path | None) -> Prompt
             check_model(model, is_stateful)
         check_parameters(models)
         for prompt in played.values():
-            if models[prompt.front.role].stateful and prompt.front.history == "text":
-                raise RunError(
-                    f"stateful: {prompt.front.role} cannot be stateful, because its prompt {prompt.id!r} holds the "
-                    "conversation as text",
-                    setting="stateful",
-                )
+            if models[prompt.front.role].stateful and prompt.quotes_history:
+                raise RunError(WITH_HISTORY.text(role=prompt.front.role, prompt=prompt.id), setting="stateful")
     return library
 
 
@@ -234,17 +230,17 @@ async def planned(
     is_stopped: Callable[[], bool] = lambda: False,
     is_for_good: bool = True,
 ) -> AsyncIterator[RunStore]:
-    """Create a run with its plan in a thread, and open it for writing. If planning fails, no file is left.
+    """Create a run and its plan in a thread, and open the run for writing. If planning fails, no file is left.
 
     Args:
         path: The file to create.
         recipe: The recipe.
         config: The run's configuration.
         library: Its prompts, from `prepare`.
-        note: Called with each note that planning leaves.
+        note: Called with each message that planning reports, such as a repair of the source data.
         synchronous: The durability of commits.
-        is_stopped: Called before each scenario; true to stop.
-        is_for_good: Whether the user's trust in the named code is remembered for this run.
+        is_stopped: Called before each scenario; planning stops if it returns true.
+        is_for_good: Whether to remember for this run that the user trusts the code that it specifies.
 
     Raises:
         RecipeError, DataError, StoreError: No file is left.
@@ -278,7 +274,7 @@ async def planned(
 
 
 def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable[[], bool] = lambda: False) -> None:
-    """Write the plan of a run that has none yet.
+    """Write the plan of a run that has no plan yet.
 
     Raises:
         RecipeError, DataError, StoreError, StoppedError: No plan is written.
@@ -309,7 +305,8 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
         chosen = frozenset(drawn.positions)
         scenarios = (each for place, each in enumerate(scenarios) if place in chosen)
         notes.append(drawn.summary())
-    if not store.plan(scenarios, notes, own, config.trials, WithFacets.of(recipe).sequence_facet):
+    sequence = WithFacets.of(recipe).sequence_facet
+    if not store.plan(scenarios, notes, own, config.trials, sequence, config.user_models):
         raise RunError("the plan is empty: no scenario fits these options", setting="options")
     check_facets(recipe, facets)
     store.permit(load_references(loads))
@@ -318,12 +315,12 @@ def write_plan(store: RunStore, recipe: Recipe, note: Note, is_stopped: Callable
 
 
 def judgement_set(name: str, library: PromptLibrary, models: Mapping[str, ModelBinding]) -> JudgementSet:
-    """Return a new set of judgements: its name, the judging models, and their prompts."""
+    """Return a new set of judgements with its name, its judging models and their prompts."""
     return JudgementSet(name, models, {prompt.id: prompt.hash for prompt in prompts_of(library, models).values()})
 
 
 def _until(is_stopped: Callable[[], bool], scenarios: Iterator[Scenario]) -> Iterator[Scenario]:
     for scenario in scenarios:
         if is_stopped():
-            raise StoppedError("stopped while it was planned")
+            raise StoppedError("stopped while the run was planned; nothing was written")
         yield scenario

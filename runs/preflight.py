@@ -1,7 +1,7 @@
-"""Checks and estimates before anything is sent: requests that fit into context windows, and the cost of a run.
+"""Checks before anything is sent: whether requests fit into context windows, and what the run will cost.
 
-Understudies play a few scenarios, and the requests that real models would get are counted. Understudies say little, so
-a request that does not fit here would not fit in the run either.
+Understudies play a few scenarios, and the requests that real models would get are counted. Understudies give short
+replies, so a request that does not fit here would not fit in the run either.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, Scenario, Stage, stream
 from dialoom.graphs.capabilities import WithPrompts
+from dialoom.graphs.outcome import USER
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import Cast, Completion, Gateway, ModelBinding
-from dialoom.roles.cast import NoUnderstudiesError, stand_ins
 from dialoom.roles.gateway import Attempt, CallPlace, CallRecord, Request
 from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.roles.gateway.prices import Prices
-from dialoom.roles.gateway.windows import ServedWindow, counted, served_window
+from dialoom.roles.gateway.model_facts import Prices, ServedWindow, counted, served_window
 from dialoom.roles.parameters import COUNTER
+from dialoom.roles.role import NoUnderstudiesError, stand_ins
 
 from .configuration.config import DEFAULT_MODEL, RunConfig
 from .configuration.recipe_checks import graph_of
@@ -36,10 +36,10 @@ from .progress import Control, Event, ScenarioFailed
 from .store import RunStore, Usage
 
 EXAMINED, PLAYED = 64, 3
-"""The number of scenarios at the beginning of the plan that are examined, and the number of the longest ones played."""
+"""The number of scenarios that are examined, from the beginning of the plan, and how many of the longest are played."""
 
 _TOLERANCE = 1.1
-"""The tolerance for models whose tokenizers count differently; close cases are left to the server."""
+"""The factor by which a request may exceed a window, as tokenizers differ; the server decides close cases."""
 
 _TIME_LIMIT = 10.0
 _NO_LIMIT = 1_000_000
@@ -49,7 +49,7 @@ class DiscardingLedger:
     """A ledger that stores nothing, for calls that belong to no run."""
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:  # noqa: ARG002
-        """Let the call be made."""
+        """Return a dummy row number, so that the call is made."""
         return 0
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
@@ -89,7 +89,7 @@ async def ensure_fits(
     models: Mapping[str, ModelBinding],
     stated: Mapping[str, int],
 ) -> None:
-    """Refuse a run whose requests exceed the context window that a model's server reports.
+    """Check that the requests of a run fit into the context windows that the models' servers report.
 
     Args:
         recipe: The recipe.
@@ -97,11 +97,11 @@ async def ensure_fits(
         seed: The run's seed.
         library: Its prompts.
         models: The models by role.
-        stated: The context windows that the user has stated, by model: the requests of these models are checked one by
-            one when they are made, and no server is asked.
+        stated: The context windows that the user has stated, by model. Servers are not asked about these models, whose
+            requests are checked when they are made.
 
     Raises:
-        RunError: With both lengths, and advice.
+        RunError: With the lengths of request and window, and advice.
     """
     windows = await asyncio.to_thread(_served_windows, models, stated)
     if not windows:
@@ -118,7 +118,7 @@ def misfit(role: str, binding: ModelBinding, request: int, window: ServedWindow)
     Args:
         role: The role.
         binding: Its model.
-        request: The tokens of its largest request.
+        request: The number of tokens in its largest request.
         window: The window that its server reports.
     """
     reply = (binding.max_reply or 0) if window.holds_reply else 0
@@ -139,10 +139,10 @@ async def largest_requests(
     library: PromptLibrary,
     models: Mapping[str, ModelBinding],
 ) -> Mapping[str, int]:
-    """Return the tokens of each role's largest request in the longest of the first scenarios.
+    """Return the number of tokens in each role's largest request, from the longest of the first scenarios.
 
-    Understudies play them. Roles that are not reached are left out, because an understudy cannot play the recipe, or it
-    takes too long.
+    Understudies play these scenarios. A role is left out if they do not reach it, because they cannot play the recipe
+    or take too long.
     """
     ledger = _RequestSizes()
     played = stand_ins(library)
@@ -156,7 +156,7 @@ async def largest_requests(
         plan = recipe.scenarios(chosen, stream(seed, "", "plan"), lambda _note: None)
         return sorted(islice(plan, EXAMINED), key=lambda each: -len(each.model_dump_json()))[:PLAYED]
 
-    with suppress(Exception):  # whatever it is, the run itself will report it: here it only ends the counting
+    with suppress(Exception):  # the run itself will report any error; here it only ends the counting
         cast = Cast(prompts_of(library, players), players, Gateway(ledger), WithPrompts.of(recipe).reply_types)
         graph = graph_of(recipe, options).compile()
         async with asyncio.timeout(_TIME_LIMIT):
@@ -167,7 +167,7 @@ async def largest_requests(
 
 
 def _served_windows(models: Mapping[str, ModelBinding], stated: Mapping[str, int]) -> dict[str, ServedWindow]:
-    """Return the windows that servers report, by role; each is asked once."""
+    """Return the context windows that servers report, by role; each server is asked once."""
     asked: dict[str, ServedWindow | None] = {}
     for each in models.values():
         if each.model not in stated and (place := f"{each.model} {each.api_base}") not in asked:
@@ -196,11 +196,12 @@ class CostEstimate:
 
     Attributes:
         scenarios: The number of planned scenarios.
-        sampled: The number of these that were played for the estimate.
-        by_role: The role, the model and their usage, for all scenarios.
+        sampled: The number of planned scenarios that were played for the estimate.
+        by_role: The usage in all scenarios, as tuples of role, model and usage.
         total: The usage of all roles.
-        least: The run's usage if every scenario used as few tokens as the cheapest one of the sample, `most` as the
-            most expensive one; without common calls, which belong to no scenario.
+        least: The run's usage if every scenario used as few tokens as the cheapest one of the sample. `most` is the
+            same for the most expensive one. Both leave out common calls, which belong to no scenario.
+        players: The offline models that played the sample.
     """
 
     scenarios: int
@@ -209,12 +210,12 @@ class CostEstimate:
     total: Expected
     least: Expected
     most: Expected
+    players: Sequence[str]
 
 
 async def estimate_cost(
     recipe: Recipe,
     config: RunConfig,
-    overrides: Path | None,
     limits: RunLimits,
     note: Callable[[str], None],
     control: Control,
@@ -224,10 +225,9 @@ async def estimate_cost(
     Args:
         recipe: The recipe.
         config: The configuration of the run.
-        overrides: The user's prompts.
         limits: The limits, for the prices.
-        note: Called with each note that planning leaves.
-        control: Stops the estimate.
+        note: Called with each message that planning reports, such as a repair of the source data.
+        control: Can stop the estimate.
 
     Raises:
         RunError: If understudies cannot play the recipe; and any error that starting the run would raise.
@@ -239,7 +239,7 @@ async def estimate_cost(
     shipped = await asyncio.to_thread(WithPrompts.of(recipe).library)
     played = _with_understudies(config, shipped)
     try:
-        library = await asyncio.to_thread(prepare, recipe, played, overrides)
+        library = await asyncio.to_thread(prepare, recipe, played)
     except NoUnderstudiesError as error:
         raise _not_playable(recipe, error.reason) from error
     with tempfile.TemporaryDirectory(prefix="dialoom-") as folder:
@@ -254,19 +254,21 @@ async def estimate_cost(
             common = store.common_usage()
     if not taken and not any(common):
         raise RunError(f"recipe {recipe.name!r} makes no call in the scenarios that were tried: nothing to estimate")
-    return _extrapolated(taken, common, total, len(positions), config, limits.stated_prices)
+    used = list(dict.fromkeys(binding.model for models in played.casts for binding in models.values()))
+    return _extrapolated(taken, common, total, len(positions), config, limits.stated_prices, used)
 
 
 def _with_understudies(config: RunConfig, library: PromptLibrary) -> RunConfig:
     """Return the same configuration with every role played by an offline model."""
     played = stand_ins(library)
-    models = {
-        role: binding.model_copy(
-            update={"model": played.get(role, DEFAULT_MODEL), "api_base": None, "takes_tools": False}
-        )
-        for role, binding in config.models.items()
-    }
-    return config.model_copy(update={"models": models, "panel": ()})
+
+    def understudy(role: str, binding: ModelBinding) -> ModelBinding:
+        model = played.get(role, DEFAULT_MODEL)
+        return binding.model_copy(update={"model": model, "api_base": None, "takes_tools": False})
+
+    models = {role: understudy(role, binding) for role, binding in config.models.items()}
+    users = tuple(understudy(USER, binding) for binding in config.users)
+    return config.model_copy(update={"models": models, "users": users, "panel": ()})
 
 
 async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int], control: Control) -> None:
@@ -284,7 +286,7 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         control.attach(engine, gateway)
         try:
             pending = store.queue.pending(recipe, frozenset(positions))
-            drawn = (replace(work, after=None) for work in pending)  # the sample need not hold its predecessor
+            drawn = (replace(work, after=None) for work in pending)  # the sample may lack the predecessor
             await engine.run(WorkList(drawn, store), resuming=False)
         finally:
             control.detach()
@@ -310,40 +312,50 @@ def _extrapolated(
     sampled: int,
     config: RunConfig,
     prices: Prices,
+    used: Sequence[str],
 ) -> CostEstimate:
     """Extrapolate from the sample's usage to that of all scenarios.
 
-    The number of common calls is the number of distinct values, estimated from a sample: those that were seen once are
-    multiplied by the square root of the factor, all others count once. No estimator that knows only the sample has a
-    better error guarantee (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct
+    The number of common calls is a number of distinct values, estimated from a sample: values that were seen once are
+    multiplied by the square root of the factor, and all others count once. No estimator that knows only the sample has
+    a better error guarantee (Charikar, Chaudhuri, Motwani, Narasayya, "Towards estimation error guarantees for distinct
     values", PODS 2000, the estimator GEE).
     """
     factor = total / sampled
     seen_once, shared = common
-    judges = [(role, each.model) for panel in config.panel for role, each in panel.items()]
-    players = [*config.model_names.items(), *judges]  # a further judge reads as much as the first
+    # A further judge reads as much as the first. Each of several user models plays an equal share of the conversations.
+    judges = [(role, each.model, 1.0) for panel in config.panel for role, each in panel.items()]
+    part = 1 / len(config.players)
+    players = [(role, each.model, part if role == USER else 1.0) for role, each in config.models.items()]
+    players += [*((USER, each.model, part) for each in config.users), *judges]
     by_role = [
         (
             role,
             model,
             _sum(
                 [
-                    _expected_usage([each.get(role, Usage()) for each in taken], factor, model, prices),
-                    _expected_usage([seen_once.get(role, Usage())], factor**0.5, model, prices),
-                    _expected_usage([shared.get(role, Usage())], 1, model, prices),
+                    _expected_usage([each.get(role, Usage()) for each in taken], factor * share, model, prices),
+                    _expected_usage([seen_once.get(role, Usage())], factor**0.5 * share, model, prices),
+                    _expected_usage([shared.get(role, Usage())], share, model, prices),
                 ]
             ),
         )
-        for role, model in players
+        for role, model, share in players
     ]
     each_total = [
-        _sum([_expected_usage([scenario[role]], total, model, prices) for role, model in players if role in scenario])
+        _sum(
+            [
+                _expected_usage([scenario[role]], total * share, model, prices)
+                for role, model, share in players
+                if role in scenario
+            ]
+        )
         for scenario in taken
     ]
     each_total = each_total or [Expected(0, 0, 0, 0.0)]  # all calls are common
     ordered = sorted(each_total, key=lambda expected: expected.input_tokens + expected.output_tokens)
     return CostEstimate(
-        total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1]
+        total, sampled, by_role, _sum([expected for _, _, expected in by_role]), ordered[0], ordered[-1], used
     )
 
 

@@ -1,4 +1,4 @@
-"""Work in progress: its control from any thread, its events, and the rules by which it stops by itself."""
+"""Work in progress: its control from any thread, its events, and the rules by which it stops early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import Fault
 from .gateway_setup import BudgetStatus, FailOnError
 from .store import RunFile, Status, Usage
 from .store.connections import is_written_by_another
-from .store.status import FailureCause
+from .store.status import CheckErrors, FailureCause
 
 
 class _Stoppable(Protocol):
@@ -27,7 +27,7 @@ class _Stoppable(Protocol):
 
 
 class Calls(Protocol):
-    """The calls that work makes."""
+    """The calls of work in progress."""
 
     @property
     def states(self) -> Mapping[str, LimitState]:
@@ -36,14 +36,21 @@ class Calls(Protocol):
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:
-        """The calls without a reply so far, the longest first."""
+        """The calls that have no reply yet; those that were sent first come first."""
         ...
 
 
 class Control:
     """A control that stops work from any thread, at once or gracefully, and reports its models' rate limits.
 
-    It is passed to an operation of the API, can be used once, and works before the operation begins as well.
+    A control is passed to one operation of the API. It can also be used before the operation begins.
+
+    Example:
+        >>> control = dialoom.Control()
+        >>> control.drain()  # usually from another thread: conversations stop at their next step
+        >>> run = dialoom.plan("personalens", path="later.db", options={"limit": 2})
+        >>> run.resume(control=control).status().pending
+        2
     """
 
     def __init__(self) -> None:
@@ -65,42 +72,42 @@ class Control:
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:
-        """The calls that were sent and have no reply yet, the longest first: their roles, models and ages."""
+        """The calls that were sent and have no reply yet, with role, model and age; the oldest come first."""
         return () if self._calls is None else self._calls.in_flight
 
     def drain(self) -> None:
-        """Begin nothing new; let each conversation reach its next checkpoint, and stop there."""
+        """Begin no new work, and stop each conversation at its next checkpoint."""
         with self._lock:
             self._is_draining = True
-        self._carry_on()
+        self._notify_work()
 
     def stop(self) -> None:
         """Cancel the calls in flight. Committed results are kept."""
         with self._lock:
             self._is_draining = self._is_stopped = True
-        self._carry_on()
+        self._notify_work()
 
     def interrupt(self) -> None:
-        """Handle Ctrl-C: the first one drains, the second one stops."""
+        """Handle Ctrl-C: the first time the work drains, the second time it stops at once."""
         if self.is_draining:
             self.stop()
         else:
             self.drain()
 
     def attach(self, work: _Stoppable, calls: Calls) -> None:
-        """Begin to control work that the running event loop carries out."""
+        """Begin to control work that runs in the current event loop."""
         with self._lock:
             self._work, self._loop, self._calls = work, asyncio.get_running_loop(), calls
         if self.is_draining:
-            self._carry_on()
+            self._notify_work()
 
     def detach(self) -> None:
-        """End the control, as the work is over."""
+        """End the control because the work is over."""
         with self._lock:
             self._work = self._loop = None
 
-    def _carry_on(self) -> None:
-        """Notify the work, in its own thread."""
+    def _notify_work(self) -> None:
+        """Tell the running work, in the thread of its event loop, that it should stop."""
         with self._lock:
             if self._work is not None and self._loop is not None:
                 self._loop.call_soon_threadsafe(self._work.stop if self._is_stopped else self._work.drain)
@@ -113,9 +120,10 @@ class RunProgress:
     Attributes:
         status: The numbers of scenarios and calls.
         by_model: The usage of the calls by model.
-        bounds: The run's status against its budget, and the rejected calls by provider.
-        unparsed: The number of unparsed judgements in its own set.
+        bounds: The run's status relative to its limits, and the failed attempts at calls.
+        unparsed: The number of unparsed judgements in the run's own set.
         causes: The causes of failed scenarios, the most frequent first; at most ten.
+        check_errors: The errors of checks, by metric.
         is_played: Whether another process is writing the run now.
     """
 
@@ -124,6 +132,7 @@ class RunProgress:
     bounds: BudgetStatus
     unparsed: int
     causes: Sequence[FailureCause]
+    check_errors: Sequence[CheckErrors]
     is_played: bool
 
     @classmethod
@@ -132,12 +141,20 @@ class RunProgress:
         sets = run.judgement_sets()
         unparsed = run.unparsed(sets[0].name) if sets else 0
         is_played = is_written_by_another(run.path)
-        return cls(run.status(), run.usage_by_model(), BudgetStatus.of(run), unparsed, run.failure_causes(), is_played)
+        errors = run.failure_causes(), run.check_errors()
+        return cls(run.status(), run.usage_by_model(), BudgetStatus.of(run), unparsed, *errors, is_played)
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
-    """A note that planning left, such as a repair of the source data."""
+class Notice:
+    """A message that planning reported, such as a repair of the source data.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Notice):
+        ...         print(event.text)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
+    """
 
     text: str
 
@@ -145,6 +162,12 @@ class Noted:
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A new run's file was created, with its plan.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Planned):
+        ...         print(event.scenarios, "scenarios in", event.path)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
         path: The run's file.
@@ -161,10 +184,18 @@ class Planned:
 class Retrying:
     """Failed or unparsed work was marked to be repeated.
 
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Retrying):
+        ...         print(event.failed, "failed scenarios are retried")
+        >>> run = dialoom.resume("run.db", on_event=on_event)
+
     Attributes:
-        failed: The number of failed scenarios (or, for a later set of judgements, judgings) that continue.
-        too_long: The number of those that do not: a request exceeded its model's context, and no window was given now.
-        anew: The number of scenarios that restart from their beginning; their judgements are deleted.
+        failed: The number of failed scenarios that continue; for a later set of judgements, the number of failed
+            judgings.
+        too_long: The number of failed scenarios that do not continue, because a request exceeded its model's context
+            window and no other window was given.
+        anew: The number of scenarios that restart from their beginning. Their judgements are deleted.
         unparsed: The number of scenarios whose unparsed judgements are repeated.
         judging: The set of judgements, if there is one.
     """
@@ -177,14 +208,20 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class Started:
     """Work has begun.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Started):
+        ...         assert event.action == "playing"
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
         path: The run's file.
         action: `playing`, `judging` or `judging again`.
-        scenarios: The number of scenarios to work on.
-        judging: The set that the judgements are added to, if it is a judging.
+        scenarios: The number of scenarios to play or judge.
+        judging: The set to which the judgements are added, if scenarios are judged.
     """
 
     path: Path
@@ -196,6 +233,12 @@ class Began:
 @dataclass(frozen=True, slots=True)
 class ScenarioDone:
     """A scenario is done (or judged).
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.ScenarioDone):
+        ...         print(event.number, event.id)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
         number: Its number in the plan, from 1.
@@ -210,12 +253,18 @@ class ScenarioDone:
 class ScenarioFailed:
     """A scenario failed; the others continue.
 
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.ScenarioFailed):
+        ...         print(event.id, event.error)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
+
     Attributes:
         number: Its number in the plan, from 1.
         id: Its id.
         fault: The party at fault.
         error: The error message.
-        cause: Equal for scenarios that failed by the same permanent error of a provider; see `lasting_cause`.
+        cause: A text that is equal for scenarios that failed with the same permanent error of a provider.
     """
 
     number: int
@@ -226,8 +275,15 @@ class ScenarioFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSaid:
-    """A node's message about a long-running operation. It is not stored."""
+class NodeMessage:
+    """A node's message about a long-running operation. It is not stored.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.NodeMessage):
+        ...         print(event.id, event.text)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
+    """
 
     id: str
     text: str
@@ -235,13 +291,19 @@ class NodeSaid:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The work stops early, by itself: nothing new begins.
+    """The work stops early, without being asked to: no new scenario begins.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Stopping):
+        ...         print("stopped:", event.reason)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
-        fault: `budget` if it is used up, `provider, away` if a provider was unreachable for too long, `provider,
-            permanent` if scenario after scenario meets the same error; `None` if too many scenarios failed.
+        fault: `budget` if the budget is used up, `provider, away` if a provider was unavailable for too long,
+            `provider, permanent` if several scenarios in a row failed with the same error; `None` if too many failed.
         reason: The reason, in a sentence.
-        setting: The option that bounds the work.
+        setting: The setting that limits the work.
     """
 
     fault: Fault | None
@@ -255,7 +317,7 @@ class Worked:
 
     Attributes:
         seconds: The time from the first lease to the end.
-        busy: The seconds of it in which each worker had scenarios in progress.
+        busy: For each worker, the seconds in which it had scenarios in progress.
     """
 
     seconds: float
@@ -264,13 +326,19 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A piece of work is over. The last event; `retry` may have two pieces.
+    """The operation has ended. This is the last event, but `retry` may play and then judge, and so report it twice.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.Ended):
+        ...         assert event.failed == 0
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
         path: The run's file.
         done: The number of scenarios that succeeded.
         failed: The number of scenarios that failed.
-        is_complete: Whether every scenario was reached: not after an interrupt, nor when the work was stopped.
+        is_complete: Whether every scenario was reached; false after an interrupt, or if the work stopped early.
         stopped: The reason if the work stopped by itself.
         judging: The set of judgements, if it was a judging.
     """
@@ -284,23 +352,24 @@ class Ended:
 
 
 Event: TypeAlias = (
-    Noted
+    Notice
     | Planned
     | Retrying
-    | Began
+    | Started
     | ScenarioDone
     | ScenarioFailed
-    | NodeSaid
+    | NodeMessage
     | ProviderUnreachable
     | ProviderReachable
     | Stopping
     | Worked
     | Ended
 )
+"""Any event, for listeners: `def on_event(event: dialoom.Event) -> None: ...`."""
 
 
 SAME_IN_A_ROW = 5
-"""The number of consecutive scenarios failing by the same permanent error of a provider that stops the work."""
+"""The number of scenarios in a row with the same permanent error of a provider after which the work stops."""
 
 
 class StopRule:
@@ -308,14 +377,14 @@ class StopRule:
 
     Args:
         on_event: Called with each result.
-        fail_on_error: The bound on failures that stops the work.
-        drain: Stops the work gracefully, as an interrupt does.
+        fail_on_error: The number or share of failures that stops the work.
+        drain: Called to stop the work gracefully, as an interrupt does.
 
     Attributes:
         done: The number of scenarios that succeeded.
         failed: The number of scenarios that failed.
         stopped: The reason if the work stopped by itself.
-        is_draining: Whether the work was asked to stop, by anyone.
+        is_draining: Whether the work was asked to stop, by the user or by this rule.
     """
 
     def __init__(
@@ -331,7 +400,7 @@ class StopRule:
         self.is_draining = False
 
     def count(self, result: ScenarioDone | ScenarioFailed) -> None:
-        """Count a result; stop when too many have failed, or several in a row by the same lasting cause."""
+        """Count a result; stop the work if too many scenarios failed, or several in a row with one permanent error."""
         if isinstance(result, ScenarioDone):
             self.done += 1
             self._cause = None
@@ -347,7 +416,7 @@ class StopRule:
             self.stop(Stopping(Fault.PROVIDER_PERMANENT, said))
 
     def stop(self, stopping: Stopping) -> None:
-        """Stop gracefully, as an interrupt does; only the first reason is kept."""
+        """Stop the work gracefully, as an interrupt does. Only the first reason is kept."""
         if not self.is_draining:
             self.stopped = stopping
             self._on_event(stopping)

@@ -81,11 +81,17 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 MadeOnce = Callable[..., Path]
 
 
+@pytest.fixture(autouse=True)
+def _no_imports_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget after each test what was imported from temporary folders, whose modules share names such as `players`."""
+    yield
+    _forget_imports(tmp_path_factory.getbasetemp())
+
+
 @pytest.fixture
-def dialoom(tmp_path: Path) -> Iterator[Command]:
+def dialoom(tmp_path: Path) -> Command:
     """The command in an empty folder; see `command_in`."""
-    with _modules_left_out(tmp_path):
-        yield command_in(tmp_path)
+    return command_in(tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -95,9 +101,7 @@ def _made() -> dict[Hashable, Path]:
 
 
 @pytest.fixture
-def made_once(
-    _made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> Iterator[MadeOnce]:
+def made_once(_made: dict[Hashable, Path], tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> MadeOnce:
     """Puts into the test's folder what a function makes with the command; it is called once, then its work is copied.
 
     For the runs that many tests start from. The function is given the command in a folder, that folder, and what else
@@ -107,16 +111,15 @@ def made_once(
     def put(make: Callable[..., object], *given: Hashable) -> Path:
         if (make, given) not in _made:
             folder = tmp_path_factory.mktemp("made")
-            with _modules_left_out(folder):
-                make(command_in(folder), folder, *given)
+            make(command_in(folder), folder, *given)
+            _forget_imports(folder)
             _made[make, given] = folder
         shutil.copytree(_made[make, given], tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         _given_there_too(_made[make, given], tmp_path)
         sys.path.insert(0, str(tmp_path))
         return tmp_path
 
-    with _modules_left_out(tmp_path):
-        yield put
+    return put
 
 
 def _given_there_too(made: Path, copy: Path) -> None:
@@ -155,17 +158,11 @@ def command_in(folder: Path) -> Command:
     return run
 
 
-@contextlib.contextmanager
-def _modules_left_out(folder: Path) -> Iterator[None]:
-    """Afterwards no module of a test's own folder, such as its players, is in the way of another's."""
-    before = set(sys.modules), list(sys.path)
-    try:
-        yield
-    finally:
-        sys.path[:] = before[1]
-        for name in set(sys.modules) - before[0]:
-            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
-                del sys.modules[name]
+def _forget_imports(folder: Path) -> None:
+    sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(folder)]
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "").is_relative_to(folder):
+            del sys.modules[name]
 
 
 def _apart(

@@ -7,6 +7,23 @@ import json
 from pathlib import Path
 from typing import Any
 
+TWO_ASSISTANTS = """
+async def user(messages):
+    return f"Message {len(messages)}. TERMINATE" if len(messages) > 2 else "An alarm, please."
+
+async def plain(messages):
+    return "Set. worth 2"
+
+async def kind(messages):
+    return "Set, as you like it. worth 3"
+
+async def judge(messages):
+    if "Was this goal reached" in str(messages):
+        return '{"verdict": true}'
+    return '{"score": %d}' % (3 if "worth 3" in str(messages) else 2)
+"""
+"""Players of PersonaLens: two assistants that a judge tells apart."""
+
 DEMOGRAPHICS = {
     "user_id": "user7",
     "age": "35-44 years old",

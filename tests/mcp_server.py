@@ -1,5 +1,9 @@
-"""A shop behind MCP, with its state in a file, for tests: each refund is a line, so that a second one is seen."""
+"""A shop behind MCP, with its state in a file, for tests: each refund is a line, so that a second one is seen.
 
+With a second argument, a port, it is served over HTTP.
+"""
+
+import asyncio
 import os
 import signal
 import sys
@@ -32,12 +36,22 @@ def look_up(order_id: str) -> str:
     return f"order {order_id}: a kettle"
 
 
+@server.tool()
+async def wait() -> str:
+    """Wait for something that never happens."""
+    await asyncio.Event().wait()
+    return "over"
+
+
 def _die(tool: str) -> None:
-    """Kill the client once, if a file wants it, before the result is sent."""
+    """Kill the client, whose id is in a file, once, if another file wants it, before the result is sent."""
     wanted = BOOK.with_suffix(f".{tool}")
     if wanted.exists():
         wanted.unlink()
-        os.kill(os.getppid(), signal.SIGKILL)
+        os.kill(int(BOOK.with_name("client.pid").read_text()), signal.SIGKILL)
 
 
-server.run()
+if len(sys.argv) > 2:
+    server.run("streamable-http", port=int(sys.argv[2]))
+else:
+    server.run()

@@ -2,9 +2,10 @@
 
     python -m tests.mutants --sample 40 --seed 1
 
-Works in a clone of the last commit. Each mutant is run against the tests that execute its line. Which these are is
-recorded by one run of the suite under coverage.py, in `.mutants`, which is used again until it is removed. A line that
-runs while modules are imported is tested by what executes the rest of its module. The exit code is 1 if any survives.
+Works in a clone of the last commit. Each mutant is run against the test modules that execute its line. Which these are
+is recorded by coverage.py, which runs each test module in a process of its own; its record is kept in `.mutants` and is
+used again until it is removed. A line that runs while modules are imported is tested by what executes the rest of its
+module. The exit code is 1 if any survives.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +32,7 @@ MODULES = ("runs/engine.py", "runs/store/**/*.py", "roles/gateway/*.py", "graphs
 SECONDS = 900
 """After so long a mutant's tests are taken for hanging, which is a way of failing."""
 
-SETTINGS = "[run]\ndynamic_context = test_function\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
+SETTINGS = "[run]\nrelative_files = true\nsource = dialoom, graphs, roles, runs\n"
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, Is IsNot, In NotIn, And Or, Add Sub, Mult FloorDiv"
 OPPOSITES: dict[type[ast.AST], type[Any]] = {
     getattr(ast, one): getattr(ast, other)
@@ -101,12 +103,40 @@ def passes(folder: Path, *arguments: str, seconds: float | None = None) -> bool:
             return False
 
 
-def tests_of(mutant: Mutant, data: CoverageData, folder: Path) -> list[str]:
-    """Return the tests that execute a mutant's line, or else its module."""
-    lines = data.contexts_by_lineno(mutant.path)
-    tests = {*lines.get(mutant.line, ())} - {""} or {each for contexts in lines.values() for each in contexts if each}
-    places = [each.replace(".", "/").rpartition("/") for each in sorted(tests)]
-    return [f"{found}::{name}" for module, _, name in places for found in folder.glob(f"**/{module}.py")]
+def record(folder: Path) -> dict[str, CoverageData]:
+    """Return the lines that each test module executes; modules without a record are run first, two at a time."""
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    collected = subprocess.run(collect, cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
+    files = {
+        name: RECORD / name.replace("/", ".")
+        for name, colon, _ in (line.partition(": ") for line in collected)
+        if colon
+    }
+    RECORD.mkdir(exist_ok=True)
+
+    def recorded(name: str) -> bool:
+        run = ["run", "--rcfile", "settings.ini", "--data-file", f"{files[name]}.part"]
+        if not passes(folder, "coverage", *run, "-m", "pytest", "-q", "-p", "no:xdist", name):
+            return False
+        Path(f"{files[name]}.part").rename(files[name])
+        return True
+
+    missing = [name for name, file in files.items() if not file.exists()]
+    with ThreadPoolExecutor(2) as pool:
+        failed = [name for name, passed in zip(missing, pool.map(recorded, missing), strict=True) if not passed]
+    if failed:
+        sys.exit(f"these must pass before mutants are made: {' '.join(failed)}")
+    found = {name: CoverageData(str(file)) for name, file in files.items()}
+    for data in found.values():
+        data.read()
+    return found
+
+
+def tests_of(mutant: Mutant, executed: dict[str, CoverageData]) -> list[str]:
+    """Return the test modules that execute a mutant's line, or else its module; those that execute least come first."""
+    lines = {name: set(data.lines(mutant.path) or ()) for name, data in executed.items()}
+    of_line = [name for name, found in lines.items() if mutant.line in found]
+    return sorted(of_line or (name for name, found in lines.items() if found), key=lambda name: len(lines[name]))
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path) -> bool:
@@ -132,15 +162,11 @@ def main() -> None:
         folder = Path(name)
         subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
         (folder / "settings.ini").write_text(SETTINGS)
-        recorded = ["--rcfile", "settings.ini", "--data-file", str(RECORD)]
-        if not RECORD.exists() and not passes(folder, "coverage", "run", *recorded, "-m", "pytest", "-p", "no:xdist"):
-            sys.exit("the suite must pass before mutants are made")
-        data = CoverageData(str(RECORD))
-        data.read()
+        executed = record(folder)
         paths = sorted({str(path.relative_to(folder)) for pattern in MODULES for path in folder.glob(pattern)})
         mutants = [mutant for path in paths for mutant in mutants_of(folder, path)]
         chosen = random.Random(wanted.seed).sample(mutants, min(wanted.sample, len(mutants)))
-        surviving = sum([survives(mutant, tests_of(mutant, data, folder), folder) for mutant in chosen])
+        surviving = sum([survives(mutant, tests_of(mutant, executed), folder) for mutant in chosen])
     print(f"{surviving} of {len(chosen)} mutants survived; there are {len(mutants)} of {len(paths)} modules")
     sys.exit(surviving > 0)
 

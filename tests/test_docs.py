@@ -11,6 +11,7 @@ import random
 import re
 import shlex
 import sqlite3
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -76,18 +77,44 @@ def test_library_example_of_debugging(dialoom: Command, tmp_path: Path) -> None:
     assert "Your alarm is set for 3:30 PM." in out
 
 
-def test_recipe_of_the_docs_is_played_judged_and_reported(tmp_path: Path, dialoom: Command) -> None:
-    text = (ROOT / "docs" / "new-recipe.md").read_text(encoding="utf-8")
-    recipe, pivots, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+def test_tutorial_on_adding_a_system_is_played(
+    tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = read("docs/new-recipe.md")
+    recipe, options, pivots, test = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     imported, declared = pivots.split("\n\n", 1)
-    place = "\n    def scenarios("
     indented = "".join(f"    {line}\n" for line in declared.splitlines())
-    (tmp_path / "support.py").write_text(f"{imported}\n{recipe.replace(place, f'{indented}{place}', 1)}")
-    dialoom("run", "support.py:RECIPE", "-o", "support.db")
-    shown = dialoom("report", "support.db", "--table", "scores").stdout
-    assert "ended by the caller %" in shown and "change an address" in shown
-    judged = dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "again").stdout
-    assert "2" in judged
+    place = "\n    def scenarios("
+    files = {
+        "## 1.": recipe,
+        "## 3.": f"{recipe}\n\n{options}",
+        "## 4.": f"{imported}\n{recipe.replace(place, f'{indented}{place}', 1)}\n\n{options}",
+    }
+    shown = {}
+    for section in re.split(r"^(?=## \d)", text.partition("## With a real model")[0], flags=re.MULTILINE):
+        if section[:5] in files:
+            (tmp_path / "support.py").write_text(files[section[:5]])
+        for line in re.findall(r"^ {4}dialoom ([^#\n]*)", section, re.MULTILINE):
+            code = 3 if "--max-calls 4" in line else 0
+            shown[section[:5], line.strip()] = dialoom(*shlex.split(line), code=code, input="quit\n").stdout
+    assert "track-a-parcel" in shown["## 3.", "show chosen.db"]
+    assert "ended by the caller %" in shown["## 4.", "report support.db --table scores"]
+    assert open_run("stopped.db").status().done == 2
+    written: dict[str, Any] = {}
+    exec(compile(test, "test_support.py", "exec"), written)
+    written["test_every_conversation_ends_and_is_scored"](tmp_path)
+
+
+def test_graph_of_the_docs_is_played(tmp_path: Path, dialoom: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = read("docs/recipes.md").partition("## A graph of your own")[2]
+    (tmp_path / "expert.py").write_text(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0])
+    (command,) = re.findall(r"^ {4}dialoom (run expert.py.*)$", text, re.MULTILINE)
+    dialoom(*command.split())
+    spoken = [[line.role for line in each.outcome.messages] for each in open_run("expert.db").episodes()]
+    assert len(spoken) == 2 and any("expert" in roles for roles in spoken)
 
 
 def test_study_of_the_docs_is_played_with_all_that_the_page_adds(
@@ -291,6 +318,40 @@ def _one_system(dialoom: Command, folder: Path) -> None:  # noqa: ARG001
     (folder / "suite.yaml").write_text(yaml.safe_dump(suite))
 
 
+def _first_test(dialoom: Command, folder: Path) -> None:
+    """Do what the page about a first test says, with the assistant before and after it is mended."""
+    text = read("docs/first-test.md")
+    before, check, after = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (study,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    agent, added = folder / "shop_agent.py", f"\n{study}"
+    agent.write_text(before)
+    for line in re.findall(r"^ {4}dialoom (new .*|run .* -o \w+\.db)$", text, re.MULTILINE):
+        if line.endswith("second.db"):
+            agent.write_text(after)
+        sys.modules.pop("shop_agent", None)
+        dialoom(*line.split())
+        if line.startswith("new"):
+            (folder / "shop" / "checks.py").write_text(check)
+            with (folder / "shop" / "study.toml").open("a") as file:
+                file.write(added)
+
+
+def _debugged(dialoom: Command, folder: Path) -> None:
+    """Play the run of the page about debugging, and write its scripts."""
+    text = read("docs/first-debug.md")
+    (made,) = re.findall(r"^ {4}dialoom (run .* -o talk\.db)$", text, re.MULTILINE)
+    dialoom(*made.split())
+    for name, script in zip(("look", "try", "hand"), re.findall(r"```text\n(.*?)```", text, re.DOTALL), strict=True):
+        (folder / f"{name}.txt").write_text(script)
+
+
+def _support(dialoom: Command, folder: Path) -> None:
+    """Play the recipe of the page about adding a system."""
+    recipe = re.findall(r"```python\n(.*?)```", read("docs/new-recipe.md"), re.DOTALL)[0]
+    (folder / "support.py").write_text(recipe)
+    dialoom("run", "support.py:RECIPE", "-o", "support.db")
+
+
 def _commands(*lines: str) -> Callable[[Command, Path], None]:
     """Return what runs some command lines."""
 
@@ -312,13 +373,33 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
     ("README.md", "show demo/run.db 5"): (_demo, "show demo/run.db 5"),
     ("README.md", "report demo/run.db --table scores"): (_demo, "report demo/run.db --table scores"),
     ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (_demo, "agree demo/run.db --labels labels.csv"),
-    ("docs/agreement.md", "dialoom: labels.csv:683: label of anna: '6' is not a whole number from 1 to 4"): (
+    ("docs/agreement.md", "dialoom: labels.csv:614: label of anna: '6' is not a whole number from 1 to 4"): (
         _demo,
         "agree demo/run.db --labels mislabelled/labels.csv",
     ),
     ("docs/apollo-writing.md", "Drafts by the attempt that passed all checks"): (_write, "report write.db"),
     ("docs/apollo-writing.md", "Accuracy by length of the history"): (_write, "report tools.db"),
+    **{
+        ("docs/first-debug.md", line): (_debugged, line)
+        for line in (
+            "show talk.db 1",
+            *(f"step talk.db 1 --script {name}.txt" for name in ("look", "try", "hand")),
+            "replay alarm.json",
+        )
+    },
+    **{
+        ("docs/first-test.md", line): (_first_test, line)
+        for line in ("report first.db --table scores", "show first.db 1", "report first.db second.db")
+    },
     ("docs/gate.md", "user"): (_swapped, "show run.db 1"),
+    ("docs/judges.md", "report demo/run.db --calibrated --labels labels.csv --table calibrated"): (
+        _demo,
+        "report demo/run.db --calibrated --labels labels.csv --table calibrated",
+    ),
+    **{
+        ("docs/new-recipe.md", line): (_support, line)
+        for line in ("report support.db --table scores", "show support.db 1")
+    },
     ("docs/personalens-people.md", "Rejected drafts by check"): (_people, "report people.db"),
     ("docs/personalens-people.md", "Drafts by the attempt that passed all checks"): (_people, "report people.db"),
     ("docs/personas.md", "personas build --target 71 --threshold 0.25 -o p.jsonl"): (
@@ -353,8 +434,13 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
     ("docs/local-models.md", "ok       shape openai/smollm2              held to it, as JSON mode with a schema"): (
         "llama-cpp-python's server with SmolLM2-135M-Instruct, as `make test-llm` starts it"
     ),
+    ("docs/ci.md", "met: task_completion >= 80.0 %: 100.0 % [75.8 %, 100.0 %] n=12"): "tests/cli/test_require.py",
+    (
+        "docs/ci.md",
+        "NOT MET: cancelled >= 100.0 %: 0.0 % [0.0 %, 79.3 %] n=1: the value is too low",
+    ): "tests/api/test_expecting.py",
     ("docs/local-models.md", "user"): "SmolLM2-135M-Instruct on llama.cpp; its samples differ from machine to machine",
-    ("docs/new-recipe.md", "---"): "a prompt file, and no output",
+    ("docs/recipes.md", "---"): "a prompt file, and no output",
     (
         "docs/running.md",
         "provider openai at http://127.0.0.1:8000/v1 cannot be reached (connection refused): paused, trying again in "
@@ -367,6 +453,19 @@ ELSEWHERE: Mapping[tuple[str, str], str] = {
 
 FIGURES: Mapping[tuple[str, str], str] = {
     ("docs/aloe.md", "The tree (`dialoom run aloe`)"): "the recipe's settings, compared below",
+    **{
+        ("docs/benchmarks.md", heading): f"benchmarks/{program}"
+        for heading, program in {
+            "Benchmarks": "the programs named in the table",
+            "Planning": "planning.py",
+            "Checkpointer": "checkpointing.py",
+            "Size of the run file": "prefeval.py --size",
+            "Gateway": "gateway.py, and tests/runs/test_long_requests.py",
+            "Workers": "scale.py",
+            "Studio": "studio.py",
+            "Resuming an agent with a memory": "resuming.py, with an environment for inspect_ai",
+        }.items()
+    },
     ("docs/environments.md", "A shop"): "tests/runs/test_environments.py plays the shop",
     (
         "docs/first-dataset.md",
@@ -374,27 +473,17 @@ FIGURES: Mapping[tuple[str, str], str] = {
     ): "one run of each program by hand, dated on the page",
     ("docs/gate.md", "On the dialogues of a real model"): "tests/test_labelled.py counts them anew",
     ("docs/gate.md", "What is found"): "tests/graphs/gate/test_rules.py measures them anew",
-    ("docs/gateway.md", "What it costs"): "benchmarks/gateway.py",
-    (
-        "docs/gateway.md",
-        "What the calls took: `dialoom report RUN --cost`",
-    ): "tests/runs/test_long_requests.py counts them",
     ("docs/local-models.md", "Similarity with a sentence embedder"): "a sentence embedder, named above the table",
     (
         "docs/local-models.md",
         "What is read again, and what is not",
     ): "SmolLM2-135M-Instruct on llama-cpp-python's server",
+    ("docs/local-models.md", "Short prompts"): "SmolLM2-135M-Instruct on llama-cpp-python's server",
     ("docs/local-models.md", "What to expect of a small model"): "SmolLM2-135M-Instruct on llama-cpp-python's server",
     ("docs/personalens.md", "Judgements"): "the scales of the recipe, compared below",
     ("docs/personalens.md", "One dialogue"): "the recipe's settings, compared below",
     ("docs/prefeval-results.md", "Charts"): "the numbers of the paper's figures",
     ("docs/prefeval.md", "The offline model"): "the rule in the same row, computed below",
-    ("docs/scale.md", "What it brings"): "benchmarks/scale.py",
-    ("docs/scale.md", "What it costs"): "benchmarks/scale.py",
-    ("docs/store.md", "Size and speed of a plan"): "benchmarks/planning.py",
-    ("docs/store.md", "Speed of the checkpointer"): "benchmarks/checkpointing.py",
-    ("docs/store.md", "Where the bytes go"): "benchmarks/prefeval.py --size",
-    ("docs/studio.md", "How quick it is"): "benchmarks/studio.py",
 }
 """Tables of figures that are no output of a command, by page and heading, and where they come from."""
 
@@ -434,6 +523,26 @@ def test_commands_of_compared_examples_stand_on_their_pages() -> None:
         "docs/prefeval-pairs.md": (_PAIRS,),
     }.items():
         assert [line for line in lines if f"    dialoom {line}\n" not in read(page)] == []
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as the site and GitHub form them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", found) for found in re.findall(r"^#+ (.*)$", prose, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def test_links_to_headings_have_a_heading() -> None:
+    broken, checked = [], 0
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        for file, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", text):
+            checked += 1
+            target = page.parent / file if file else page
+            if not target.is_file() or anchor not in _anchors(target.read_text(encoding="utf-8")):
+                broken.append(f"{page.relative_to(ROOT)}: {file}#{anchor}")
+    assert broken == []
+    assert checked > 50
 
 
 def test_documented_apollo_pair_is_in_the_sample() -> None:

@@ -75,7 +75,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 3, "-o", "r.db")
-    queries = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "store.md").read_text(), re.DOTALL)
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("store.md", "design/run-store.md"))
+    queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     assert len(queries) == 9
     with sqlite3.connect(tmp_path / "r.db") as connection:
         for query in queries:
@@ -84,7 +85,7 @@ def test_queries_of_the_docs_answer(dialoom: Command, players: list[str], tmp_pa
 
 def test_docs_name_every_table_and_column(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "r.db")
-    text = (ROOT / "docs" / "store.md").read_text()
+    text = "".join((ROOT / "docs" / name).read_text() for name in ("store.md", "design/run-store.md"))
     with sqlite3.connect(tmp_path / "r.db") as connection:
         for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall():
             row = re.search(rf"^\| `{table}` \| .*$", text, re.MULTILINE)

@@ -13,10 +13,9 @@ from typing import Any
 from dialoom import Line, Outcome
 from dialoom.graphs.aloe import RECIPE as ALOE
 from dialoom.graphs.aloe.tree import AloeScenario
-from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
-from dialoom.prompts import PromptLibrary
-from dialoom.prompts.library import SHIPPED
+from dialoom.graphs.gate import RULES, Facts, Talk
 from tests.conftest import ROOT
+from tests.gate_figures import all_prompts
 
 LABELLED = Path(__file__).parent / "labelled" / "smollm2.jsonl"
 KINDS = ("cut_line", "echo", "glued_lines", "prompt_leak", "repetition", "swapped_role")
@@ -39,9 +38,11 @@ def labels(dialogue: Dialogue) -> set[tuple[str, str]]:
     return {(who, kind) for who, kind in dialogue["faults"]}
 
 
-def found(dialogue: Dialogue, prompts: PromptWords) -> set[tuple[str, str]]:
+def found(dialogue: Dialogue) -> set[tuple[str, str]]:
     """Who does what, by the rules."""
-    faults = (fault for talk in talks(dialogue) for rule in RULES for fault in rule(replace(talk, prompts=prompts)))
+    faults = (
+        fault for talk in talks(dialogue) for rule in RULES for fault in rule(replace(talk, prompts=all_prompts()))
+    )
     return {(fault.who, fault.kind) for fault in faults if fault.kind in KINDS}
 
 
@@ -57,12 +58,9 @@ def talks(dialogue: Dialogue) -> Iterator[Talk]:
 
 def figures(some: Iterable[Dialogue]) -> dict[str, tuple[int, int, int]]:
     """By kind how often it was labelled, found where it was, and found where it was not."""
-    prompts = PromptWords.of(
-        PromptLibrary.load(str(path.relative_to(SHIPPED))[:-3] for path in SHIPPED.rglob("*.md")).values()
-    )
     labelled, right, wrong = Counter[str](), Counter[str](), Counter[str]()
     for each in some:
-        there, told = labels(each), found(each, prompts)
+        there, told = labels(each), found(each)
         labelled.update(kind for _, kind in there)
         right.update(kind for _, kind in there & told)
         wrong.update(kind for _, kind in told - there)

@@ -11,7 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
+import dialoom
 from tests.conftest import ROOT
 
 FLOORS = ("runs", "graphs", "roles", "prompts", "personas")
@@ -54,7 +56,16 @@ def test_sdist_holds_tests_docs_and_tools(sdist: Path) -> None:
     for folder in ("tests", "docs", "benchmarks"):
         assert _files(sdist / folder) == _files(ROOT / folder)
         assert len(_files(sdist / folder)) > 3
-    for name in ("LICENSE", "CONTRIBUTING.md", "SECURITY.md", "Makefile", "constraints.txt", "mkdocs.yml", ".ci/run"):
+    for name in (
+        "LICENSE",
+        "CITATION.cff",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "Makefile",
+        "constraints.txt",
+        "mkdocs.yml",
+        ".ci/run",
+    ):
         assert (sdist / name).read_bytes() == (ROOT / name).read_bytes()
 
 
@@ -67,6 +78,11 @@ def test_wheel_holds_one_package_with_all_its_files(unpacked: Path) -> None:
         assert _files(unpacked / "dialoom" / floor) == ours
         assert "__init__.py" in ours
     assert "samples/README.md" in _files(unpacked / "dialoom" / "personas")
+
+
+def test_citation_has_the_version_and_the_licence() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["version"], citation["license"]) == (dialoom.__version__, "Apache-2.0")
 
 
 def test_licence_is_in_the_wheel(unpacked: Path) -> None:

@@ -7,7 +7,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from dialoom.roles.gateway.pauses import Pauses
+from dialoom.roles.gateway.limits import Pauses
 
 Result = TypeVar("Result")
 

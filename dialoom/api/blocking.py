@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from dialoom.errors import DialoomError
@@ -17,19 +19,20 @@ Result = TypeVar("Result")
 
 
 def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Result]]) -> Callable[Arguments, Result]:
-    """Return the blocking form of an operation, which returns when the work is over.
+    """Return the blocking form of an awaitable operation: a function that returns when the work is over.
 
-    It works in a running event loop (a notebook) and in any thread, as an event loop of its own carries it out in a
-    thread of its own. Ctrl-C stops the work at the next checkpoint of each conversation and is then raised; a second
-    one stops it at once. Nothing that was committed is lost.
+    The function runs the operation in a new thread with its own event loop. So it can be called from any thread, also
+    where an event loop is already running, as in a notebook. Ctrl-C stops the work at the next checkpoint of each
+    conversation; then `KeyboardInterrupt` is raised. A second Ctrl-C stops the work at once. Nothing that was committed
+    is lost.
 
     Args:
         name: The returned function's name.
-        operation: The awaitable form; it takes the keyword `control`.
+        operation: The awaitable form; it accepts the keyword `control`.
     """
 
     @functools.wraps(operation)
-    def carried_out(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
+    def wrapper(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         given = keywords.get("control")
         control = given if isinstance(given, Control) else Control()
         keywords["control"] = control
@@ -39,7 +42,7 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
             raise TypeError(str(error).replace(f"{operation.__name__}()", f"{name}()")) from None
         with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:
             context = contextvars.copy_context()
-            work = thread.submit(context.run, asyncio.run, work_to_do)
+            work = thread.submit(context.run, asyncio.run, in_daemon_threads(work_to_do))
             try:
                 return _awaited(work, control)
             except KeyboardInterrupt:
@@ -47,8 +50,66 @@ def blocking(name: str, operation: Callable[Arguments, Coroutine[Any, Any, Resul
                     control.interrupt()
                 raise
 
-    carried_out.__name__ = carried_out.__qualname__ = name
-    return carried_out
+    wrapper.__name__ = wrapper.__qualname__ = name
+    return wrapper
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """An executor with as many daemon threads as calls, so that a call that hangs blocks neither others nor the exit.
+
+    A thread is used again after its call and ends with the executor, not earlier: Linux ends the processes that Ray
+    starts when the thread that started them ends.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = SimpleQueue[Callable[[], None] | None]()
+        self._lock = threading.Lock()
+        self._idle, self._is_closed = 0, False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Start a call in an idle or a new thread."""
+        future = Future[Any]()
+        future.set_running_or_notify_cancel()
+
+        def call() -> None:
+            try:
+                value = fn(*args, **kwargs)
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+        with self._lock:
+            self._calls.put(call)
+            if self._idle:
+                self._idle -= 1
+            else:
+                threading.Thread(target=self._work, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        """End the idle threads, and the others after their calls, without waiting for them."""
+        with self._lock:
+            self._is_closed = True
+            for _ in range(self._idle):
+                self._calls.put(None)
+            self._idle = 0
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            del call  # it has the result
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._idle += 1
+
+
+async def in_daemon_threads(work: Coroutine[Any, Any, Result]) -> Result:
+    """Do work whose event loop runs what is not async, such as the nodes of a graph, in daemon threads."""
+    asyncio.get_running_loop().set_default_executor(DaemonThreads())
+    return await work
 
 
 def _awaited(work: Future[Result], control: Control) -> Result:

@@ -33,26 +33,28 @@ def chart(
 ) -> Path:
     """Draw the means of a data frame's columns with their 95 % intervals; needs the extra `plots`.
 
-    Rows with the same `id` (a scenario's turns, judges or trials) are taken together in the intervals. Empty cells do
-    not count.
+    For the intervals, rows with the same `id` (a scenario's turns, judges or trials) count as one unit. Empty cells are
+    ignored.
 
-        dialoom.chart(run.frame(), "resolved.assistant", "resolved.pdf", by="style")
-        dialoom.chart(run.frame("judgements"), "score", "turns.svg", by="metric", over="turn")
+    Example:
+        >>> frame = dialoom.open_run("run.db").frame()
+        >>> dialoom.chart(frame, "personalization.assistant", "scores.svg", by="setting").name
+        'scores.svg'
 
     Args:
         frame: The frame, such as `Run.frame` returns.
-        values: The column of numbers or verdicts, or several.
+        values: The column, or columns, of numbers or verdicts.
         path: The file: `.png`, `.svg` or `.pdf`.
-        by: Columns by whose values the rows are grouped.
-        over: A column of numbers for the horizontal axis: lines are drawn instead of bars.
+        by: Columns to group the rows by.
+        over: A column of numbers for the horizontal axis. With it, lines are drawn instead of bars.
         title: The title; by default the columns' names.
 
     Returns:
         The file.
 
     Raises:
-        RunError: If matplotlib is not installed, a column is missing or holds no numbers, or the file is of another
-            kind.
+        RunError: If matplotlib is not installed, a column is missing or holds no numbers, or the file has another
+            suffix.
         OutputError: If the file cannot be written.
     """
     target = Path(path)
@@ -94,7 +96,7 @@ def _estimates(frame: pandas.DataFrame, names: Sequence[str], groups: Sequence[s
 
 
 def _estimate(cells: Sequence[tuple[float, Hashable]]) -> Estimate | None:
-    """Return the mean of values, each with the unit that it belongs to; zeros and ones count as verdicts."""
+    """Return the mean of pairs of a unit and a value; if all values are 0 or 1, they count as verdicts."""
     tally = Tally()
     are_verdicts = all(value in (0, 1) for value, _ in cells)
     for value, unit in cells:
@@ -110,7 +112,7 @@ def _bars(found: _Found, names: Sequence[str], groups: Sequence[str], title: str
 
 
 def _lines(found: _Found, names: Sequence[str], over: str, title: str) -> Chart:
-    """Return a line for each column and group; the last part of each key is its place."""
+    """Return the points of a line for each column and group; the last part of each estimate's key is its x value."""
     lines: dict[str, dict[float, Estimate | None]] = defaultdict(dict)
     for (*key, place), by_name in found.items():
         if not isinstance(place, int | float) and not hasattr(place, "__float__"):

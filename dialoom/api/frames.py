@@ -1,4 +1,4 @@
-"""Runs as pandas DataFrames and Hugging Face datasets. Both libraries are extras."""
+"""Runs as pandas DataFrames and Hugging Face datasets. Both libraries are optional dependencies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from dialoom.graphs import Estimate
 from dialoom.graphs.built_in_environments import readable
 from dialoom.graphs.outcome import ENVIRONMENT, Outcome, dialogue_faults
 from dialoom.runs.errors import RunError, TrustError
@@ -23,16 +24,19 @@ from dialoom.runs.store import RunFile
 if TYPE_CHECKING:
     import pandas
 
-Kind = Literal["episodes", "lines", "judgements", "faults", "calls"]
+Kind = Literal["episodes", "lines", "judgements", "faults", "calls", "calibrated"]
 _ONE = "all"
 
 
-def frame(run: RunFile, kind: str, judging: str | None, where: str | None = None) -> pandas.DataFrame:
+def frame(
+    run: RunFile, kind: str, judging: str | None, where: str | None = None, labels: Path | None = None
+) -> pandas.DataFrame:
     """Return a run as a DataFrame; see `Run.frame`."""
     if kind not in get_args(Kind):
         raise RunError(f"kind {kind!r}: there are {', '.join(get_args(Kind))}", setting="kind")
     library = _imported("pandas", "frames")
-    rows = list(_ROWS[kind](run, judging, where))
+    is_calibrated = kind == "calibrated"
+    rows = list(_calibrated(run, labels, judging, where) if is_calibrated else _ROWS[kind](run, judging, where))
     made: pandas.DataFrame = library.DataFrame(rows or None, columns=None if rows else list(_ALWAYS[kind]))
     return made
 
@@ -92,7 +96,7 @@ def _episodes(run: RunFile, judging: str | None, where: str | None) -> Iterator[
 
 
 def _environment(outcome: Outcome) -> dict[str, str]:
-    """Return the final state of an environment as JSON; empty without one."""
+    """Return the final state of an environment as JSON; empty if there is no environment."""
     if outcome.environment is None:
         return {}
     return {ENVIRONMENT: json.dumps(readable(outcome.environment), ensure_ascii=False)}
@@ -129,8 +133,19 @@ def _calls(run: RunFile, judging: str | None, where: str | None) -> Iterator[dic
             yield {**call, "faults": faults.get(call["call"])}
 
 
+def _calibrated(run: RunFile, labels: Path | None, judging: str | None, where: str | None) -> Iterator[dict[str, Any]]:
+    from dialoom.runs.agreement import calibrated_scores
+
+    for each in calibrated_scores(run, labels, judging, where):
+        alone = {"alone": each.alone.mean, "alone_low": each.alone.low, "alone_high": each.alone.high}
+        own = {"mean": each.mean.mean, "low": each.mean.low, "high": each.mean.high, "n": each.mean.n}
+        counts = {"effective": each.effective, "more": each.more, OFFLINE: _offline(run, judging)}
+        judge = each.judge.mean if isinstance(each.judge, Estimate) else each.judge
+        yield {**each.group._asdict(), "labels": each.labels, "judge": judge, **own, **alone, **counts}
+
+
 def _faults_by_call(run: RunFile) -> dict[int, str]:
-    """Return, by call, the kinds of faults in its reply; empty without the recipe, which knows the speakers."""
+    """Return the kinds of faults in each call's reply, by call; empty if the recipe is unknown."""
     found: dict[int, str] = {}
     with suppress(TrustError):
         for position in run.unsound():
@@ -140,13 +155,13 @@ def _faults_by_call(run: RunFile) -> dict[int, str]:
 
 
 def _offline(run: RunFile, judging: str | None) -> str | None:
-    """Return the roles that an offline model played or judged; `None` if none did."""
+    """Return the roles, judges included, that an offline model played; `None` if there are none."""
     judges = run.judgement_set(judging)
-    return offline_roles({**run.config.models, **(judges.models if judges else {})}) or None
+    return offline_roles(run.config.everyone(judges.models if judges else None)) or None
 
 
 def _beside(taken: Collection[str], kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe's own values; a name that is already taken is prefixed with its kind, such as `facet.number`."""
+    """Return a recipe's own values. A name that is already in use gets its kind as prefix, such as `facet.number`."""
     return {f"{kind}.{name}" if name in taken else name: value for name, value in values.items()}
 
 
@@ -162,4 +177,5 @@ _ALWAYS = {
     "judgements": ("number", "id", "metric", "target", "turn", "score", "status", "explanation", "offline"),
     "faults": ("number", "id", "who", "kind", "message", "where", "words", "sureness"),
     "calls": ("number", "node", "step", "role", "model", "reply", "faults"),
+    "calibrated": ("metric", "target", "by_turn", "labels", "judge", "mean", "low", "high", "n"),
 }

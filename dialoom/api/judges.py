@@ -1,4 +1,4 @@
-"""Several judges of one run, and judges that are asked more than once: which sets of judgements are made."""
+"""The sets of judgements that are made when a run has several judges, or a judge is asked more than once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 from dialoom.graphs import Recipe, stream
 from dialoom.graphs.capabilities import WithJudging, WithRoles
-from dialoom.graphs.outcome import TRIAL
+from dialoom.graphs.outcome import USER, scenario_of
 from dialoom.graphs.recipe import is_to_judge
-from dialoom.roles.binding import Bindings, ModelBinding, bind
+from dialoom.graphs.transcript import TRANSCRIPT
+from dialoom.roles.binding import OBJECT, Bindings, ModelBinding, bind
 from dialoom.runs.errors import RunError
 from dialoom.runs.progress import Ended
 from dialoom.runs.reading.scenarios import selected
@@ -21,21 +22,22 @@ from dialoom.settings import ModelLike, Players, PlayerSettings
 def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> frozenset[int] | None:
     """Return the positions of the scenarios to judge; `None` for all finished ones.
 
-    Scenarios are drawn, each with all its trials. Each scenario has a number from the run's seed, and those with the
-    lowest are drawn: a smaller sample is part of a larger one, and asking again draws the same ones.
+    A sample consists of whole scenarios, each with all its trials. The run's seed gives each scenario a number, and the
+    scenarios with the lowest numbers are drawn. So a smaller sample is part of a larger one, and a repeated draw
+    returns the same scenarios.
 
     Args:
         run: The run.
-        sample: The most scenarios, of those that the recipe's judging applies to; `None` for no bound.
-        where: Only those that match this expression.
+        sample: The maximum number of scenarios, among those that the recipe's judging applies to; `None` for no limit.
+        where: Only scenarios that match this expression.
 
     Raises:
-        RunError: If the number or the expression is wrong, or none is left.
+        RunError: If the number or the expression is wrong, or no scenario is left.
     """
     if sample is None and where is None:
         return None
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
-        raise RunError(f"sample {sample!r} is no whole number from 1", setting="sample")
+        raise RunError(f"sample must be a whole number from 1, got {sample!r}", setting="sample")
     recipe, seed = run.recipe, run.config.seed
     found = [
         each.id
@@ -44,9 +46,9 @@ def drawn_to_judge(run: RunFile, sample: int | None, where: str | None) -> froze
     ]
     if not found:
         raise RunError(f"{run.path} has nothing to judge" + (f" where {where}" if where else ""))
-    scenarios = {id_.partition(TRIAL)[0] for id_ in found}
+    scenarios = {scenario_of(id_) for id_ in found}
     drawn = set(sorted(scenarios, key=lambda id_: (stream(seed, id_, "judged").random(), id_))[:sample])
-    chosen = {id_ for id_ in found if id_.partition(TRIAL)[0] in drawn}
+    chosen = {id_ for id_ in found if scenario_of(id_) in drawn}
     return frozenset(position for position, id_, _, _ in run.listing() if id_ in chosen)
 
 
@@ -61,7 +63,7 @@ def seated(model: Players | None, models: Mapping[str, Players] | None) -> list[
         RunError: If roles with several judges have different numbers of them.
     """
     named = {**({} if model is None else {"": model}), **(models or {})}
-    given = {role: _several(judges) for role, judges in named.items()}
+    given = {role: judges if isinstance(judges, list | tuple) else [judges] for role, judges in named.items()}
     counts = {role: len(judges) for role, judges in given.items() if len(judges) != 1}
     if len({*counts.values()}) > 1 or 0 in counts.values():
         told = ", ".join(f"{count} of {role or 'every role'}" for role, count in counts.items())
@@ -77,7 +79,7 @@ def bound_judges(recipe: Recipe, model: Players | None, players: PlayerSettings)
     """Return the judges of each set, bound to the recipe's judging roles.
 
     Raises:
-        RunError, BindingError: Naming what is wrong.
+        RunError, BindingError: If a setting is wrong; the message names it.
     """
     bound = []
     for one, by_role in seated(model, players.get("models")):
@@ -86,23 +88,63 @@ def bound_judges(recipe: Recipe, model: Players | None, players: PlayerSettings)
     return bound
 
 
+def roles_of_several(recipe: Recipe) -> list[str]:
+    """Return the roles for which one run accepts several models: the user, and the recipe's judging roles."""
+    judging = WithJudging.of(recipe)
+    judges = judging.judging_roles() if judging.judging() is not None else {}
+    return [*([USER] if USER in recipe.roles and recipe.name != TRANSCRIPT else []), *judges]
+
+
 def check_several(recipe: Recipe, models: Mapping[str, Players] | None) -> None:
-    """Check that only judges are given several models, and that they can judge after all scenarios are played.
+    """Check that no role has several models unless the run accepts several for that role.
 
     Raises:
         RunError: If not.
     """
     several = [role for role, players in (models or {}).items() if isinstance(players, list | tuple)]
-    judging = WithJudging.of(recipe)
-    judges = judging.judging_roles() if judging.judging() is not None else {}
+    may = roles_of_several(recipe)
     for role in several:
-        if role not in judges:
-            told = f"several may judge: {', '.join(judges)}" if judges else f"{recipe.name!r} has no judging of its own"
+        if role not in may:
+            told = f"several may play {', '.join(may)}" if may else f"{recipe.name!r} has no judging of its own"
             raise RunError(f"models: one model plays {role!r}; {told}", setting="models")
 
 
+def user_models(models: Mapping[str, Players] | None) -> tuple[dict[str, Players], list[ModelLike]]:
+    """Return the players with only the first model of the user, and the further models of the user.
+
+    Raises:
+        RunError: If the list of the user's models is empty.
+    """
+    told = dict(models or {})
+    users = told.get(USER)
+    if not isinstance(users, list | tuple):
+        return told, []
+    if not users:
+        raise RunError(f"models: the list of models of {USER!r} is empty; name one or several", setting="models")
+    return {**told, USER: users[0]}, [*users[1:]]
+
+
+def further_users(first: Bindings, others: Sequence[Bindings]) -> tuple[ModelBinding, ...]:
+    """Return the bindings of the user's further models, which the run's file keeps.
+
+    Raises:
+        RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
+    """
+    users = [each.by_role[USER] for each in (first, *others)]
+    names = [each.model for each in users]
+    if twice := [each for each in names if names.count(each) > 1]:
+        raise RunError(f"models: {twice[0]} plays {USER!r} twice; 'trials' repeats conversations", setting="models")
+    if unnamed := [each.removeprefix(OBJECT) for each in names if each.startswith(OBJECT) and others]:
+        raise RunError(
+            f"models: of several user models each is kept by name, and {unnamed[0]!r} is in no file; give a model's "
+            "name or a function that can be imported",
+            setting="models",
+        )
+    return tuple(users[1:])
+
+
 def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) -> tuple[dict[str, ModelBinding], ...]:
-    """Return the bindings of further judges that a run keeps.
+    """Return the bindings of further judges, which the run's file keeps.
 
     Raises:
         RunError: If two have one name, or one is in no file, so that a resumed run could not call it.
@@ -118,13 +160,13 @@ def further_judges(recipe: Recipe, first: Bindings, others: Sequence[Bindings]) 
 
 
 def set_names(bound: Sequence[Bindings], name: str | None, repeat: int) -> list[tuple[Bindings, str]]:
-    """Return each judge with the name of each of its sets: the first judging of all comes before the second of any.
+    """Return a judge and a set's name for each judging: the first judging of every judge, then the second, and so on.
 
     Raises:
-        RunError: If one name is given for several judges, two have one name, or `repeat` is no number from 1.
+        RunError: If a name is given for several judges, two sets would have the same name, or `repeat` is less than 1.
     """
     if isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 1:
-        raise RunError(f"repeat {repeat!r} is no whole number from 1", setting="repeat")
+        raise RunError(f"repeat must be a whole number from 1, got {repeat!r}", setting="repeat")
     if name is not None and len(bound) > 1:
         raise RunError(
             f"name {name!r}: the sets of several judges are named after their models; name one judge's alone",
@@ -149,7 +191,3 @@ def together(before: Ended | None, now: Ended) -> Ended:
     if before is None:
         return now
     return replace(now, done=before.done + now.done, failed=before.failed + now.failed, judging=before.judging)
-
-
-def _several(judges: Players) -> Sequence[ModelLike]:
-    return judges if isinstance(judges, list | tuple) else [judges]

@@ -9,25 +9,31 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Unpack
 
-from dialoom.graphs.capabilities import WithJudging
-from dialoom.graphs.review import Review
+from pydantic import BaseModel
+
+from dialoom.graphs.capabilities import WithExports, WithJudging
+from dialoom.graphs.recipe import Review
+from dialoom.graphs.study import read_study
+from dialoom.graphs.transcript import transcripts
+from dialoom.outputs import OutputError
 from dialoom.roles.binding import bind
+from dialoom.runs.configuration.recipes import find_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
-from dialoom.runs.progress import Control, Ended, Event, NodeSaid, Noted
+from dialoom.runs.progress import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.stepping import Stepper
 from dialoom.runs.store.branches import MAIN
 from dialoom.settings import ModelLike, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
-from .folder import made_folder
 from .judges import bound_judges, drawn_to_judge, set_names, together
 from .resolving import resolve
 from .run import RunReader
 from .settings import CallSettings, JudgeSettings, PlaySettings, RecipeLike
 from .tasks import (
     OpenRun,
+    check_judges,
     judge_unparsed,
     judged_anew,
     judging_graph,
@@ -38,19 +44,25 @@ from .tasks import (
     reopened,
     reopened_to_judge,
     retry_failures,
+    take_study,
     watched,
 )
 
 
 class Run(RunReader):
-    """A handle that reads a run's file at any time, as `RunReader`, and resumes, judges and steps through the run.
+    """A handle of a run: it reads the file at any time, as `RunReader`, and resumes, judges and steps through the run.
+
+    Example:
+        >>> run = dialoom.open_run("run.db")
+        >>> run.status().done, run.episode(1).state
+        (4, 'done')
 
     Args:
         path: The file.
-        recipe: The recipe, if it was given as an object when the run was made.
-        models: Functions and graphs that were given as objects, by role, kept for resuming.
+        recipe: The recipe, if the run was made with a recipe object.
+        models: Functions and graphs given as Python objects, by role, kept for later resuming.
         ended: The result of the work that returned this handle.
-        trust: As of `RunReader`.
+        trust: As for `RunReader`.
 
     Attributes:
         ended: The result of the work that returned this handle; `None` without any. `ended.stopped` is the reason
@@ -74,8 +86,8 @@ class Run(RunReader):
         with self._opened() as file:
             status = file.status()
             text = (
-                f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} scenarios done, "
-                f"{status.failed:,} failed"
+                f"{str(self.path)!r}: {file.config.recipe}, {status.done:,} of {status.total:,} "
+                f"{file.config.units} done, {status.failed:,} failed"
             )
         if self.ended is not None and self.ended.stopped is not None:
             text += f", stopped: {self.ended.stopped.reason}"
@@ -94,8 +106,8 @@ class Run(RunReader):
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: The branch to open.
-            models: Functions and graphs that were given as objects, by role; those that this handle was made with are
-                known.
+            models: Functions and graphs given as Python objects, by role; those that this handle was made with need not
+                be given again.
             **calls: How calls are made; see `CallSettings`.
 
         Raises:
@@ -149,15 +161,19 @@ class Run(RunReader):
 
 
 def open_run(path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> Run:
-    """Open a run's file for reading, and as a handle for the operations on it.
+    """Open a run's file, and return a handle for reading it and for the operations on it.
+
+    Example:
+        >>> len(dialoom.open_run("run.db"))  # scenarios
+        4
 
     Args:
         path: The file.
-        recipe: The recipe, if it was given as an object when the run was made.
-        trust: Use the code and the addresses that the file names, whoever made it; see `RunReader`.
+        recipe: The recipe, if the run was made with a recipe object.
+        trust: Use the code and the addresses that the file refers to, whoever made it; see `RunReader`.
 
     Raises:
-        StoreError: If there is no such file, or it is no run.
+        StoreError: If there is no such file, or it is not a run.
     """
     return Run(path, recipe, trust=trust)
 
@@ -169,29 +185,34 @@ async def aplay(
     folder: PathLike | None = None,
     **settings: Unpack[PlaySettings],
 ) -> Run:
-    """Make a new run: plan it, play every scenario, keep every step.
+    """Make a new run: plan it, play every scenario and store every step.
+
+    Example:
+        >>> run = dialoom.play("personalens", path="new.db", options={"limit": 2})  # or: await dialoom.aplay(...)
+        >>> run.status().done
+        2
 
     Args:
-        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. A class of an
-            imported file is kept as `path/to/file.py:NAME`; one that is in no file (a notebook's) is given again by
-            the caller who resumes the run in another process.
+        recipe: A registered name (`personalens`), `path/to/file.py:NAME`, a recipe, or its class. A class from an
+            imported file is stored as `path/to/file.py:NAME`. A class that is in no file (such as a notebook's) must be
+            given again to resume the run in another process.
         path: The run's file; it must not exist.
-        folder: Where the folder is to be written that the run is made for (a source, pairs, people, or drafts of
-            these), as soon as everything is done; nothing is written if something failed or was stopped before.
-        **settings: Who plays, what is played, and how calls are made; see `PlaySettings`.
+        folder: For recipes that generate data (a source, pairs, people, or drafts of these): the folder to write the
+            data to once every scenario is done. Nothing is written if a scenario failed or the work was stopped.
+        **settings: The players, the options of the recipe, and how calls are made; see `PlaySettings`.
 
     Returns:
-        The run. Scenarios that failed are rows in it, not exceptions: `run.status()` counts them, and `run.ended` tells
+        The run. Failed scenarios are stored in it and raise no exception: `run.status()` counts them. `run.ended` tells
         whether the work was stopped early, and why.
 
     Raises:
-        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: With nothing written, if it
-            can be known beforehand; what only comes out while a scenario is played (a node that leaves out an input of
-            its prompt) leaves a run to go on with. All of them are `DialoomError`.
-        StoppedError: If it was stopped while it was planned; nothing is written.
+        RunError, RecipeError, BindingError, PromptError, DataError, StoreError, CacheError: If an argument is wrong. An
+        error found before the first scenario is played leaves no file. An error found later, such as an input of a
+        prompt that a node leaves out, leaves a run that can be resumed. All of these are `DialoomError`.
+        StoppedError: If the run was stopped while it was planned; nothing is written.
     """
     if folder is not None:
-        format_ = await asyncio.to_thread(made_folder, recipe, settings.get("options"), Path(folder))
+        format_ = await asyncio.to_thread(_made_folder, recipe, settings.get("options"), Path(folder))
     async with new_run(recipe, path, settings, is_played=True) as task:
         ended = await play_pending(task, is_resumed=False)
     run = _handle(task, recipe, ended, trust=True)
@@ -204,6 +225,10 @@ async def aplan(recipe: RecipeLike, *, path: PathLike, **settings: Unpack[PlaySe
     """Make a new run and its plan without playing; `resume` plays it, `Run.step` steps through a conversation.
 
     The arguments, and what is raised, are those of `play`.
+
+    Example:
+        >>> dialoom.plan("personalens", path="planned.db", options={"limit": 2}).status().pending
+        2
     """
     async with new_run(recipe, path, settings, is_played=False) as task:
         pass
@@ -219,20 +244,24 @@ async def aresume(
     trials: int | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Resume a run where it stopped: finished scenarios stay as they are, begun ones go on from their last step.
+    """Resume a run where it stopped: finished scenarios stay unchanged, and started ones continue from their last step.
+
+    Example:
+        >>> dialoom.resume("run.db").status().pending
+        0
 
     Args:
         path: The run's file.
-        recipe: The recipe, if it was given as an object.
-        models: Functions and graphs that were given as objects, by role; no other model can be changed.
-        retry_failed: Try failed scenarios again.
-        trials: The number of trials that each scenario is to have; those that the run lacks are added to its plan.
+        recipe: The recipe, if the run was made with a recipe object.
+        models: Functions and graphs given as Python objects, by role. The models of other roles cannot be changed.
+        retry_failed: Whether failed scenarios are tried again.
+        trials: The total number of trials of each scenario; missing trials are added to the run's plan.
         **calls: How calls are made; see `CallSettings`.
 
     Raises:
-        StoreError: If it is no run, another process writes it, or it has more trials.
-        RunError, BindingError, CacheError: Naming what is missing or wrong.
-        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
+        StoreError: If it is not a run, another process writes it, or it has more trials than requested.
+        RunError, BindingError, CacheError: If something is missing or wrong; the message says what.
+        TrustError: If the run refers to code or an address that this user has not given, and `trust` is not set.
     """
     async with reopened(path, recipe, models, calls) as task:
         if retry_failed:
@@ -251,40 +280,52 @@ async def ajudge(
     repeat: int = 1,
     sample: int | None = None,
     where: str | None = None,
+    judges: PathLike | None = None,
     recipe: RecipeLike | None = None,
     retry_failed: bool = False,
     **settings: Unpack[JudgeSettings],
 ) -> Run:
-    """Judge a run's finished scenarios once more, into a set of judgements of its own; or go on with that set.
+    """Judge a run's finished scenarios once more, into a new set of judgements; or continue a set of that name.
+
+    Example:
+        >>> run = dialoom.judge("run.db", "offline/generic", name="second")
+        >>> [each.name for each in run.judgement_sets]
+        ['run', 'second']
 
     Args:
         path: The run's file.
-        model: Who judges, in every judging role that `models` does not name. Several, in a list, judge one after the
-            other, each into a set of its own; what they say together is the set `panel`. So it is in `models`.
+        model: The judge for every judging role that is not in `models`. Several judges, in a list, judge one after the
+            other, each into its own set; the set `panel` combines them. `models` accepts lists as well.
         name: The set's name; by default the judges' models.
-        repeat: How often each judge judges all of it, into as many sets (`NAME`, `NAME #2`, ...), which tell how far it
-            agrees with itself.
-        sample: Judge no more than so many scenarios, drawn with the run's seed among those about which a judge is asked
-            anything (some recipes ask about failures alone). A larger number later adds to them.
+        repeat: How often each judge judges all scenarios, each time into another set (`NAME`, `NAME #2`, ...). The sets
+            show how far a judge agrees with itself.
+        sample: The maximum number of scenarios to judge, drawn with the run's seed from those that the judge is asked
+            about (some recipes ask about failures only). A larger number in a later call adds scenarios.
         where: Judge only scenarios that match this expression.
-        recipe: The recipe, if it was given as an object.
-        retry_failed: Try failed judgings again.
-        **settings: Who judges in which role (`models`), how they sample, and how calls are made, as for `play`; see
+        judges: A study's file; its judges and checks score the imported conversations from now on.
+        recipe: The recipe, if the run was made with a recipe object.
+        retry_failed: Whether failed judgings are tried again.
+        **settings: The judge of each role (`models`), sampling settings, and how calls are made, as for `play`; see
             `JudgeSettings`.
 
     Raises:
-        StoreError: If it is no run, or another process writes it.
-        RunError: If the recipe has no judging of its own, or the name belongs to other judgements.
-        BindingError, CacheError: Naming what is wrong.
+        StoreError: If it is not a run, or another process writes it.
+        RunError: If the recipe cannot judge finished conversations, or the name belongs to other judgements.
+        BindingError, CacheError: If a setting is wrong; the message names it.
     """
     checked(JudgeSettings, settings)
-    with reopened_to_judge(path, recipe, part(CallSettings, settings)) as store:
+    study = None if judges is None else transcripts(read_study(Path(judges), is_played=False))
+    calls = part(CallSettings, settings)
+    with reopened_to_judge(path, recipe, calls) as store:
+        take_study(store, study)
         judge, ended = store.recipe, None
         judging_graph(judge)  # fails early if the recipe has none
         only = drawn_to_judge(store, sample, where)
         bound = bound_judges(judge, model, part(PlayerSettings, settings))
-        for judges, named in set_names(bound, name, repeat):
-            made = await judged_anew(store, judge, judges, named, retry_failed, part(CallSettings, settings), only)
+        sets = set_names(bound, name, repeat)
+        await asyncio.to_thread(check_judges, store, judge, bound, calls)
+        for seats, named in sets:
+            made = await judged_anew(store, judge, seats, named, retry_failed, calls, only)
             ended = together(ended, made)
             if not ended.is_complete:
                 break
@@ -302,30 +343,36 @@ async def areview(
 ) -> Run:
     """Find faults in a run's finished conversations: by the current rules, and by a reviewer if one is given.
 
-    The rules cost nothing, and their faults replace those that the run has. A reviewer's verdicts are a set of their
-    own beside the judgements; it is asked what rules cannot see (`dialoom.graphs.review.REVIEWED`).
+    The rules make no model calls, and the faults that they find replace those stored in the run. A reviewer is asked
+    about faults that rules cannot detect (`dialoom.graphs.recipe.REVIEWED`); its verdicts are stored as a separate set
+    of judgements.
+
+    Example:
+        >>> run = dialoom.review("run.db")  # by rules; models={"reviewer": "openai/gpt-4o"} also asks a model
 
     Args:
         path: The run's file.
-        model: The reviewer; by default none.
-        name: The set's name; by default `review by` the model.
-        recipe: The recipe, if it was given as an object.
-        retry_failed: Try failed reviews again.
+        model: The model of the reviewer; by default no reviewer is asked.
+        name: The set's name; by default `review by` and the model's name.
+        recipe: The recipe, if the run was made with a recipe object.
+        retry_failed: Whether failed reviews are tried again.
         **settings: As for `judge`.
 
     Raises:
-        StoreError: If it is no run, or another process writes it.
+        StoreError: If it is not a run, or another process writes it.
         RunError: If the name belongs to other judgements.
-        BindingError, CacheError: Naming what is wrong.
+        BindingError, CacheError: If a setting is wrong; the message names it.
     """
     checked(JudgeSettings, settings)
-    with reopened_to_judge(path, recipe, part(CallSettings, settings)) as store:
+    calls = part(CallSettings, settings)
+    with reopened_to_judge(path, recipe, calls) as store:
         await asyncio.to_thread(pass_gate, store)
         ended = None
         if model is not None or settings.get("models"):
             reviewing = Review(store.recipe)
             bound = bind(WithJudging.of(reviewing).judging_roles(), model, **part(PlayerSettings, settings))
-            ended = await judged_anew(store, reviewing, bound, name, retry_failed, part(CallSettings, settings))
+            await asyncio.to_thread(check_judges, store, reviewing, [bound], calls)
+            ended = await judged_anew(store, reviewing, bound, name, retry_failed, calls)
     return Run(path, recipe=recipe, ended=ended, trust=settings.get("trust", False))
 
 
@@ -340,23 +387,28 @@ async def aretry(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Retry failed scenarios or unparsed judgements only: pending scenarios stay pending (`resume` plays them).
+    """Retry failed scenarios or unparsed judgements only. Pending scenarios stay pending; `resume` plays them.
+
+    Example:
+        >>> dialoom.retry("run.db", scenarios=[1]).status().done
+        4
 
     Args:
         path: The run's file.
-        failed: Failed scenarios, from their last step; by default if neither `scenarios` nor `unparsed` is given.
-        scenarios: Scenarios to be played anew, from their beginning and with replies of their own: ids, beginnings of
-            ids, or places in the plan (from 1).
-        unparsed: Judgements whose replies could not be parsed: new replies are requested.
-        judging: Of which set; by default the run's own.
-        recipe: The recipe, if it was given as an object.
-        models: Functions and graphs that were given as objects, by role.
+        failed: Whether to retry failed scenarios, from their last step; the default if neither `scenarios` nor
+            `unparsed` is given.
+        scenarios: Scenarios to play again from their beginning, with new replies: ids, beginnings of ids, or places in
+            the plan (from 1).
+        unparsed: Whether to request new replies for judgements whose replies could not be parsed.
+        judging: The set of the unparsed judgements; by default the run's own.
+        recipe: The recipe, if the run was made with a recipe object.
+        models: Functions and graphs given as Python objects, by role.
         **calls: How calls are made; see `CallSettings`.
 
     Raises:
-        StoreError: If it is no run, another process writes it, or it has no such scenario or set.
-        RunError, BindingError, CacheError: Naming what is missing or wrong.
-        TrustError: If it names code or an address that this user has not given, and `trust` is not set.
+        StoreError: If it is not a run, another process writes it, or it has no such scenario or set.
+        RunError, BindingError, CacheError: If something is missing or wrong; the message says what.
+        TrustError: If the run refers to code or an address that this user has not given, and `trust` is not set.
     """
     if judging is not None and not unparsed:
         raise RunError(
@@ -374,36 +426,46 @@ async def aretry(
 
 
 async def aestimate(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> CostEstimate:
-    """Estimate what a run would cost before anything is sent: a few of its scenarios are played by understudies.
+    """Estimate the cost of a run before anything is sent, from a few of its scenarios played by understudies.
+
+    Example:
+        >>> dialoom.estimate("personalens", options={"limit": 2}).total.calls > 0
+        True
 
     Args:
         recipe: As for `play`.
         **settings: As for `play`.
 
     Raises:
-        RunError: If understudies cannot play the recipe; and whatever `play` would raise.
+        RunError: If understudies cannot play the recipe; also as for `play`.
     """
-    new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
+    new = await asyncio.to_thread(lambda: resolve(recipe, False, **settings))
     tell, control = watched(settings)
-    return await estimate_cost(
-        new.recipe, new.config, new.overrides, new.policy.limits, lambda text: tell(Noted(text)), control
-    )
+    return await estimate_cost(new.recipe, new.config, new.policy.limits, lambda text: tell(Notice(text)), control)
 
 
 async def stream(
     recipe: RecipeLike | None = None, *, path: PathLike, is_new: bool | None = None, **settings: Unpack[PlaySettings]
 ) -> AsyncGenerator[Event, None]:
-    """Yield events while a run is played, as they happen; without a recipe, while it is resumed.
+    """Yield events as they happen while a run is played or, without a recipe, resumed.
 
-    Leaving the loop early stops the work; what was committed is kept, and `resume` goes on from there. In the same
-    coroutine that wants `contextlib.aclosing`, as an event loop closes what was left a moment later.
+    Leaving the loop early stops the work. Committed steps are kept, and `resume` continues from them. To go on in the
+    same coroutine, wrap the stream in `contextlib.aclosing`: otherwise the event loop closes it only later.
+
+    Example:
+        >>> async def watch():
+        ...     async for event in dialoom.stream("personalens", path="watched.db", options={"limit": 2}):
+        ...         if isinstance(event, dialoom.Ended):
+        ...             print(event.done, "done")
+        >>> asyncio.run(watch())
+        2 done
 
     Args:
-        recipe: As for `play`; `None` to go on with the run at `path`.
+        recipe: As for `play`; `None` to resume the run at `path`.
         path: The run's file.
-        is_new: True to make the run; by default if there is a recipe. One that was given as an object is given
-            again to go on.
-        **settings: As for `play`; to go on, only `models` and how calls are made.
+        is_new: Whether to make a new run; by default true if a recipe is given. To resume a run made with a recipe
+            object, give the object again and set this to false.
+        **settings: As for `play`; when resuming, only `models` and settings of how calls are made.
 
     Yields:
         Events; the last one is `Ended`.
@@ -447,12 +509,22 @@ async def step(
     models: Mapping[str, ModelLike] | None = None,
     **calls: Unpack[CallSettings],
 ) -> AsyncIterator[Stepper]:
-    """Open one conversation of a run for stepping; see `Run.step`."""
+    """Open one conversation of a run for stepping; see `Run.step`.
+
+    Example:
+        >>> async def refuse():
+        ...     async with dialoom.step("run.db", 1) as stepper:
+        ...         await stepper.goto(2)  # the user has spoken, the assistant is next
+        ...         stop = await stepper.say("assistant", "I would rather not.")
+        ...         return stop.branch
+        >>> asyncio.run(refuse())
+        'b1'
+    """
     async with reopened(path, recipe, models, calls) as task:
         tell = task.tell
 
         def told(text: str) -> None:
-            tell(NodeSaid(str(scenario), text))
+            tell(NodeMessage(str(scenario), text))
 
         opened = Stepper.open(task.store, scenario, branch=branch, policy=task.policy, tell=told)
         async with opened as stepper:
@@ -469,7 +541,23 @@ estimate = blocking("estimate", aestimate)
 
 
 def _handle(task: OpenRun, recipe: RecipeLike | None, ended: Ended | None = None, *, trust: bool = False) -> Run:
-    """Return the handle on the run of a finished task; it keeps the models that were given as objects."""
+    """Return the handle of a run after an operation; the handle keeps the models that were given as objects."""
     objects = task.policy.objects
     models = {role: objects[each.model] for role, each in task.models.items() if each.model in objects}
     return Run(task.store.path, recipe, models=models, ended=ended, trust=trust)
+
+
+def _made_folder(recipe: RecipeLike, options: Mapping[str, Any] | BaseModel | None, folder: Path) -> str:
+    """Return the format of the folder that a run with these options generates.
+
+    Raises:
+        RunError: If there is no such recipe, it has no such options, or it generates no folder.
+        OutputError: If the path exists already.
+    """
+    _, found = find_recipe(recipe)
+    format_ = WithExports.of(found).folder_format(parsed_options(found, options))
+    if format_ is None:
+        raise RunError(f"folder {str(folder)!r}: {found.name} is not made for one; export a format", setting="folder")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError(f"{folder} exists and is not an empty folder; the run's folder is to be written there")
+    return format_

@@ -3,50 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Unpack
 
 from dialoom.graphs import Recipe, RecipeOptions
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithPrompts, WithRoles
+from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation
 from dialoom.roles.binding import PLACEHOLDER, Bindings, bind
-from dialoom.roles.cast import stand_ins
+from dialoom.roles.role import stand_ins
 from dialoom.runs.configuration.config import DEFAULT_MODEL, RunConfig
 from dialoom.runs.configuration.recipes import find_recipe, option_names, parsed_options
 from dialoom.runs.configuration.trust import cast_references, code_hashes, recipe_references
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_servers
+from dialoom.runs.gateway_setup import CallPolicy, RunLimits, check_workers, ensure_callable
 from dialoom.settings import PlayerSettings, checked, part
 
-from .judges import check_several, further_judges, seated
+from .judges import check_several, further_judges, further_users, seated, user_models
 from .settings import CallSettings, PlaySettings, RecipeLike, call_policy
 
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run that is about to be made: everything is resolved and checked, nothing is written.
+    """A run before it is written, with all settings resolved and checked.
 
     Attributes:
         recipe: The recipe.
-        config: All that decides what the run does.
-        bindings: Its players, the objects among them.
+        config: The configuration, which determines what the run does.
+        bindings: The players, those given as objects included.
         policy: How calls are made.
-        overrides: A folder of prompts that replace the recipe's own.
     """
 
     recipe: Recipe
     config: RunConfig
     bindings: Bindings
     policy: CallPolicy
-    overrides: Path | None
 
 
-def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
-    """Merge defaults, options and bindings of a new run; see `play` for the arguments.
+def resolve(recipe: RecipeLike, is_played: bool, **settings: Unpack[PlaySettings]) -> NewRun:
+    """Merge defaults, options and bindings of a new run; see `play` for the other arguments.
+
+    Args:
+        recipe: As for `play`.
+        is_played: True if the run is played at once, so that the providers' keys are required.
+        **settings: As for `play`.
 
     Raises:
-        SettingError, RunError, RecipeError, BindingError, CacheError: Naming the setting that is wrong.
+        SettingError, RunError, RecipeError, BindingError, CacheError: If a setting is wrong; the message names it.
     """
     spec, found = find_recipe(recipe)
     for name in sorted(settings.keys() & option_names(found) - PlaySettings.__annotations__.keys()):
@@ -57,34 +60,41 @@ def resolve(recipe: RecipeLike, **settings: Unpack[PlaySettings]) -> NewRun:
     players = part(PlayerSettings, given)
     unplayed = {} if model is not None else _unplayed(found, chosen)
     roles, bound = WithRoles.of(found), []
-    for _, by_role in seated(None, given["models"]):
+    named_models, others = user_models(given["models"])
+    seats = [by_role for _, by_role in seated(None, named_models)]
+    for by_role in [*seats, *({**seats[0], USER: user} for user in others)]:
         players["models"] = {**unplayed, **roles.models_named(chosen), **by_role}
         usual = DEFAULT_MODEL if model is None else model
         bound.append(bind(roles.roles_used(chosen), usual, roles.reply_limits, **players))
-    bindings, *others = bound
-    judges = further_judges(found, bindings, others)
-    named = [each for by_role in (bindings.by_role, *judges) for each in cast_references(by_role)]
+    bindings = bound[0]
+    judges = further_judges(found, bindings, bound[1 : len(seats)])
+    users = further_users(bindings, bound[len(seats) :]) if others else ()
+    casts = [bindings.by_role, *judges, *({USER: user} for user in users)]
+    named = [each for by_role in casts for each in cast_references(by_role)]
     config = RunConfig(
         recipe=spec,
         options=chosen.model_dump(mode="json"),
         models=dict(bindings.by_role),
+        users=users,
         panel=judges,
         seed=given["seed"],
         sample=given["sample"],
         trials=given["trials"],
         on_user_fault=given["on_user_fault"],
         code=code_hashes([*recipe_references(spec, recipe=found), *named]),
+        prompts=given["prompts"],
         study=found.study.plain() if isinstance(found, Simulation) else None,
     )
     policy = call_policy(part(CallSettings, given), RunLimits(), bindings.objects, found.roles)
+    if is_played:  # before the prices, for which LiteLLM is imported
+        ensure_callable(config.casts, policy)
     policy.limits.check_prices(binding.model for cast in config.casts for binding in cast.values())
-    check_servers(servers_of(found, chosen), policy)
-    prompts = given["prompts"]
-    return NewRun(found, config, bindings, policy, None if prompts is None else Path(prompts))
+    check_workers(servers_of(found, chosen), config.casts, policy)
+    return NewRun(found, config, bindings, policy)
 
 
 def _unplayed(recipe: Recipe, options: RecipeOptions) -> dict[str, str]:
-    """Return the roles that have no understudy of their own, with the offline model that plays any role."""
+    """Return the roles that have no understudy of their own, each with the generic offline model as its player."""
     library = WithPrompts.of(recipe).library()
     used = WithRoles.of(recipe).roles_used(options)
     return {role: model for role, model in stand_ins(library).items() if role in used and model == PLACEHOLDER}

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
-from dialoom.graphs import DialogueFault, Recipe, Scenario
+from dialoom.graphs import DialogueFault, Recipe, Scenario, Table
 from dialoom.graphs.capabilities import WithPrompts
 from dialoom.runs.configuration.config import RunConfig, config_diff
 from dialoom.runs.configuration.recipes import find_recipe
@@ -29,6 +29,7 @@ from dialoom.runs.report import Report
 from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, ScenarioPage, ScenarioQuery, Status
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
+from dialoom.runs.store.status import CheckErrors
 from dialoom.settings import PathLike
 
 from .settings import RecipeLike
@@ -41,6 +42,8 @@ if TYPE_CHECKING:  # heavy, or an extra
     from dialoom.runs.export import Encoding, Soundness
     from dialoom.runs.progress import RunProgress
     from dialoom.runs.reading.conversations import Conversation, RequestDiff
+    from dialoom.runs.report.health import Health
+    from dialoom.runs.report.requirements import Checked, Requirement
     from dialoom.runs.stepping import ReadOnlyStepper
 
     from .frames import Kind
@@ -52,23 +55,23 @@ _ALL = ScenarioQuery()
 class RunReader:
     """A handle that reads a run's file at any time, also while another process plays it.
 
-    The file is open while something is read. In a `with` block it stays open, so that all reads share the connection,
-    the recipe and the trust.
+    The file is opened for each read. In a `with` block it stays open, so that all reads share the connection, the
+    recipe and the trust.
 
     Args:
         path: The file.
-        recipe: The recipe, if it was given as an object when the run was made.
-        trust: Use the code and the addresses that the file names, whoever made it; a `Trust` also reports what it
-            allows. Without it, only what this user has given on this machine when the run was made, which is known
-            from a private list.
+        recipe: The recipe, if the run was made with a recipe object.
+        trust: Use the code and the addresses that the file refers to, whoever made it; a `Trust` also reports what it
+            allows. Without it, only code and addresses are used that this user gave on this machine when the run was
+            made; a private list records them.
 
     Attributes:
         path: The file.
 
     Raises:
-        StoreError: If there is no such file, or it is no run.
-        RunError: If its recipe cannot be loaded, as soon as it is needed; if another recipe made it.
-        TrustError: If the recipe is a file that only the run's author has named, as soon as it is needed.
+        StoreError: If there is no such file, or it is not a run.
+        RunError: If its recipe cannot be loaded, as soon as it is needed; or if the run was made by another recipe.
+        TrustError: If the recipe is a file that this user has not given, as soon as the recipe is needed.
     """
 
     def __init__(self, path: PathLike, recipe: RecipeLike | None = None, *, trust: bool | Trust = False) -> None:
@@ -99,18 +102,19 @@ class RunReader:
         with self._opened() as file:
             return file.config
 
-    def config_diff(self, config: RunConfig, recipe: Recipe, prompts: Path | None = None) -> list[str]:
+    def config_diff(self, config: RunConfig, recipe: Recipe) -> list[str]:
         """Return the differences from another configuration, as `key: then, now`.
+
+        Prompts are compared only if the configuration has sets of prompts.
 
         Args:
             config: The requested configuration.
             recipe: The recipe.
-            prompts: A folder of overrides; without one, the run's prompts are not compared.
         """
         with self._opened() as file:
             found = config_diff(file.config, config)
-            if prompts is not None:
-                stored, requested = file.prompts, WithPrompts.of(recipe).library(prompts)
+            if config.prompts:
+                stored, requested = file.prompts, WithPrompts.of(recipe).library(config.prompts)
                 found += [f"prompt {id_}: another text" for id_ in requested if stored[id_].hash != requested[id_].hash]
             return found
 
@@ -135,20 +139,20 @@ class RunReader:
             return [] if chosen is None else file.metrics_of(chosen.name, recipe)
 
     def models(self, judging: str | None = None) -> dict[str, str]:
-        """Return the models by role; those of judging roles are of a set of judgements (by default the oldest)."""
+        """Return the models by role; for judging roles, those of a set of judgements (by default the oldest)."""
         with self._opened() as file:
             chosen = file.judgement_set(judging)
             return {**file.config.model_names, **({} if chosen is None else chosen.model_names)}
 
     @property
     def is_gated(self) -> bool:
-        """Whether the faults of any conversation are known."""
+        """Return whether any conversation was checked for faults."""
         with self._opened() as file:
             return file.is_gated
 
     @property
     def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
-        """The scenarios, by id, whose outcome comes from a branch of the step debugger."""
+        """The ids of scenarios whose outcome comes from a branch of the step debugger, each with that branch."""
         with self._opened() as file:
             return file.promoted_branches()
 
@@ -158,17 +162,27 @@ class RunReader:
             chosen = file.judgement_set(judging)
             return 0 if chosen is None else file.unparsed(chosen.name)
 
+    def check_errors(self) -> list[CheckErrors]:
+        """Return the errors of checks that raised an exception or returned no score, by metric."""
+        with self._opened() as file:
+            return file.check_errors()
+
     def status(self) -> Status:
         """Return the number of scenarios by state, and the usage of the calls."""
         with self._opened() as file:
             return file.status()
+
+    def changes(self) -> dict[str, dict[str, int]]:
+        """Return the number of calls not sent as configured, by role and by the setting that was changed and why."""
+        with self._opened() as file:
+            return file.changes()
 
     def scenarios(
         self,
         query: ScenarioQuery = _ALL,
         *,
         where: str | None = None,
-        said: str | None = None,
+        search: str | None = None,
         offset: int = 0,
         limit: int = 50,
         on_progress: Callable[[str, int, int], None] | None = None,
@@ -176,23 +190,23 @@ class RunReader:
         """Return a page of scenarios, finished or not, with their figures; fast for any number of them without `where`.
 
         Args:
-            query: Which, and in which order; by default all, in plan order.
-            where: Of these, those that an expression holds of; see `episodes`.
-            said: Of these, those in which something was said: words of one message, in any order; `"in quotes"` beside
-                each other; `begin*` for what begins so. They are looked up in an index in the user's folder for caches,
-                which is made when it is first needed; see `dialoom.runs.reading.search_index`.
+            query: Which scenarios, and in which order; by default all, in plan order.
+            where: Of these, only scenarios that match an expression; see `episodes`.
+            search: Of these, only scenarios with a message that contains all of these words, in any order; `"in
+                quotes"` is a phrase, `begin*` a prefix. The search uses an index in the user's cache folder, which is
+                built when it is first needed; see `dialoom.runs.reading.search_index`.
             offset: Number of scenarios to skip.
             limit: Number of scenarios on a page.
-            on_progress: Called with the task, the count done and the total while an expression is evaluated for
-                every scenario, or the index is built; an exception that it raises ends that.
+            on_progress: Called with the task, the count done and the total while an expression is evaluated for every
+                scenario or the index is built. An exception that it raises ends the work.
 
         Raises:
-            RunError: If the expression cannot be evaluated, or there is no word in `said`.
+            RunError: If the expression cannot be evaluated, or `search` contains no word.
             StoreError: If the query is invalid, or there is no such set of judgements.
             OutputError: If the index cannot be written.
         """
         with self._opened() as file:
-            return scenario_page(file, query, where, said, offset, limit, on_progress or ignore_progress)
+            return scenario_page(file, query, where, search, offset, limit, on_progress or ignore_progress)
 
     def figures(
         self,
@@ -218,7 +232,7 @@ class RunReader:
             yield from all_scenarios(file, judging, where, sort, is_descending)
 
     def search(self, words: str, on_progress: Callable[[str, int, int], None] | None = None) -> dict[int, str]:
-        """Return the first message that contains the words, by the scenario's position; see `said` of `scenarios`.
+        """Return the first message that contains the words, by the scenario's position; see `search` of `scenarios`.
 
         Raises:
             RunError: If there is no word.
@@ -228,21 +242,21 @@ class RunReader:
             return search_messages(file, words, on_progress or ignore_progress)
 
     def neighbours(
-        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, said: str | None = None
+        self, scenario: str | int, query: ScenarioQuery = _ALL, *, where: str | None = None, search: str | None = None
     ) -> Neighbours | None:
-        """Return a scenario's neighbours in the list that `scenarios` returns for the query; `None` if it is not in it.
+        """Return a scenario's neighbours in the list that `scenarios` returns; `None` if the list does not contain it.
 
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             query: Which scenarios, and in which order; by default all, in plan order.
             where: As for `scenarios`.
-            said: As for `scenarios`.
+            search: As for `scenarios`.
 
         Raises:
             RunError, StoreError, OutputError: As `scenarios`; also if there is no such scenario.
         """
         with self._opened() as file:
-            return neighbours(file, scenario, query, where, said)
+            return neighbours(file, scenario, query, where, search)
 
     def choices(self) -> Choices:
         """Return the values by which a `ScenarioQuery` can filter, with the number of scenarios that have each."""
@@ -261,9 +275,9 @@ class RunReader:
 
         Args:
             judging: The set of judgements to return with them; by default the oldest.
-            where: Only those that match this expression: over the recipe's facets, counts and metrics by their
-                names, and `state`, `ended_by`, `changed`, `unparsed` and others; e.g. `personalization >= 3 and
-                ended_by == 'user_terminated'`. No comparison with a missing score holds.
+            where: Only scenarios that match this expression. It may use the names of the recipe's facets, counts and
+                metrics, and `state`, `ended_by`, `changed`, `unparsed` and others, as in `personalization >= 3 and
+                ended_by == 'user_terminated'`. Comparisons with a missing score are false.
 
         Raises:
             StoreError: If there is no such set.
@@ -286,7 +300,7 @@ class RunReader:
             return file.episode(file.resolve(str(scenario)), judging)
 
     def so_far(self, scenario: str | int, judging: str | None = None) -> RecordedEpisode:
-        """Return a result as `episode` does; of a pending scenario, its state so far (`ended_by` is empty)."""
+        """Return a result as `episode` does or, for a pending scenario, its state so far (with an empty `ended_by`)."""
         with self._opened() as file:
             position = file.resolve(str(scenario))
             return file.episode(position, judging) or file.so_far(position)
@@ -318,10 +332,10 @@ class RunReader:
         return {**row, "state": episode.state}
 
     def calls(self, scenario: str | int) -> list[dict[str, Any]]:
-        """Return the calls of a scenario in the order in which they began; named as for `episode`.
+        """Return the calls of a scenario in the order in which they began; `scenario` is as for `episode`.
 
-        Each has the columns of the ledger, `faults` (those that the gate found in its reply) and `rejected` (whether
-        its line was requested again because of one).
+        Each call has the columns of the ledger, `faults` (found by the gate in its reply) and `rejected` (whether the
+        reply was requested again because of a fault).
         """
         from dialoom.runs.reading.conversations import faulty_calls
 
@@ -335,16 +349,16 @@ class RunReader:
         ]
 
     def common_calls(self, scenario: str | int) -> list[CommonCall]:
-        """Return the calls that a scenario shares with others; named as for `episode`."""
+        """Return the calls that a scenario shares with other scenarios; `scenario` is as for `episode`."""
         with self._opened() as file:
             return file.common_calls(file.resolve(str(scenario)))
 
     def request(self, call: int, before: int | None = None) -> RequestDiff:
-        """Return the request of a call, message by message, with what is new in it.
+        """Return the messages of a call's request, and which of them are new.
 
         Args:
             call: The call's row in the ledger.
-            before: The row of the call to compare with.
+            before: The row of the call to compare the request with.
 
         Raises:
             RunError: If there is no such call.
@@ -384,10 +398,10 @@ class RunReader:
     def given_labels(
         self, annotator: str, scenario: str | int | None = None, *, path: PathLike | None = None
     ) -> list[GivenLabel]:
-        """Return all labels of a person, each with whether it was given to an earlier conversation of the scenario.
+        """Return all labels of a person, and for each whether it was given to an earlier conversation of the scenario.
 
-        A label belongs to the conversation that was read: when another branch becomes the scenario's outcome, or it is
-        played anew, its labels do not count until that conversation is the outcome again.
+        A label belongs to the conversation that the person read. When another branch becomes the scenario's outcome, or
+        the scenario is played again, the label does not count until that conversation is the outcome again.
 
         Args:
             annotator: The person's name.
@@ -412,7 +426,7 @@ class RunReader:
         judging: str | None = None,
         path: PathLike | None = None,
     ) -> dict[int, Labelled]:
-        """Return how much a person has labelled of each scenario's conversation, by the scenario's position.
+        """Return how many judgements of each scenario's conversation a person has labelled, by the scenario's position.
 
         Args:
             annotator: The person's name.
@@ -421,7 +435,7 @@ class RunReader:
             path: The labels file; by default that of `label`.
 
         Returns:
-            The number of labels and of judgements to label, of scenarios with at least one label.
+            The number of labels and the number of judgements to label, for scenarios with at least one label.
         """
         from dialoom.runs.agreement import labelled, labels_beside
 
@@ -449,7 +463,7 @@ class RunReader:
             annotators: Names, each of which gets a column.
             seed: The seed of the draw; by default the run's.
             judging: The set of judgements; by default the oldest.
-            metrics: Only these; by default all.
+            metrics: Only these metrics; by default all that judges score, and none that checks compute.
             scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
             where: Only scenarios that match this expression; see `episodes`.
 
@@ -480,7 +494,7 @@ class RunReader:
             path: The labels file; by default that of `label`.
             annotators: The columns of the file to read; by default all.
             judging: The set of judgements; by default the oldest.
-            metrics: Only these; by default all that are in the file.
+            metrics: Only these metrics; by default all in the file.
             scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
             where: Only judgements of scenarios that match this expression; see `episodes`.
 
@@ -495,8 +509,24 @@ class RunReader:
         with self._opened() as file:
             return agreement(file, labels, judging=judging, metrics=metrics, scales=scales, where=where)
 
+    def judge_health(self, judging: str | None = None, *, most: int | None = None) -> list[Health]:
+        """Return the health of a judge in each of its metrics; reports have it as the table `judge-health`.
+
+        Args:
+            judging: The set of judgements; by default the oldest.
+            most: The most scenarios to read, from the first; by default all.
+
+        Raises:
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.report.health import health_of
+        from dialoom.runs.report.reported import reported_runs
+
+        with self._opened() as file:
+            return health_of(reported_runs([file], file.recipe, judging)[0], None, most)
+
     def position(self, scenario: str | int) -> int:
-        """Return the position of a scenario in the plan, from 0; named as for `episode`.
+        """Return the position of a scenario in the plan, from 0; `scenario` is as for `episode`.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -505,18 +535,18 @@ class RunReader:
             return file.resolve(str(scenario))
 
     def scenario(self, scenario: str | int) -> Scenario:
-        """Return a scenario as it was planned, finished or not; named as for `episode`."""
+        """Return a planned scenario, finished or not; `scenario` is as for `episode`."""
         with self._opened() as file:
             return file.scenario(file.recipe, file.resolve(str(scenario)))
 
     def faults(
         self, judging: str | None = None, *, where: str | None = None
     ) -> Iterator[tuple[RecordedEpisode, DialogueFault]]:
-        """Yield each fault of the conversations with the scenario that it belongs to, in plan order.
+        """Yield each fault of a conversation with its scenario, in plan order.
 
         Args:
-            judging: The set of judgements whose judges' faults are among them; by default the oldest.
-            where: Only those of scenarios that match this expression, such as `faults.user > 0`; see `episodes`.
+            judging: The set of judgements; the faults that its judges found are included. By default the oldest.
+            where: Only faults of scenarios that match this expression, such as `faults.user > 0`; see `episodes`.
 
         Raises:
             StoreError: If there is no such set.
@@ -526,20 +556,70 @@ class RunReader:
             for fault in episode.outcome.faults or ():
                 yield episode, fault
 
-    def report(self, judging: str | None = None, tables: Sequence[str] = (), *, where: str | None = None) -> Report:
-        """Return the recipe's tables and charts. Printed, the report is Markdown; a notebook renders it.
+    def report(
+        self,
+        judging: str | None = None,
+        tables: Sequence[str] = (),
+        *,
+        where: str | None = None,
+        labels: PathLike | Literal[True] | None = None,
+    ) -> Report:
+        """Return a report with the recipe's tables and charts. It prints as Markdown, and notebooks render it.
 
         Args:
-            judging: One set of judgements; by default all, compared.
-            tables: Only these, by name; by default all.
+            judging: One set of judgements; by default all sets are compared.
+            tables: Only these tables, by name; by default all.
             where: Only scenarios that match this expression, such as `not changed`; see `episodes`.
+            labels: A labels file; scores calibrated with it are shown in an additional table. `True` for the file of
+                `label`.
 
         Raises:
-            RunError: If a table is not there, or the expression is wrong.
+            RunError: If there is no such table, or the expression is wrong.
+            DataError: If the labels file cannot be read, or holds labels of another run.
             StoreError: If there is no such set.
         """
-        with self._opened() as file:
-            return Report.of([file], judging, tables, where)
+        return report(self, judging=judging, tables=tables, where=where, labels=labels)
+
+    def require(
+        self,
+        *requirements: str | Requirement,
+        is_confident: bool = False,
+        not_worse_than: RunReader | PathLike | None = None,
+        metrics: Sequence[str] = (),
+        allow: Sequence[str] = (),
+        allow_different_users: bool = False,
+        judging: str | None = None,
+        where: str | None = None,
+    ) -> list[Checked]:
+        """Check requirements on the scores, and return for each whether it is met, with value, interval and reasons.
+
+        Args:
+            *requirements: Texts such as `resolved >= 80%`, `tone >= 3.5` or `pass^3(resolved) >= 60%`.
+            is_confident: Whether the whole 95 % interval must meet a requirement, not only the mean.
+            not_worse_than: Another run to compare with, by the paired test of reports: no required metric (without
+                requirements, no metric at all) may be lower than in that run. The runs may differ only in the role
+                under evaluation.
+            metrics: Metrics to compare with the other run besides those of the requirements.
+            allow: Conditions that do not fail a requirement: `offline`, `missing`, `constant`, `unfinished`.
+            allow_different_users: Whether the user's model and prompt may also differ between the runs.
+            judging: The set of judgements; by default the oldest.
+            where: Only scenarios that match this expression.
+
+        Raises:
+            RunError: If nothing is required, a requirement is malformed or its metric is unknown, or the runs cannot be
+                compared.
+            StoreError: If there is no such set.
+        """
+        from dialoom.runs.report.requirements import required
+
+        with ExitStack() as opened:
+            file, other = opened.enter_context(self._opened()), None
+            if isinstance(not_worse_than, RunReader):
+                other = opened.enter_context(not_worse_than._opened())
+            elif not_worse_than is not None:
+                other = opened.enter_context(RunReader(not_worse_than, trust=self._trust)._opened())
+            asked = metrics, judging, where, is_confident, allow, allow_different_users
+            return required(file, requirements, other, *asked)
 
     def describe(
         self,
@@ -548,26 +628,30 @@ class RunReader:
         where: str | None = None,
         embedder: str | None = None,
         alike: float | None = None,
+        like: PathLike | None = None,
     ) -> Report:
-        """Return statistics of the dialogues: lengths, endings, variety, duplicates, languages, coverage, faults.
+        """Return statistics of the dialogues: lengths, endings, variety, duplicates, languages, coverage and faults.
 
         Args:
-            against: Runs or files of rows (JSON Lines, Parquet) in which copies are looked for, such as test data.
+            against: Runs or files of rows (JSON Lines, Parquet), such as test data, that are searched for copies of the
+                dialogues.
             where: Only scenarios that match this expression; see `episodes`.
             embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
             alike: The least cosine similarity of such texts (0.9).
+            like: A run or a file of real conversations; the statistics then include distances from their users.
 
         Raises:
             RunError: If a file is missing or of another kind, a library is missing (extra `describe`), there is no such
                 embedder, or nothing is finished.
-            DataError: Naming the line that cannot be read.
+            DataError: If a line cannot be read; the message names it.
         """
         from dialoom.runs.describe import SimilarTexts, describe_run
 
         told = SimilarTexts.wanted(embedder, alike)
         with self._opened() as file:
             others = [Path(each) for each in against]
-            return describe_run(file, others, where=where, trust=self._trust, alike=told)
+            real = None if like is None else Path(like)
+            return describe_run(file, others, where=where, trust=self._trust, alike=told, like=real)
 
     def export(
         self,
@@ -585,25 +669,26 @@ class RunReader:
         without: Collection[str] = (),
         card: bool = False,
     ) -> dict[str, int]:
-        """Write finished scenarios in plan order; no incomplete file is left.
+        """Write the finished scenarios in plan order; an interrupted export leaves no incomplete file.
 
         Args:
             format: `dialogues`, `sharegpt`, `sft` (of dialogues and studies), or one of the recipe's own.
-            path: A file; a folder for formats of files, and for a split. It is replaced when the new one is whole. Or
-                an open text file, such as `sys.stdout`, for JSON lines.
+            path: A file; or a folder, for a split and for formats that write several files; or an open text file, such
+                as `sys.stdout`, for JSON lines. An existing path is replaced when the new one is complete.
             judging: The set of judgements; by default the oldest.
             encoding: How rows are written.
-            test_share: The share of people (or what the recipe splits by) whose rows become a test split.
-            options: The format's own.
+            test_share: The share of people (or of what else the recipe splits by) whose rows become a test split.
+            options: The options of the format.
             where: Only scenarios that match this expression; see `episodes`.
-            include: What each row has besides its format's columns and its scenario's `id`: `facets`, `scores`.
-            only: `sound`: only dialogues in which the gate found no fault; `faulty`: only the others.
-            without: Kinds of faults whose dialogues are left out.
+            include: Additional columns of each row, besides those of its format and the scenario's `id`: `facets`,
+                `scores`.
+            only: `sound`: only dialogues in which the gate found no fault; `faulty`: only dialogues with faults.
+            without: Kinds of faults; dialogues with such a fault are left out.
             license: The license in the data's card, by the hub's identifier; by default `unknown`.
-            card: Describe what was written, and put the figures into its card; see `describe`.
+            card: Whether the data's card contains statistics of the written rows; see `describe`.
 
         Returns:
-            How many rows (or files) were written, by part: `all`, or `train` and `test`.
+            The number of rows (or files) written, by part: `all`, or `train` and `test`.
 
         Raises:
             RunError: If there is no such format, or it does not support an option.
@@ -631,18 +716,24 @@ class RunReader:
             return write(file, request, path)
 
     def frame(
-        self, kind: Kind = "episodes", judging: str | None = None, *, where: str | None = None
+        self,
+        kind: Kind = "episodes",
+        judging: str | None = None,
+        *,
+        where: str | None = None,
+        labels: PathLike | None = None,
     ) -> pandas.DataFrame:
         """Return the run as a pandas DataFrame; needs the extra `frames`.
 
         Args:
-            kind: `episodes`: a row for each finished scenario, with its facets (one whose name is taken is called
-                `facet.NAME`), counts and mean score by metric;
-                `lines`: a row for each line that was said; `judgements`: a row for each judge's word; `faults`: a row
-                for each fault that the gate found; `calls`: a row for each call of a model, with tokens, cost, latency
-                and the kinds of faults in what it said, rejected lines of simulated users among them.
+            kind: `episodes`: a row for each finished scenario, with its facets (`facet.NAME` if another column has the
+                name), counts and mean score by metric; `lines`: a row for each message; `judgements`: a row for each
+                judgement; `faults`: a row for each fault that the gate found; `calls`: a row for each call of a model,
+                with tokens, cost, latency and the kinds of faults in its reply (rejected replies of simulated users
+                included); `calibrated`: a row for each mean score calibrated with people's labels.
             judging: The set of judgements; by default the oldest. Ignored for `lines` and `calls`.
-            where: Only what belongs to scenarios that match this expression; see `episodes`.
+            where: Only rows of scenarios that match this expression; see `episodes`.
+            labels: The labels file for `calibrated`; by default that of `label`.
 
         Raises:
             RunError: If pandas is not installed, or there is no such kind.
@@ -651,7 +742,7 @@ class RunReader:
         from .frames import frame
 
         with self._opened() as file:
-            return frame(file, kind, judging, where)
+            return frame(file, kind, judging, where, None if labels is None else Path(labels))
 
     def dataset(
         self,
@@ -665,12 +756,12 @@ class RunReader:
         only: Soundness | None = None,
         without: Collection[str] = (),
     ) -> datasets.Dataset | datasets.DatasetDict:
-        """Return an export as a Hugging Face `Dataset`, or with `test_share` as a `DatasetDict` of train and test.
+        """Return an export as a Hugging Face `Dataset` or, with `test_share`, as a `DatasetDict` of train and test.
 
         Needs the extra `datasets`. The arguments are those of `export`.
 
         Raises:
-            RunError: If datasets is not installed, or the format's rows are not of one shape.
+            RunError: If datasets is not installed, or the format's rows have different columns.
         """
         from .frames import dataset
 
@@ -686,11 +777,12 @@ class RunReader:
         Args:
             scenario: Its id, the beginning of its id, or its place in the plan (from 1).
             branch: The branch to look at.
-            checkpoint: A checkpoint's number or id; by default where the branch stands.
+            checkpoint: A checkpoint's number or id; by default the branch's current one.
 
         Raises:
             StoreError: If there is no such scenario.
-            SteppingError: If there is no such branch or checkpoint; as its `NotBegunError` if none of it was played.
+            SteppingError: If there is no such branch or checkpoint; `NotBegunError`, a subclass, if the scenario has
+                not begun.
         """
         from dialoom.runs.stepping import ReadOnlyStepper
 
@@ -720,7 +812,7 @@ class RunReader:
 
 
 def _is_of_dialoom(error: Exception) -> bool:
-    """Return whether an exception raised in a caller's block passed through a function of dialoom's."""
+    """Return whether an exception raised in a caller's block passed through a function of dialoom."""
     within = list(traceback.walk_tb(error.__traceback__))[1:]  # the first frame is the one that had the block
     return any(str(frame.f_globals.get("__name__")).startswith("dialoom.") for frame, _ in within)
 
@@ -732,29 +824,34 @@ def describe(
     where: str | None = None,
     embedder: str | None = None,
     alike: float | None = None,
+    like: PathLike | None = None,
     trust: bool = False,
 ) -> Report:
-    """Return statistics of a dataset; of a run as `Run.describe`, of a release tables 1 and 6 to 10 of PersonaLens.
+    """Return statistics of a dataset: for a run as `Run.describe`, for a PersonaLens release its tables 1 and 6 to 10.
+
+    Example:
+        >>> dialoom.describe("run.db")["sizes"].columns[:3]
+        ['of each dialogue', 'n', 'mean']
 
     Args:
-        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the PersonaLens
-            release's layout.
+        path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or a folder in the layout of
+            the PersonaLens release.
         against: As for `Run.describe`.
-        where: Only scenarios of a run that match this expression.
+        where: For a run, only scenarios that match this expression.
         embedder: Also find texts of nearly the same meaning, by `lexical` or `st:MODEL`.
         alike: The least cosine similarity of such texts (0.9).
-        trust: As of `RunReader`.
+        like: As for `Run.describe`.
+        trust: As for `RunReader`.
 
     Raises:
-        RunError: If it is none of these, a library is missing (extra `describe`), or there is nothing in it.
-        DataError: Naming the file and line that cannot be read.
+        RunError: If it is none of these kinds, a library is missing (extra `describe`), or it is empty.
+        DataError: If a line cannot be read; the message names the file and the line.
     """
     from dialoom.runs.describe import SimilarTexts, describe_path
 
-    others = [Path(each) for each in against]
-    return describe_path(
-        Path(path), others, where=where, trust=Trust(trust), alike=SimilarTexts.wanted(embedder, alike)
-    )
+    others, real = [Path(each) for each in against], None if like is None else Path(like)
+    wanted = SimilarTexts.wanted(embedder, alike)
+    return describe_path(Path(path), others, where=where, trust=Trust(trust), alike=wanted, like=real)
 
 
 def report(
@@ -762,22 +859,35 @@ def report(
     judging: str | None = None,
     tables: Sequence[str] = (),
     where: str | None = None,
+    labels: PathLike | Sequence[PathLike] | Literal[True] | None = None,
+    allow_different_users: bool = False,
     trust: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Return the report of one run, or of several side by side.
 
+    Example:
+        >>> report = dialoom.report("run.db")
+        >>> report["scores"].columns[:2]
+        ['setting', 'tasks']
+
     Args:
         *runs: Runs of one recipe, one by one or as a list.
-        judging: The set of judgements, in each of them.
+        judging: The name of the set of judgements in each run; by default all sets of a single run, or the oldest of
+            each run.
         tables: Only these, by name.
         where: Only scenarios that match this expression; see `Run.episodes`.
-        trust: As of `RunReader`, for those that are given as paths.
-        on_progress: Called with the number of scenarios read so far, each time one is read (every one is read several
-            times); an exception that it raises ends the work.
+        labels: A labels file for each run; scores calibrated with it are shown in additional tables. `True` for the
+            files of `Run.label`.
+        allow_different_users: Whether differences are also computed between runs whose user model, user prompt or
+            source of personas differs; the table's title then says so.
+        trust: As for `RunReader`, for runs that are given as paths.
+        on_progress: Called with the number of scenarios read so far, each time one is read (each is read several
+            times). An exception that it raises ends the work.
 
     Raises:
-        RunError: If they are not of one recipe, one is named twice, a table is not there, or the expression is wrong.
+        RunError: If the runs are of different recipes, one is given twice, there is no such table, or the expression is
+            wrong.
         StoreError: If a run has no such set.
     """
     named = [
@@ -792,4 +902,11 @@ def report(
             counter = itertools.count(1)
             for file in files:
                 file.on_read = lambda: on_progress(next(counter))
-        return Report.of(files, judging, tables, where)
+        calibrated: Sequence[Table] = ()
+        if labels is not None:
+            from dialoom.runs.agreement import calibrated_tables
+
+            given = [] if labels is True else [labels] if isinstance(labels, str | os.PathLike) else labels
+            beside = [Path(each) for each in given]
+            calibrated = calibrated_tables(files, beside, judging, where, (), allow_different_users)
+        return Report.of(files, judging, tables, where, calibrated, allow_different_users)

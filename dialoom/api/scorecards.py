@@ -1,4 +1,4 @@
-"""Scorecards: every system of a suite is played by every assistant, each as a run of its own, resumable together."""
+"""Scorecards: every system of a suite is played by every assistant, each as a separate run; all resume together."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, Unpack, cast
 from dialoom.errors import DialoomError
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithJudging, WithRoles
-from dialoom.graphs.suites import DEFAULT_SUITE
 from dialoom.outputs import file_name, make_folder
 from dialoom.roles.binding import OBJECT
 from dialoom.runs.configuration.config import DEFAULT_MODEL, config_diff
 from dialoom.runs.configuration.recipes import load_recipe, parsed_options
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import RunLimits, ensure_keys
-from dialoom.runs.progress import Event, Noted
+from dialoom.runs.gateway_setup import RunLimits
+from dialoom.runs.progress import Event, Notice
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.scorecard import (
+    DEFAULT_SUITE,
     AssistantRuns,
     CardRecord,
     Scorecard,
@@ -76,26 +76,30 @@ async def ascorecard(
 ) -> Scorecard:
     """Play all systems of a suite, each as a run in a folder, and write a page with their results.
 
-    Called again with the same arguments, it resumes where it stopped and repeats no paid call; further assistants are
-    added.
+    Called again with the same arguments, it resumes where it stopped and repeats no paid call. Called with additional
+    assistants, it adds them.
+
+    Example:
+        >>> card = dialoom.scorecard("card", models={"assistant": ["offline/attentive", my_agent]})  # doctest: +SKIP
+        >>> print(card["differences"])  # doctest: +SKIP
 
     Args:
-        path: The folder: runs, `index.html`, `scorecard.md`, `scorecard.json`, `scorecard.tex`,
-            charts, and the suite's settings.
+        path: The folder for the results: runs, `index.html`, `scorecard.md`, `scorecard.json`, `scorecard.tex`, charts,
+            and the suite's settings.
         suite: The name of a shipped suite, or a YAML file.
-        size: `quick` or `full`: how much of it.
-        model: Who plays every role that `models` and the suite do not name; by default `offline/attentive`.
-        retry_failed: Try failed scenarios again.
-        **settings: Who plays which role (`models`), how they sample, and how calls are made, as for `play`. Several
-            assistants, in a list, are compared; so is it with judges, who are a panel. A budget is that of all runs
+        size: `quick` or `full`: how much of the suite is played.
+        model: The model of every role that is neither in `models` nor in the suite; by default `offline/attentive`.
+        retry_failed: Whether failed scenarios are tried again.
+        **settings: The player of each role (`models`), sampling settings, and how calls are made, as for `play`.
+            Several assistants, in a list, are compared; several judges form a panel. A budget applies to all runs
             together.
 
     Returns:
-        The scorecard; `is_complete` and `failed` tell how it stands.
+        The scorecard; `is_complete` tells whether no scenario is pending, and `failed` counts failed scenarios.
 
     Raises:
-        RunError: If something in the suite or the settings is wrong, or the folder holds another scorecard; before
-            anything is sent.
+        RunError: If something in the suite or the settings is wrong, or the folder holds another scorecard. It is
+            raised before anything is sent.
         DialoomError: As `play`.
     """
     folder = Path(path)
@@ -112,7 +116,7 @@ async def ascorecard(
     for number, part in enumerate(parts, start=1):
         if control.is_draining or not _is_left(part.path, retry_failed):
             continue
-        tell(Noted(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
+        tell(Notice(f"{number} of {len(parts)}: {part.system.label}, {part.label}"))
         others = [each.path for each in parts if each is not part]
         calls["budget"] = _left_of(cast("Budget | None", whole), others)
         run = await aresume(part.path, models=_objects(part.new), retry_failed=retry_failed, **calls)
@@ -123,27 +127,32 @@ async def ascorecard(
     return card
 
 
-def open_scorecard(*folders: PathLike, trust: bool = False) -> Scorecard:
-    """Open a finished scorecard, or several of one suite side by side, read anew from their runs.
+def open_scorecard(*folders: PathLike, allow_different_users: bool = False, trust: bool = False) -> Scorecard:
+    """Open a finished scorecard, or several of one suite side by side; the results are read again from the runs.
+
+    Example:
+        >>> dialoom.open_scorecard("card", "other-card").write("both")  # doctest: +SKIP
 
     Args:
-        *folders: Their folders.
-        trust: As of `Run`.
+        *folders: The folders of the scorecards.
+        allow_different_users: Whether assistants are compared even if the user model, the user prompt or the source of
+            personas differs; the table's title then says so.
+        trust: As for `Run`.
 
     Raises:
-        RunError: If one is no scorecard's, or they are not of one suite in one size.
+        RunError: If a folder holds no scorecard, or the scorecards are of different suites or sizes.
         StoreError: If a run is missing or damaged.
     """
     if not folders:
         raise RunError("folders: give at least one", setting="folders")
-    return Scorecard.of([Path(folder) for folder in folders], Trust(trust))
+    return Scorecard.of([Path(folder) for folder in folders], Trust(trust), allow_different_users)
 
 
 def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, settings: JudgeSettings) -> list[_Part]:
-    """Return every system with every assistant, resolved and checked; nothing is written.
+    """Return a part for each system and assistant, with resolved and checked settings; nothing is written.
 
     Raises:
-        DialoomError: Naming the system and what is wrong.
+        DialoomError: If a setting of a system is wrong; the message names the system and the setting.
     """
     recipes = []
     for system in suite.systems:
@@ -167,8 +176,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
             with _told_of(suite, system, settings):
                 told = _settings(suite, system, recipe, size, model, settings)
                 told["models"] = {**(told["models"] or {}), role: assistant}
-                new = resolve(system.recipe, **told)
-                ensure_keys(new.config.models, new.policy)
+                new = resolve(system.recipe, True, **told)
             label = new.config.models[role].model
             path = folder / file_name(f"{system.label}--{label}.db".replace("/", "-").replace(":", "-"))
             parts.append(_Part(system, label, path, new, told))
@@ -183,7 +191,7 @@ def _parts(suite: Suite, size: Size, folder: Path, model: ModelLike | None, sett
 
 @contextlib.contextmanager
 def _told_of(suite: Suite, system: SuiteSystem, settings: JudgeSettings) -> Iterator[None]:
-    """Add the system's name to errors in the suite's settings; errors in the caller's settings stay as they are."""
+    """Add the system's name to errors in the suite's settings; errors in the caller's settings are not changed."""
     try:
         yield
     except DialoomError as error:
@@ -205,7 +213,7 @@ def _evaluated(suite: Suite, recipes: Sequence[Recipe]) -> str:
 
 
 def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
-    """Check that every role for which a player is given is a role of some system.
+    """Check that each role in the caller's settings is a role of at least one system.
 
     Raises:
         RunError: If not.
@@ -219,7 +227,7 @@ def _check_roles(known: Collection[str], players: Mapping[str, Any]) -> None:
 def _settings(
     suite: Suite, system: SuiteSystem, recipe: Recipe, size: Size, model: ModelLike | None, given: JudgeSettings
 ) -> PlaySettings:
-    """Return the settings of a system's run: the suite's, overridden by the system's, overridden by those given."""
+    """Return the settings of a system's run: the caller's override the system's, which override the suite's."""
     sized = system.sized(size)
     roles = WithRoles.of(recipe).roles_used(parsed_options(recipe, sized.options))
     _check_roles(recipe.roles, system.players())
@@ -250,7 +258,8 @@ async def _planned(
     """Plan every run that does not exist yet, so that a missing source is reported before anything is sent.
 
     Raises:
-        RunError: If the folder or a run in it is another one; the folder stays as it was.
+        RunError: If the folder belongs to another scorecard, or a run in it has other settings; the folder is not
+            changed.
     """
     assistants: dict[str, dict[str, str]] = {}
     for part in parts:
@@ -270,8 +279,8 @@ async def _planned(
     told: set[str] = set()
 
     def tell_once(event: Event) -> None:
-        """Report a note of planning once for all assistants; other planning events are dropped."""
-        if isinstance(event, Noted) and event.text not in told:
+        """Report each notice of planning once for all assistants; other planning events are dropped."""
+        if isinstance(event, Notice) and event.text not in told:
             told.add(event.text)
             tell(event)
 
@@ -317,11 +326,12 @@ def _check_expressions(suite: Suite, part: _Part) -> None:
 
 
 def _tell_stand_ins(parts: Sequence[_Part], tell: Callable[[Event], None]) -> None:
-    """Report the roles that a stand-in plays because no model was given, before any paid call."""
-    models = [(role, each.model) for part in parts for role, each in part.new.config.models.items()]
-    roles = [role for role, model in dict.fromkeys(models) if model == DEFAULT_MODEL]
+    """Report, before any paid call, the roles that a stand-in plays because no model was given."""
+    casts = [cast for part in parts for cast in part.new.config.players]
+    models = [(role, each.model) for cast in casts for role, each in cast.items()]
+    roles = list(dict.fromkeys(role for role, model in models if model == DEFAULT_MODEL))
     if roles:
-        tell(Noted(f"{', '.join(roles)}: played by {DEFAULT_MODEL}, a scripted stand-in"))
+        tell(Notice(f"{', '.join(roles)}: played by {DEFAULT_MODEL}, a scripted stand-in"))
 
 
 def _is_left(path: Path, retry_failed: bool) -> bool:
@@ -346,7 +356,7 @@ def _left_of(budget: Budget | None, others: Collection[Path]) -> Budget | None:
 
 
 def _objects(new: NewRun) -> dict[str, ModelLike]:
-    """Return the functions and graphs that play, by role: resuming a run requires them."""
+    """Return the functions and graphs that play roles, by role; they are required to resume a run."""
     objects = new.bindings.objects
     return {role: objects[each.model] for role, each in new.bindings.by_role.items() if each.model in objects}
 

@@ -1,4 +1,4 @@
-"""The settings of the API's operations: those of `dialoom.settings`, and hooks on the work."""
+"""The settings of the API's operations: those of `dialoom.settings`, an event listener, and a control to stop work."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ class CallSettings(ProcessSettings, total=False):
     """Settings of how calls are made. None of them changes the content of a dialogue.
 
     Budget, prices, rates, time-outs and context windows are stored in the run's file for later resumes.
+
+    Example:
+        >>> calls = dialoom.CallSettings(concurrency=4, budget=dialoom.Budget(max_cost=2))
+        >>> run = dialoom.resume("run.db", **calls)
     """
 
     on_event: Annotated[
@@ -33,7 +37,12 @@ class JudgeSettings(PlayerSettings, CallSettings, total=False):
 
 
 class PlaySettings(RunSettings, CallSettings, total=False):
-    """Settings of a new run, besides its recipe and its file."""
+    """Settings of a new run, besides its recipe and its file.
+
+    Example:
+        >>> settings = dialoom.PlaySettings(options={"limit": 1}, seed=7, concurrency=4)
+        >>> run = dialoom.play("personalens", path="seeded.db", **settings)
+    """
 
 
 for _kind in (CallSettings, JudgeSettings, PlaySettings):
@@ -43,16 +52,16 @@ for _kind in (CallSettings, JudgeSettings, PlaySettings):
 def call_policy(
     settings: CallSettings, kept: RunLimits, objects: Mapping[str, OwnPlayer], roles: Collection[str]
 ) -> CallPolicy:
-    """Return how calls are made: what the run's file keeps, overridden by what is given now.
+    """Return how calls are made: by the settings given now and, for all others, those stored in the run's file.
 
     Args:
-        settings: What is given now.
-        kept: What the run's file keeps.
-        objects: Functions and graphs that play.
+        settings: The settings given now.
+        kept: The limits stored in the run's file.
+        objects: Functions and graphs that play roles, by name.
         roles: The recipe's roles.
 
     Raises:
-        SettingError, RunError, CacheError: Naming the setting that is wrong or unknown.
+        SettingError, RunError, CacheError: If a setting is wrong or unknown; the message names it.
     """
     given = checked(CallSettings, settings)
     policy = CallPolicy(kept.changed(given, roles), part(ProcessSettings, given), objects)

@@ -1,4 +1,4 @@
-"""Simulated users against an assistant from Python: from rows to a judged run."""
+"""Simulated users that talk to an assistant, from Python values: from rows of people and tasks to a judged run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pydantic import ValidationError
 from dialoom.errors import first_problem
 from dialoom.graphs import Check, Judge
 from dialoom.graphs.environment import Environment
+from dialoom.graphs.outcome import USER
 from dialoom.graphs.simulation import Simulation, content_of, simulation
 from dialoom.graphs.study import GIVES_UP, SATISFIED, JudgeTable, Study
 from dialoom.graphs.study_rows import python_rows
 from dialoom.personas.rows import plain_row
-from dialoom.roles.binding import OBJECT, is_named
+from dialoom.roles.binding import OBJECT, is_kept, is_named
 from dialoom.roles.players import name_of
 from dialoom.runs.errors import RunError
 from dialoom.runs.store import RunFile
@@ -34,7 +35,7 @@ async def asimulate(
     *,
     assistant: ModelLike,
     path: PathLike,
-    user: ModelLike | None = None,
+    user: Players | None = None,
     judge: Players | None = None,
     judges: Sequence[Judge] = (),
     checks: Sequence[Check | Callable[..., Any]] = (),
@@ -55,47 +56,50 @@ async def asimulate(
     on_user_fault: str = FLAG,
     **calls: Unpack[CallSettings],
 ) -> Run:
-    """Let simulated users talk to an assistant, score the conversations, and keep every step.
+    """Let simulated users talk to an assistant, score the conversations, and store every step.
 
-    It is a study (see `docs/studies.md`) made from Python values. Called again with the same arguments after an
-    interruption, it continues the run.
+    The arguments define a study (see `docs/studies.md`). Called again with the same arguments after an interruption,
+    the function continues the run.
 
     Example:
         >>> run = dialoom.simulate(
         ...     people=[{"name": "Ada", "style": "in a hurry"}],
         ...     tasks=["return a kettle"],
         ...     assistant=my_agent,
-        ...     user="openai/gpt-4o-mini",
         ...     judges=[dialoom.Judge("resolved", rubric="The goal was reached: {{ task.goal }}")],
         ...     path="shop.db",
         ... )
 
     Args:
-        people: Rows: mappings, texts (taken as `description`), a pandas frame, a `datasets.Dataset`, or a file's path.
-        tasks: Rows in the same forms (a text is taken as `goal`). Without tasks, each person has one conversation.
-        assistant: Who is tested: a LiteLLM name, an async function from chat messages to text, a graph, ...
+        people: Rows: mappings, texts (used as `description`), a pandas frame, a `datasets.Dataset`, or a file's path.
+        tasks: Rows in the same forms (a text is used as `goal`). Without tasks, each person has one conversation.
+        assistant: The assistant to test: a LiteLLM name, an async function from chat messages to text, a graph, ...
         path: The run's file.
-        user: Who plays the user; by default an offline model.
-        judge: Who judges; by default an offline model. Several, in a list, judge one after the other.
-        judges: The judges; their rubrics may name `person` and `task`, e.g. `{{ task.goal }}`.
+        user: The model of the user; by default an offline model. With several, in a list, each conversation is played
+            with each of them.
+        judge: The model of the judges; by default an offline model. Several, in a list, judge one after the other.
+        judges: The judges; their rubrics may use `person` and `task`, as in `{{ task.goal }}`.
         checks: Checks, or functions of a `Conversation`. A function's name is its metric; that of a lambda is
             `check-N`.
-        brief: The system prompt of the simulated user, a template over `person` and `task`; by default a shipped one.
-        rules: Whether dialoom's rules for simulated users follow the brief.
+        brief: The system prompt of the simulated user, a template that may use `person` and `task`; by default a
+            shipped one.
+        rules: Whether dialoom's rules for simulated users are appended to the brief.
         system: The system prompt of the assistant; by default none.
-        max_turns: The most turns; a turn is one message of each side.
+        max_turns: The maximum number of turns; a turn is one message of each side.
         opens: The role that speaks first.
-        ends: What ends a conversation before that: `user_satisfied`, `user_gives_up`, `{"keyword": WORD}`,
-            `{"tool": NAME}`, or a function of a `Conversation` that returns true, or the reason as a text.
+        ends: Conditions that end a conversation before `max_turns`: `user_satisfied`, `user_gives_up`, `{"keyword":
+            WORD}`, `{"tool": NAME}`, or a function that gets a `Conversation` and returns true, or the reason as text,
+            to end it.
         roles: Further participants: `{"name": ..., "brief": ..., "speaks": ...}`.
-        environment: What the assistant's tools act on: a class or function that makes it, or the file that a built-in
-            environment begins with; see `docs/environments.md`.
-        tools: Functions that the assistant is offered as tools besides those of its environment.
-        mcp: MCP servers whose tools the assistant is offered, by command or URL.
-        per_person: Each person gets so many tasks, drawn with the seed; by default all.
-        in_sequence: Whether one person's conversations are played one after another, in the order of the tasks: an
-            assistant that keeps state may remember the earlier ones.
-        trials: How often each conversation is played, independently; a repeated call may raise it.
+        environment: The environment that the assistant's tools act on: a class or function that makes it, or a file
+            with the initial state of a built-in environment; see `docs/environments.md`.
+        tools: Functions that the assistant gets as tools, in addition to those of its environment.
+        mcp: MCP servers, by command or URL; the assistant gets their tools.
+        per_person: The number of tasks of each person, drawn with the seed; by default all tasks.
+        in_sequence: Whether one person's conversations are played one after another, in the order of the tasks, so that
+            an assistant that keeps state can remember the earlier ones.
+        trials: How often each conversation is played, independently of the other times; a repeated call may increase
+            it.
         seed: The seed of every random draw.
         on_user_fault: `flag`, or `retry N`; see `play`.
         **calls: How calls are made; see `CallSettings`.
@@ -105,8 +109,8 @@ async def asimulate(
 
     Raises:
         DataError, RunError: If the rows, judges or checks are wrong.
-        RunError: If the file holds another run: other rows, another seed, or a function of another name. A function
-            that was changed and kept its name is not noticed.
+        RunError: If the file holds another run: other rows, another seed, or a function with another name. A function
+            that was changed but has the same name is not noticed.
     """
     dialogue = {"max_turns": max_turns, "opens": opens, "ends": ends, "in_sequence": in_sequence}
     combination = {} if per_person is None else {"per_person": per_person}
@@ -122,19 +126,19 @@ async def asimulate(
     models: dict[str, Players] = {role: player for role, player in given.items() if player is not None}
     players = {role: each[0] if isinstance(each, list | tuple) else each for role, each in models.items()}
     if Path(path).exists():
-        _check_same(Path(path), recipe, seed, players)
+        _check_same(Path(path), recipe, {"seed": seed, "on_user_fault": on_user_fault}, models)
         return await aresume(path, recipe=recipe, models=players, trials=trials, **calls)
     return await aplay(recipe, path=path, models=models, seed=seed, trials=trials, on_user_fault=on_user_fault, **calls)
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """Rows that were given as Python values or as a file's path.
+    """Rows given as Python values or as the path of a file.
 
     Attributes:
-        rows: The rows; `None` for a file's.
-        source: The keys of the study that say where they come from.
-        content: A hash of the rows.
+        rows: The rows; `None` if a file was given.
+        source: The keys of the study's table for the source of the rows.
+        content: A hash of the rows; empty for a file.
     """
 
     rows: Iterable[Any] | None
@@ -143,7 +147,7 @@ class _Given:
 
     @classmethod
     def of(cls, given: Any, table: str, text: str) -> _Given:
-        """Return the rows that `simulate` was given."""
+        """Return the rows of an argument of `simulate`."""
         if isinstance(given, os.PathLike):
             return cls(None, {"file": os.fspath(given)}, "")
         rows = python_rows(given, table)
@@ -160,7 +164,7 @@ def _recipe(
     parts: Mapping[str, Any],
     acting: Mapping[str, Callable[..., Any]],
 ) -> Simulation:
-    """Return the recipe of the arguments of `simulate`."""
+    """Return the recipe that the arguments of `simulate` define."""
     persons = _Given.of(people, "people", "description")
     errands = None if tasks is None else _Given.of(tasks, "tasks", "goal")
     made = [_check(each, number) for number, each in enumerate(checks, start=1)]
@@ -197,7 +201,7 @@ def _recipe(
 
 
 def _table(judge: Judge) -> tuple[dict[str, Any], bool]:
-    """Return what a study's file could say of a judge, and whether the judge has code that it could not."""
+    """Return the fields of a judge that a study's file can express, and whether the judge also has functions."""
     plain = {each.name: getattr(judge, each.name) for each in fields(judge)}
     known = {name: value for name, value in plain.items() if name in JudgeTable.model_fields}
     if isinstance(judge.rubric, Mapping):
@@ -213,10 +217,10 @@ def _check(given: Check | Callable[..., Any], number: int) -> Check:
 
 
 def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any], calls: CallSettings) -> None:
-    """Refuse lambdas among several processes: they cannot be sent to another one by name.
+    """Refuse lambdas if there are several processes: another process cannot import a lambda by name.
 
     Raises:
-        RunError: If workers are wanted and a function has no name.
+        RunError: If workers are requested and a function is a lambda.
     """
     if calls.get("workers") is None and calls.get("ray") is None:
         return
@@ -228,8 +232,8 @@ def _check_workers(recipe: Simulation, checks: Iterable[Any], ends: Iterable[Any
         )
 
 
-def _check_same(path: Path, recipe: Simulation, seed: int, players: Mapping[str, ModelLike]) -> None:
-    """Refuse a run file of other rows, another seed, or functions of other names than those of this call."""
+def _check_same(path: Path, recipe: Simulation, settings: Mapping[str, Any], models: Mapping[str, Players]) -> None:
+    """Refuse a file whose run has other rows or settings, functions with other names, or other models for a role."""
     with RunFile(path) as run:
         config = run.config
     if config.study != recipe.study.plain():
@@ -237,14 +241,22 @@ def _check_same(path: Path, recipe: Simulation, seed: int, players: Mapping[str,
             f"path {path} holds another run: other rows, prompts, turns, judges or checks; give another path",
             setting="path",
         )
-    if config.seed != seed:
-        raise RunError(f"seed {seed}: {path} holds a run with seed {config.seed}; give another path", setting="seed")
-    for role, player in players.items():
+    for name, value in settings.items():
+        if (stored := getattr(config, name)) != value:
+            raise RunError(f"{name} {value}: {path} holds a run with {name} {stored}; give another path", setting=name)
+    for role, given in models.items():
+        player, *others = given if isinstance(given, list | tuple) else [given]
         if not is_named(player, config.models[role].model):
             known = config.models[role].model.removeprefix(OBJECT)
             raise RunError(
                 f"models: {path} holds a run whose {role} is {known!r}, another function; give another path",
                 setting="models",
+            )
+        further = config.users if role == USER else tuple(each[role] for each in config.panel if role in each)
+        if len(others) != len(further) or not all(map(is_kept, others, (each.model for each in further))):
+            every = ", ".join(each.model for each in (config.models[role], *further))
+            raise RunError(
+                f"models: {path} holds a run whose {role} models are {every}; give another path", setting="models"
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,29 +14,40 @@ from dialoom.graphs import Outcome, Recipe
 from dialoom.graphs.acting import servers_of
 from dialoom.graphs.capabilities import WithFacets, WithJudging, WithPrompts
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.review import Review
+from dialoom.graphs.outcome import USER
+from dialoom.graphs.recipe import Review
+from dialoom.graphs.reporting.diversity import Opening, opening_of, repeated
 from dialoom.graphs.simulation import SimulatedTalk, Simulation
-from dialoom.graphs.variety import Opening, opening_of, repeated
+from dialoom.graphs.transcript import Transcripts
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import Bindings, rebind
-from dialoom.roles.cast import check_understudies
-from dialoom.roles.gateway.gateway import check_model, check_parameters
-from dialoom.roles.players import is_restorable
+from dialoom.roles.gateway.gateway import changed_parameters, check_model, check_parameters
+from dialoom.roles.gateway.model_facts import missing_keys
+from dialoom.roles.role import check_understudies
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.recipes import find_recipe
 from dialoom.runs.configuration.trust import (
     Trust,
     cast_references,
+    code_hashes,
     player_references,
     recipe_references,
     server_references,
 )
 from dialoom.runs.engine import Engine, WorkList, in_thread
 from dialoom.runs.errors import RunError
-from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, check_servers, ensure_keys, open_gateway
+from dialoom.runs.gateway_setup import (
+    CallPolicy,
+    RunLimits,
+    cast_of,
+    check_workers,
+    ensure_callable,
+    open_gateway,
+    prompts_of,
+)
 from dialoom.runs.planning import judgement_set, planned, prepare, write_plan
 from dialoom.runs.preflight import ensure_fits
-from dialoom.runs.progress import Began, Control, Ended, Event, Noted, Planned, Retrying, StopRule
+from dialoom.runs.progress import Control, Ended, Event, Notice, Planned, Retrying, Started, StopRule
 from dialoom.runs.store import OWN_JUDGEMENTS, PANEL, JudgementSet, RunStore, Work
 from dialoom.runs.workers.messages import take_leftovers
 from dialoom.settings import ModelLike, PathLike
@@ -51,7 +62,7 @@ _AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run that is open for writing, and how its calls are made."""
+    """A run that is open for writing, with the players and the policy of its calls."""
 
     store: RunStore
     recipe: Recipe
@@ -60,7 +71,7 @@ class OpenRun:
     tell: Callable[[Event], None]
     control: Control
     is_wider: bool = False
-    """True if context windows were given just now."""
+    """True if the current operation was given context windows."""
 
 
 @contextlib.asynccontextmanager
@@ -73,14 +84,11 @@ async def new_run(
         recipe: As for `play`.
         path: The run's file.
         settings: As for `play`.
-        is_played: True if it is played at once, so that the providers' keys are required.
+        is_played: True if the run is played at once, so that the providers' keys are required.
     """
-    new = await asyncio.to_thread(lambda: resolve(recipe, **settings))
-    if is_played:
-        for models in new.config.casts:
-            await asyncio.to_thread(ensure_keys, models, new.policy)
+    new = await asyncio.to_thread(lambda: resolve(recipe, is_played, **settings))
     tell, control = watched(settings)
-    library = await asyncio.to_thread(prepare, new.recipe, new.config, new.overrides)
+    library = await asyncio.to_thread(prepare, new.recipe, new.config)
     if is_played and not new.policy.settings["replay_only"]:
         options, context = new.config.options, new.policy.limits.context
         for models in new.config.casts:
@@ -90,7 +98,7 @@ async def new_run(
         new.recipe,
         new.config,
         library,
-        lambda text: tell(Noted(text)),
+        lambda text: tell(Notice(text)),
         synchronous=settings.get("synchronous", "normal"),
         is_stopped=lambda: control.is_draining,
     )
@@ -118,10 +126,12 @@ async def reopened(
             found = store.recipe
             check_study(store)
             policy = call_policy(calls, RunLimits.of(store), bound.objects, found.roles)
-            policy.limits.check_prices(each.model for cast in store.config.casts for each in cast.values())
+            casts = store.config.casts
+            if policy.cache is not None or not missing_keys(casts):  # which is reported later, without LiteLLM
+                policy.limits.check_prices(each.model for cast in casts for each in cast.values())
             take_leftovers(store)
             if not store.is_planned:
-                write_plan(store, found, lambda text: tell(Noted(text)), is_given_up)
+                write_plan(store, found, lambda text: tell(Notice(text)), is_given_up)
             return found, policy
 
         found, policy = await in_thread(checked, lambda: control.is_draining)
@@ -131,26 +141,31 @@ async def reopened(
 
 
 async def play_pending(task: OpenRun, is_resumed: bool, only: Collection[int] | None = None) -> Ended:
-    """Play the pending scenarios; only those at the given positions, if any are given."""
+    """Play the pending scenarios or, if positions are given, only the pending scenarios at those positions."""
     store, recipe = task.store, task.recipe
     servers = servers_of(recipe, recipe.options_type.model_validate(store.config.options))
-    check_servers(servers, task.policy)
     store.permit(server_references(servers))
     pending = store.status().pending if only is None else len(only)
     if pending:
-        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
-    task.tell(Began(store.path, "playing", pending))
+        await _ensure_players(task)
+        await asyncio.to_thread(store.keep_changed_code)
+    task.tell(Started(store.path, "playing", pending))
     graph = graph_of(recipe, store.config.options)
     work = store.queue.pending(recipe, only, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
-    ended = await carry_out(task, graph, store.config.models, work, None, is_resumed)
+    ended = await carry_out(task, graph, store.config.models, work, None, is_resumed, servers)
     return await _judged_by_panel(task, await _drawn_again(task, graph, ended))
 
 
-async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
-    """Play again conversations of a study that open nearly as an earlier one of the same task, if it asks for that.
+async def _ensure_players(task: OpenRun) -> None:
+    """Check that the models of every role can be called, with each model of the user."""
+    await asyncio.to_thread(ensure_callable, task.store.config.players, task.policy)
 
-    It begins when no scenario is pending, and each round is one transaction: so what is played again does not depend on
-    the order of completion or on interruptions.
+
+async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
+    """Play conversations of a study again if their opening nearly repeats an earlier one's of the same task.
+
+    This is done only if the study requests it. It begins when no scenario is pending, and each round is one
+    transaction. So neither the order of completion nor interruptions affect which conversations are played again.
     """
     store, recipe = task.store, task.recipe
     if not isinstance(recipe, Simulation) or not recipe.study.variety.redraws:
@@ -162,8 +177,8 @@ async def _drawn_again(task: OpenRun, graph: Graph, ended: Ended) -> Ended:
             break
         note = f"drawn again, as their openings nearly repeated an earlier one of the same task: {len(again):,}"
         store.retries.scenarios(again, note)
-        task.tell(Noted(note))
-        task.tell(Began(store.path, "playing", len(again)))
+        task.tell(Notice(note))
+        task.tell(Started(store.path, "playing", len(again)))
         work = store.queue.pending(recipe, None, None if task.policy.is_alone else WithFacets.of(recipe).length_facet)
         ended = together(ended, await carry_out(task, graph, store.config.models, work, None, True))
     return ended
@@ -182,27 +197,27 @@ def _openings(store: RunStore, recipe: Simulation) -> Iterator[Opening]:
 
 
 async def _judged_by_panel(task: OpenRun, ended: Ended) -> Ended:
-    """Let a run's further judges judge all that was played, each into a set named after its models."""
+    """Let a run's further judges judge all finished scenarios, each into a set named after its models."""
     store = task.store
     for judges in store.config.panel:
         if not ended.is_complete:
             break
         chosen = opened_set(store, None, judges)
         if count := store.queue.count_to_judge(chosen.name):
-            await asyncio.to_thread(ensure_keys, judges, task.policy)
-            task.tell(Began(store.path, "judging", count, chosen.name))
+            await asyncio.to_thread(ensure_callable, [judges], task.policy)
+            task.tell(Started(store.path, "judging", count, chosen.name))
             work = store.queue.to_judge(task.recipe, chosen.name)
             ended = together(ended, await carry_out(task, judging_graph(task.recipe), judges, work, chosen.name))
     return ended
 
 
 async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str | int]) -> Ended:
-    """Resume failed scenarios, and play chosen ones from their beginning; other pending scenarios are left."""
+    """Resume failed scenarios and play the given ones from their beginning; other pending scenarios are not played."""
     store = task.store
     anew = {store.resolve(str(name)) for name in scenarios}
     failed = set(store.positions("failed")) if is_failed else set()
     if anew or failed:
-        await asyncio.to_thread(ensure_keys, store.config.models, task.policy)
+        await _ensure_players(task)
     if is_failed:
         retry_failures(task)
         failed -= set(store.positions("failed"))
@@ -213,7 +228,7 @@ async def play_again(task: OpenRun, is_failed: bool, scenarios: Collection[str |
 
 
 def retry_failures(task: OpenRun, judging: str | None = None) -> None:
-    """Make failed scenarios pending again; those with too long a request only if a context window has grown."""
+    """Make failed scenarios pending again; those whose request was too long only if context windows were given."""
     again, left = task.store.retries.failed(judging, too_long=task.is_wider)
     task.tell(Retrying(failed=again, too_long=left, judging=judging))
 
@@ -238,21 +253,21 @@ async def judged_anew(
     calls: CallSettings,
     only: Collection[int] | None = None,
 ) -> Ended:
-    """Make a set of judgements with a recipe's judging: the run's own, or the review.
+    """Judge a run's scenarios into a set of judgements, by checked judges of its own recipe or of the review.
 
-    With `is_again`, what failed in the set is tried again; with `only`, scenarios of these positions alone are judged.
+    With `is_again`, failed judgings of the set are tried again; with `only`, only the scenarios at these positions are
+    judged.
 
     Raises:
         RunError: If the recipe has no judging, or the name belongs to other judgements.
-        BindingError, CacheError: Naming what is wrong.
+        BindingError, CacheError: If a setting is wrong; the message names it.
     """
     graph = judging_graph(judge)
     tell, control = watched(calls)
     policy = call_policy(calls, RunLimits.of(store), bound.objects, judge.roles)
-    await asyncio.to_thread(check_judges, bound.by_role, policy)
+    library = await asyncio.to_thread(WithPrompts.of(judge).library)
+    check_understudies(prompts_of(library, bound.by_role), bound.by_role)
     if isinstance(judge, Review):
-        library = await asyncio.to_thread(WithPrompts.of(judge).library)
-        check_understudies(library, bound.by_role)
         store.add_prompts(library.values())
         name = name or f"review by {', '.join(binding.model for binding in bound.by_role.values())}"
     chosen = opened_set(store, name, bound.by_role)
@@ -262,7 +277,7 @@ async def judged_anew(
     task = OpenRun(store, judge, bound.by_role, policy, tell, control, bool(calls.get("context")))
     if is_again:
         retry_failures(task, chosen.name)
-    tell(Began(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
+    tell(Started(store.path, "judging", store.queue.count_to_judge(chosen.name, only), chosen.name))
     work = store.queue.to_judge(store.recipe, chosen.name, only)
     return await carry_out(task, graph, bound.by_role, work, chosen.name)
 
@@ -290,7 +305,9 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
     store, recipe = task.store, task.recipe
     chosen = store.judgement_set(name)
     if chosen is None:
-        raise RunError(f"{store.path} has no judgements", advice=_judging_advice(store.path))
+        raise RunError(
+            f"{store.path} has no judgements", advice=Advice("judge", "judge the run first", {"path": store.path})
+        )
     if chosen.members:
         named = ", ".join(map(repr, chosen.members))
         raise RunError(
@@ -301,15 +318,15 @@ async def judge_unparsed(task: OpenRun, name: str | None) -> Ended:
         task = replace(task, recipe=recipe)
     if WithJudging.of(recipe).judging() is None:
         raise RunError(
-            f"recipe {recipe.name!r} has no judging of its own, so its judgements cannot be made again alone",
+            f"recipe {recipe.name!r} has no separate judging, so its judgements cannot be repeated alone",
             advice=Advice("retry_scenario", "play a scenario anew instead", {"path": store.path}),
         )
     models = {role: chosen.models[role] for role in WithJudging.of(recipe).judging_roles()}
+    await asyncio.to_thread(ensure_callable, [models], task.policy)
     task.policy.limits.check_prices(binding.model for binding in models.values())
-    await asyncio.to_thread(ensure_keys, models, task.policy)
     count = store.retries.unparsed(chosen.name)
     task.tell(Retrying(unparsed=count, judging=chosen.name))
-    task.tell(Began(store.path, "judging again", count, chosen.name))
+    task.tell(Started(store.path, "judging again", count, chosen.name))
     work = store.queue.to_rejudge(store.recipe, chosen.name)
     return await carry_out(task, judging_graph(recipe), models, work, chosen.name)
 
@@ -321,14 +338,38 @@ async def carry_out(
     work: Iterator[Work],
     judging: str | None,
     is_resumed: bool = True,
+    servers: Sequence[str] = (),
 ) -> Ended:
     """Carry out work until it is finished or stopped: in this process, or by workers."""
     store, policy = task.store, task.policy
-    if not policy.is_alone:
-        return await _carried_out_by_workers(task, models, work, judging)
+    casts = [models] if judging is not None else store.config.players
+    check_workers(servers, casts, policy)
+    told = _changes(task)
+    for each in (casts[0], *({USER: cast[USER]} for cast in casts[1:])):
+        expected = {} if policy.settings["replay_only"] else await asyncio.to_thread(changed_parameters, each)
+        _tell_changes(task, [each], {(role, one) for role, text in expected.items() for one in text.split("; ")}, told)
+    if policy.is_alone:
+        stop_rule = await _played(task, graph, casts, work, is_resumed, servers)
+    else:
+        stop_rule = await _played_by_workers(task, casts, work, judging)
+    _tell_changes(task, casts, _changes(task), told)  # such as those of requests with tools
+    ended = Ended(store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging)
+    task.tell(ended)
+    return ended
+
+
+async def _played(
+    task: OpenRun,
+    graph: Graph,
+    casts: Sequence[Mapping[str, ModelBinding]],
+    work: Iterator[Work],
+    is_resumed: bool,
+    servers: Sequence[str],
+) -> StopRule:
+    store, policy = task.store, task.policy
     with open_gateway(store, policy, policy.settings["patience"]) as gateway:
-        cast = cast_of(store, task.recipe, models, gateway)
-        await asyncio.to_thread(gateway.prepare, models.values())
+        cast = cast_of(store, task.recipe, casts[0], gateway)
+        await asyncio.to_thread(gateway.prepare, [each for cast in casts for each in cast.values()])
         engine = Engine(
             store,
             task.recipe,
@@ -339,6 +380,7 @@ async def carry_out(
             task.tell,
             policy.fail_on_error,
             gateway.drain,
+            servers,
         )
         gateway.listen(engine.on_provider_event)
         task.control.attach(engine, gateway)
@@ -346,53 +388,60 @@ async def carry_out(
             await engine.run(WorkList(work, store), is_resumed)
         finally:
             task.control.detach()
-    return _ended(task, engine.stop_rule, judging)
+    return engine.stop_rule
 
 
-async def _carried_out_by_workers(
-    task: OpenRun, models: Mapping[str, ModelBinding], work: Iterator[Work], judging: str | None
-) -> Ended:
+def _changes(task: OpenRun) -> set[tuple[str, str]]:
+    """Return the changed settings of calls so far that were not sent as configured, each with its role."""
+    return {(role, each) for role, texts in task.store.changes().items() for text in texts for each in text.split("; ")}
+
+
+def _tell_changes(
+    task: OpenRun,
+    casts: Sequence[Mapping[str, ModelBinding]],
+    changes: set[tuple[str, str]],
+    told: set[tuple[str, str]],
+) -> None:
+    """Report the changed settings of calls that were not reported before, with the models of the role."""
+    by_role: dict[str, list[str]] = {}
+    for role, change in sorted(changes - told):
+        by_role.setdefault(role, []).append(change)
+    for role, found in by_role.items():
+        models = ", ".join(dict.fromkeys(cast[role].model for cast in casts if role in cast))
+        task.tell(Notice(f"not sent as configured, {role} ({models}): {'; '.join(found)}"))
+    told |= changes
+
+
+async def _played_by_workers(
+    task: OpenRun, casts: Sequence[Mapping[str, ModelBinding]], work: Iterator[Work], judging: str | None
+) -> StopRule:
     from dialoom.runs.workers.pool import WorkerPool  # here, as a run of one process needs none of it
 
-    for role, binding in models.items():
-        if binding.stateful and not is_restorable(binding.model, task.policy.objects):
-            raise RunError(
-                f"workers: {role} is played by {binding.model}, whose state no other process can restore; play in one "
-                "process, or give it snapshot() and restore(), or begin()",
-                setting="workers",
-            )
-    pool = WorkerPool(task.store, task.recipe, models, task.policy, task.tell)
+    pool = WorkerPool(task.store, task.recipe, casts[0], task.policy, task.tell)
     task.control.attach(pool, pool)
     try:
         await pool.run(work, judging)
     finally:
         task.control.detach()
-    return _ended(task, pool.stop_rule, judging)
-
-
-def _ended(task: OpenRun, stop_rule: StopRule, judging: str | None) -> Ended:
-    ended = Ended(
-        task.store.path, stop_rule.done, stop_rule.failed, not stop_rule.is_draining, stop_rule.stopped, judging
-    )
-    task.tell(ended)
-    return ended
+    return pool.stop_rule
 
 
 def watched(calls: CallSettings) -> tuple[Callable[[Event], None], Control]:
-    """Return the listener for events, and the control that stops the work."""
+    """Return the listener for events, and the control with which the work can be stopped."""
     return calls.get("on_event") or (lambda _event: None), calls.get("control") or Control()
 
 
 def trusted(calls: CallSettings, tell: Callable[[Event], None]) -> Trust:
-    """Return the trust in the code and addresses that a run's file names; those used on its word alone are reported."""
-    return Trust(calls.get("trust", False), lambda line: tell(Noted(line)))
+    """Return the trust in a run's code and addresses; code and addresses trusted only by the setting are reported."""
+    return Trust(calls.get("trust", False), lambda line: tell(Notice(line)))
 
 
 def check_study(store: RunStore) -> None:
-    """Check that the functions of a run's study are those with which it was made; a run of another recipe passes.
+    """Check that the functions of a run's study are unchanged since it was made; runs of other recipes pass.
 
     Raises:
-        RunError: If a file has changed or is missing, or a function was given as a Python object, and not now.
+        RunError: If a file has changed or is missing, or a function that was given as a Python object is not given
+            again.
     """
     recipe = store.recipe
     if not isinstance(recipe, Simulation):
@@ -406,10 +455,47 @@ def check_study(store: RunStore) -> None:
     for named in recipe_references(store.config.recipe, recipe=recipe):
         if named.hash() != store.config.code.get(named.spec):
             raise RunError(
-                f"{named.code} has changed or is missing since {store.path} was made with it; restore it, or make a "
-                "new run",
+                f"{named.code} has changed or is missing since {store.path} was made with it; restore it",
                 setting="path",
+                advice=Advice(
+                    "score_anew",
+                    "or score the recorded conversations with the new code: export them as dialogues, and import them "
+                    "with the study",
+                    {"path": store.path},
+                ),
             )
+
+
+def check_transcripts(store: RunStore) -> None:
+    """Check that a run holds imported conversations.
+
+    Raises:
+        RunError: If it is of another recipe.
+    """
+    if not isinstance(store.recipe, Transcripts):
+        raise RunError(
+            f"{store.path} is a run of {store.config.recipe!r}; only imported conversations are added to and take a "
+            "study's judges"
+        )
+
+
+def take_study(store: RunStore, recipe: Transcripts | None) -> None:
+    """Replace the study by which a run of transcripts is judged.
+
+    Raises:
+        RunError: If the run is of another recipe.
+    """
+    if recipe is None:
+        return
+    check_transcripts(store)
+    if recipe.study.plain() == store.config.study:
+        return
+    named = recipe_references(store.config.recipe, recipe=recipe)
+    config = store.config.model_copy(
+        update={"study": recipe.study.plain(), "code": {**store.config.code, **code_hashes(named)}}
+    )
+    store.give(named)
+    store.take_study(config, prepare(recipe, config))
 
 
 def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
@@ -417,25 +503,28 @@ def given_recipe(recipe: RecipeLike | None) -> Recipe | None:
     return None if recipe is None else find_recipe(recipe)[1]
 
 
-def check_judges(judges: Mapping[str, ModelBinding], policy: CallPolicy) -> None:
-    """Check that judges can be called with the given settings, and their cost be bounded.
+def check_judges(store: RunStore, judge: Recipe, bound: Sequence[Bindings], calls: CallSettings) -> None:
+    """Check that judges can be called with the given settings, and that a budget of their cost can be kept.
 
     Raises:
         BindingError, RunError: If not.
     """
-    models = [binding.model for binding in judges.values()]
+    policy = call_policy(calls, RunLimits.of(store), {}, judge.roles)
+    casts = [each.by_role for each in bound]
+    ensure_callable(casts, policy)  # first, as a missing key is found without LiteLLM
+    models = [binding.model for judges in casts for binding in judges.values()]
     for model in models:
         check_model(model)
-    check_parameters(judges)
-    ensure_keys(judges, policy)
+    for judges in casts:
+        check_parameters(judges)
     policy.limits.check_prices(models)
 
 
 def judging_graph(recipe: Recipe) -> Graph:
-    """Return the graph that only judges.
+    """Return the recipe's graph that judges finished conversations.
 
     Raises:
-        RunError: If the recipe has none.
+        RunError: If the recipe cannot judge finished conversations.
     """
     graph = WithJudging.of(recipe).judging()
     if graph is None:
@@ -450,40 +539,38 @@ def opened_set(store: RunStore, name: str | None, models: Mapping[str, ModelBind
     kept = {OWN_JUDGEMENTS: "the judgements that a run makes itself", PANEL: "what several judges say together"}
     if wanted.name in kept and wanted.name not in existing.keys() - {OWN_JUDGEMENTS}:
         raise RunError(f"name {wanted.name!r} is kept for {kept[wanted.name]}; give another", setting="name")
-    if wanted.name not in existing:
+    if existing.get(wanted.name) == wanted:
+        return wanted
+    if wanted.name not in existing or not store.has_judged(wanted.name):  # the latter if a rubric was wrong
         store.add_judgement_set(wanted)
-    elif existing[wanted.name] != wanted:
+    else:
         theirs = ", ".join(existing[wanted.name].model_names.values())
         if existing[wanted.name].model_names == wanted.model_names:
-            theirs += ", told otherwise (prompts, temperature, address, reply limits or parameters)"
+            theirs += " with other prompts, temperature, address, reply limits or parameters"
         raise RunError(
-            f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give these another",
+            f"name {wanted.name!r}: the judgements of that name were made by {theirs}; give another name",
             setting="name",
         )
     return wanted
 
 
-def _judging_advice(path: Path) -> Advice:
-    return Advice("judge", "judge the run first", {"path": path})
-
-
 def tell_unplayed(
     tell: Callable[[Event], None], given: Mapping[str, object], casts: Iterable[Mapping[str, ModelBinding]]
 ) -> None:
-    """Report settings given for a model's name with which no role plays: it may be a typing error."""
+    """Report settings for a model that plays no role: the name may be a typing error."""
     played = dict.fromkeys(binding.model for cast in casts for binding in cast.values())
     for setting in ("context", "rpm", "tpm"):
         figures = given.get(setting)
         for name in figures if isinstance(figures, Mapping) else ():
             if name and name not in played:
                 tell(
-                    Noted(
+                    Notice(
                         f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
                     )
                 )
 
 
 def keep_limits(store: RunStore, limits: RunLimits) -> None:
-    """Write the limits of calls to the run's file, if they have changed."""
+    """Write the limits of calls to the run's file if they have changed."""
     if limits != RunLimits.of(store):
         store.keep_limits(limits.model_dump_json())

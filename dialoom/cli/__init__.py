@@ -1,4 +1,4 @@
-"""The `dialoom` command. Each command's module is imported when it is called, so that help comes at once."""
+"""The `dialoom` command. Each command's module is imported only when the command is called, to print help fast."""
 
 from .app import main
 

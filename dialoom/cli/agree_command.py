@@ -22,13 +22,14 @@ def agree(
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="The sample, a new CSV file.")] = None,
     labels: Annotated[
-        Path | None, typer.Option("--labels", metavar="FILE", help="The CSV file with what people filled in.")
+        Path | None, typer.Option("--labels", metavar="FILE", help="The CSV file with people's labels.")
     ] = None,
     annotators: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="Whose columns: of a new sample [default: annotator_1,annotator_2], or in --labels [default: all].",
+            help="The people's columns in a new sample [default: annotator_1,annotator_2] or in --labels [default: "
+            "all].",
             show_default=False,
         ),
     ] = None,
@@ -39,11 +40,11 @@ def agree(
     scale: Annotated[
         list[str] | None,
         typer.Option(
-            "--scale", metavar="METRIC=LOW-HIGH", help="A metric's scale, where the recipe does not say it. Repeatable."
+            "--scale", metavar="METRIC=LOW-HIGH", help="A metric's scale, if the recipe does not state it. Repeatable."
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the sample's draw. [default: the run's]", show_default=False)
+        int | None, typer.Option(help="The seed of the sample's draw. [default: the run's]", show_default=False)
     ] = None,
     judging: Annotated[
         str | None,
@@ -60,7 +61,7 @@ def agree(
 ) -> None:
     """Compare people's labels with the judge's scores: Cohen's and Fleiss' kappa with 95 % intervals.
 
-    First --sample N -o FILE makes a CSV file for people to fill in; then --labels FILE reads it.
+    First, --sample N -o FILE writes a CSV file for people to fill in; then --labels FILE reads it.
     """
     _check(sample, out, labels, seed, json)
     names = _names(annotators)
@@ -71,7 +72,7 @@ def agree(
 
 
 def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
-    """Check that exactly one of sampling and comparing is asked for, with its own options only."""
+    """Check that exactly one of sampling and comparing is requested, and only with its own options."""
     from dialoom.runs.errors import RunError
 
     if (sample is None) == (labels is None):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import typer
 
@@ -17,9 +17,9 @@ from .command_list import CommandList, PanelCommand
 from .completion import judgings, tables, words_so_far
 from .datasets_command import describe, push
 from .doctor_command import doctor
-from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING
+from .errors import EXIT_USAGE, OF_DOCTOR, OF_LOOKING, OF_PLAYING, OF_REQUIRING
 from .export_command import register as register_export
-from .flags import WHERE, Flags, TrustFlag, with_more
+from .flags import WHERE, DifferentUsersFlag, TrustFlag, unread
 from .new_command import register as register_new
 from .personas_command import register as register_personas
 from .run_command import register as register_run
@@ -28,6 +28,9 @@ from .step_command import register as register_step
 from .step_command import register_replay
 from .studio_command import studio
 from .terminal import say
+
+if TYPE_CHECKING:
+    from .settings import CallCommand, JudgeCommand
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -44,9 +47,9 @@ WhereText = Annotated[str | None, WHERE]
 
 
 def build_app(arguments: list[str]) -> typer.Typer:
-    """Return the command that the arguments begin with, or all if they begin with none: building all of them is slow.
+    """Return an app with only the command that the arguments begin with, as building all is slow; otherwise with all.
 
-    `dialoom run RECIPE` is given the options of the recipe that the arguments name.
+    `dialoom run RECIPE` has the options of the recipe in the arguments.
     """
     app = typer.Typer(
         name="dialoom",
@@ -69,29 +72,23 @@ def build_app(arguments: list[str]) -> typer.Typer:
 
 
 def _add(app: typer.Typer, command: Callable[..., None], is_wanted: bool) -> None:
-    """Add a command; its generated flags only if the arguments begin with it, as making them takes time."""
-    epilog = OF_DOCTOR if command is doctor else OF_PLAYING if command in _CALLING else OF_LOOKING
-    if command in _CALLING and is_wanted:
-        app.command(epilog=epilog, cls=PanelCommand)(with_more(command, _generated(command)))
+    """Add a command. Its parameters, which take time to make, are added only if the arguments begin with it."""
+    name = command.__name__.rstrip("_")  # `import` is a keyword of Python
+    known = {doctor: OF_DOCTOR, require: OF_REQUIRING}
+    epilog = known.get(command, OF_PLAYING if command in _CALLING else OF_LOOKING)
+    if not is_wanted:
+        app.command(name, help=command.__doc__, epilog=epilog)(unread)
+    elif command in _CALLING:
+        from .settings import with_settings
+
+        without = _NOT_OF_DOCTOR if command is doctor else ()
+        app.command(name, epilog=epilog, cls=PanelCommand)(with_settings(command, without=without))
     else:
-        app.command(epilog=epilog)(command)
-
-
-def _generated(command: Callable[..., None]) -> Flags:
-    """Return the flags of the settings that a command takes."""
-    from dialoom.settings import LimitSettings, PlayerSettings, ProcessSettings
-
-    from .settings import SessionSettings, flags_for
-
-    if command is doctor:
-        without = {*flags_for(LimitSettings), "models", "prices", "log_format"} - {"timeout"}
-        return flags_for(PlayerSettings, LimitSettings, SessionSettings, without=without)
-    players = (PlayerSettings,) if command in (judge, review, scorecard) else ()
-    return flags_for(*players, ProcessSettings, SessionSettings)
+        app.command(name, epilog=epilog)(command)
 
 
 def main() -> None:
-    """Run the command line; an expected mistake prints one line and exits with 2."""
+    """Run the command line; a user's error prints one line and exits with 2."""
     arguments = sys.argv[1:]
     completed = words_so_far()
     try:
@@ -141,7 +138,7 @@ def resume(
         int | None,
         typer.Option(min=1, metavar="N", help="Add trials, so that each scenario has N.", show_default=False),
     ] = None,
-    **given: Any,
+    **given: Unpack[CallCommand],
 ) -> None:
     """Continue a run where it stopped: finished scenarios are kept, started ones continue from their last step."""
     from .playing import resume_run
@@ -155,19 +152,22 @@ def retry(
         bool, typer.Option("--failed", help="Failed scenarios, from their last step. The default.")
     ] = False,
     unparsed: Annotated[
-        bool, typer.Option("--unparsed", help="Judgements whose replies could not be read: ask for other ones.")
+        bool, typer.Option("--unparsed", help="Judgements whose replies could not be parsed: request new replies.")
     ] = False,
     scenario: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A scenario, from its beginning and with replies of its own. Repeatable."),
+        typer.Option(metavar="ID", help="A scenario to play again from its beginning, with new replies. Repeatable."),
     ] = None,
     judging: Annotated[
         str | None,
         typer.Option(
-            "--judging", metavar="NAME", help="Of which set; by default the run's own.", autocompletion=judgings
+            "--judging",
+            metavar="NAME",
+            help="The set of the unparsed judgements; by default the run's own.",
+            autocompletion=judgings,
         ),
     ] = None,
-    **given: Any,
+    **given: Unpack[CallCommand],
 ) -> None:
     """Repeat failed scenarios, unparsed judgements, or chosen scenarios."""
     from .playing import retry_run
@@ -201,37 +201,39 @@ def show(
     where: WhereText = None,
     sort: Annotated[
         str | None,
-        typer.Option(metavar="EXPR", help="Of the list: by a metric or anything else that --where knows, e.g. turns."),
+        typer.Option(
+            metavar="EXPR", help="Sort the list by a metric or another name that --where accepts, e.g. turns."
+        ),
     ] = None,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Of the list: the highest first.")] = False,
-    said: Annotated[
+    reverse: Annotated[bool, typer.Option("--reverse", help="Sort the list with the highest value first.")] = False,
+    search: Annotated[
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="Of the list: where a message has these words; '\"in quotes\"' beside each other, 'begin*'.",
+            help="List scenarios with these words in a message; '\"in quotes\"' is a phrase, 'begin*' a prefix.",
         ),
     ] = None,
     labelled_by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the list: those that this person has labelled completely; see agree."),
+        typer.Option(metavar="NAME", help="List only scenarios that this person has labelled completely; see agree."),
     ] = None,
     unlabelled_by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the list: those that this person has not labelled completely."),
+        typer.Option(metavar="NAME", help="List only scenarios that this person has not labelled completely."),
     ] = None,
     calls: Annotated[
-        bool, typer.Option("--calls", help="The calls of SCENARIO instead, with what was wrong with each line.")
+        bool, typer.Option("--calls", help="Show the calls of SCENARIO with the faults of each message.")
     ] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """One dialogue with its judgements and how it ended; without a scenario, the list of them with their scores."""
+    """Print one dialogue with its judgements and its ending; without SCENARIO, list all scenarios with their scores."""
     from .inspecting import list_scenarios, show_scenario
 
     if scenario is None and calls:
         raise typer.BadParameter("--calls is for one scenario; say which")
     if scenario is None:
-        list_scenarios(run, json, judging, where, sort, reverse, said, trust, (labelled_by, unlabelled_by))
-    elif where or sort or reverse or said or labelled_by or unlabelled_by:
+        list_scenarios(run, json, judging, where, sort, reverse, search, trust, (labelled_by, unlabelled_by))
+    elif where or sort or reverse or search or labelled_by or unlabelled_by:
         raise typer.BadParameter("what chooses and sorts (--where, --sort, ...) is for the list; leave out SCENARIO")
     elif calls:
         from .show_lines import show_calls
@@ -242,45 +244,131 @@ def show(
 
 
 def judge(
-    run: Run,
-    name: Annotated[str | None, typer.Option(help="What to call these judgements; by default the model.")] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="The run's file.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the new judgements; by default the model's.")] = None,
     repeat: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Judge all of it N times, to see how far a judge agrees with itself."),
+        typer.Option(metavar="N", min=1, help="Judge everything N times, to see how far a judge agrees with itself."),
     ] = 1,
     sample: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Judge no more than N, drawn with the seed among those of which the judge is asked anything.",
+            help="Judge at most N scenarios, drawn with the seed from those that the judge is asked about.",
         ),
     ] = None,
     where: WhereText = None,
+    judges: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="STUDY.toml",
+            help="For imported conversations: the study whose judges score them.",
+            show_default=False,
+        ),
+    ] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed judgings again.")] = False,
-    **given: Any,
+    tried: Annotated[
+        Path | None,
+        typer.Option(
+            "--try",
+            metavar="FILE",
+            help="Try the judge on labelled conversations, in this file or run: its health and its agreement with "
+            "people.",
+            show_default=False,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="With --try: people's labels, if they are not in the rows, or in RUN.labels.csv.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="RUN", help="With --try: the file to store the judged run in.", show_default=False
+        ),
+    ] = None,
+    **given: Unpack[JudgeCommand],
 ) -> None:
-    """Judge a run's dialogues again; the judgements are kept apart from the run's own, and can be compared."""
-    from .playing import JudgedScenarios, judge_run
+    """Judge a run's dialogues again. The judgements are stored apart from the run's own, and can be compared with them.
 
-    which: JudgedScenarios = {"name": name, "repeat": repeat, "sample": sample, "where": where}
+    With --try FILE nothing is played or changed: the judge scores labelled conversations, and its health and its
+    agreement with the labels are printed.
+    """
+    from .playing import JudgedScenarios, judge_run, try_judge_on
+
+    if tried is not None:
+        others = {"RUN": run, "--name": name, "--sample": sample, "--where": where}
+        if unfit := [*filter(others.get, others)]:
+            raise typer.BadParameter(f"--try does not go with {', '.join(unfit)}")
+        raise typer.Exit(try_judge_on(tried, labels, out, judges, repeat, retry_failed, given))
+    if run is None or labels is not None or out is not None:
+        raise typer.BadParameter("give RUN, or --try FILE (which --labels and -o belong to)")
+    which: JudgedScenarios = {"name": name, "repeat": repeat, "sample": sample, "where": where, "judges": judges}
     raise typer.Exit(judge_run(run, which, retry_failed, given))
 
 
 def review(
     run: Run,
-    name: Annotated[str | None, typer.Option(help="What to call the verdicts; by default 'review by MODEL'.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of the verdicts; by default 'review by MODEL'.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed reviews again.")] = False,
-    **given: Any,
+    **given: Unpack[JudgeCommand],
 ) -> None:
-    """Look for faults in a run's dialogues by the present rules, and with a model for what rules cannot find."""
+    """Find faults in a run's dialogues by the current rules, and with a model those that rules cannot detect."""
     from .playing import review_run
 
     raise typer.Exit(review_run(run, name, retry_failed, given))
 
 
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="WHAT",
+            help="A file of conversations, or a folder of such files; see docs/transcripts.md.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="RUN", help="The run; if it exists, new conversations are added.", show_default=False
+        ),
+    ],
+    judges: Annotated[
+        Path | None,
+        typer.Option(metavar="STUDY.toml", help="A study: its judges, its checks, its user.", show_default=False),
+    ] = None,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:FUNCTION", help="A function that reads a format of your own.", show_default=False
+        ),
+    ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave broken rows out; without it, nothing is imported.")
+    ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=MODEL",
+            help="The model that continues conversations in the step debugger. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Make a run from conversations recorded elsewhere, to judge, label, describe, export and continue them."""
+    from .transcripts import import_file
+
+    import_file(source, out, judges, reader, skip_broken, model or [])
+
+
 def compact(run: Run) -> None:
-    """Free the space of unreferenced checkpoints."""
+    """Free the space of checkpoints that are no longer needed."""
     from .reporting import compact_run
 
     compact_run(run)
@@ -292,7 +380,12 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", metavar="DIR", help="Write Markdown and CSV there, and the recipe's charts."),
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="DIR",
+            help="Write Markdown, CSV and the recipe's charts into this folder, in place of an earlier report.",
+        ),
     ] = None,
     judging: Annotated[
         str | None,
@@ -314,8 +407,22 @@ def report(
     ] = None,
     where: WhereText = None,
     cost: Annotated[
-        bool, typer.Option("--cost", help="What the calls of each role took instead: tokens, prompt caches, money.")
+        bool,
+        typer.Option("--cost", help="Print instead what the calls of each role used: tokens, prompt caches, money."),
     ] = False,
+    calibrated: Annotated[
+        bool,
+        typer.Option("--calibrated", help="Also print scores calibrated with people's labels of a sample; see agree."),
+    ] = False,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            help="For --calibrated: the labels file, by default RUN.labels.csv. With several runs, one for each.",
+        ),
+    ] = None,
+    allow_different_users: DifferentUsersFlag = False,
     latex: Annotated[
         bool, typer.Option("--latex", help="Print the tables as LaTeX; needs the package booktabs.")
     ] = False,
@@ -324,18 +431,80 @@ def report(
     """Print scores with their intervals, and statistics of the dialogues; several runs of one recipe side by side."""
     from .reporting import report_cost, report_run
 
+    if labels and not calibrated:
+        raise typer.BadParameter("--labels is for --calibrated")
     if cost:
-        if judging or table or where or latex:
-            raise typer.BadParameter("--cost is a report of its own; leave out --judging, --table, --where and --latex")
+        if judging or table or where or latex or calibrated or allow_different_users:
+            raise typer.BadParameter("--cost is a report of its own; leave out what chooses and forms other tables")
         report_cost(runs, out)
         return
-    report_run(runs, out, judging, table or [], where, trust, latex)
+    beside: Sequence[Path] | Literal[True] | None = (labels or True) if calibrated else None
+    report_run(runs, out, judging, table or [], where, trust, latex, beside, allow_different_users)
+
+
+def require(
+    run: Run,
+    requirements: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="REQUIREMENT", help="Such as 'resolved >= 80%', 'tone >= 3.5', 'pass^3(resolved) >= 60%'."
+        ),
+    ] = None,
+    confident: Annotated[
+        bool, typer.Option("--confident", help="The whole 95 % interval must meet the requirement.")
+    ] = False,
+    not_worse_than: Annotated[
+        Path | None,
+        typer.Option(
+            "--not-worse-than",
+            metavar="RUN",
+            help="No required metric may be lower than in this run, by the paired test of reports; without a "
+            "requirement, no metric.",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="WHAT",
+            help="Accept scores of an 'offline' model or an 'unhealthy' judge, scores 'missing' or 'constant', or an "
+            "'unfinished' run. "
+            "Repeatable.",
+        ),
+    ] = None,
+    allow_different_users: DifferentUsersFlag = False,
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write JUnit XML: a test case for each requirement.", show_default=False
+        ),
+    ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write Markdown, with the worst conversation, for a pull request.",
+            show_default=False,
+        ),
+    ] = None,
+    judging: JudgingName = None,
+    where: WhereText = None,
+    trust: TrustFlag = False,
+) -> None:
+    """Check a run's scores against requirements: exit code 1 if one is not met."""
+    from .reporting import require_of_run
+
+    asked = {"is_confident": confident, "not_worse_than": not_worse_than, "allow": allow or [], "where": where}
+    asked |= {"judging": judging, "allow_different_users": allow_different_users}
+    raise typer.Exit(require_of_run(run, requirements or [], trust, junit, summary, **asked))
 
 
 _CALLING = (resume, retry, judge, review, scorecard, doctor)
-"""The commands that make calls, besides those that depend on the arguments."""
+"""The commands that make calls, apart from those that depend on the arguments."""
+_NOT_OF_DOCTOR = ("models", "prices", "rpm", "tpm", "context", "max_calls", "max_tokens", "max_cost", "log_format")
 _COMMANDS: Mapping[str, Callable[..., None]] = {
-    command.__name__: command for command in (*_CALLING, status, show, studio, report, agree, describe, push, compact)
+    command.__name__.rstrip("_"): command
+    for command in (*_CALLING, import_, status, show, studio, report, require, agree, describe, push, compact)
 }
 _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "run": register_run,
@@ -345,4 +514,4 @@ _REGISTERED: Mapping[str, Callable[[typer.Typer, list[str]], None]] = {
     "personas": register_personas,
     "new": register_new,
 }
-"""Commands whose parameters or help depend on the arguments, or that are groups."""
+"""Commands whose parameters or help depend on the arguments, and groups of commands."""

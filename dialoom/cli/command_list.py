@@ -1,4 +1,4 @@
-"""The list of commands in `--help`: in the order of use, in sections, with full summaries."""
+"""The list of commands in `--help`: in sections, in the order of use, with full summaries."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "run": "Make a run: plan it, play every scenario, keep every step.",
         "resume": "Continue a run where it stopped.",
         "retry": "Repeat what failed or was unparsed, or one scenario.",
+        "import": "Make a run from conversations recorded elsewhere.",
         "scorecard": "Run all benchmarks for one assistant or several, on one page.",
     },
     "Look": {
@@ -31,19 +32,20 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "review": "Look for faults in a run's dialogues, by rules and with a model.",
         "agree": "Compare people's labels with the judge's scores.",
         "report": "Print scores with their intervals; several runs side by side.",
+        "require": "Check a run's scores against requirements: exit code 1 if one is not met.",
     },
     "Take away": {
         "describe": "Describe a dataset: a run, a release, or a file of dialogues.",
         "export": "Write a run's scenarios for other programs.",
         "push": "Upload an exported folder to a dataset hub.",
-        "compact": "Free the space of unreferenced checkpoints.",
+        "compact": "Free the space of checkpoints that are no longer needed.",
     },
 }
 """The commands in the order of use, each with its purpose in one line."""
 
 
 class CommandList(TyperGroup):
-    """The commands in their sections; a command without a section comes after them."""
+    """The commands in their sections; commands without a section come last."""
 
     sections: Mapping[str, Mapping[str, str]] = SECTIONS
     others = "More commands"
@@ -55,7 +57,7 @@ class CommandList(TyperGroup):
         return [*known, *(name for name in super().list_commands(ctx) if name not in known)]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands, in columns of the same width in all sections."""
+        """Write the commands in columns that have the same width in all sections."""
         width = max(map(len, [*self.commands, *self.added]))
         left = {name: self._said(name) for name in self.list_commands(ctx)}
         for title, section in self.sections.items():
@@ -73,7 +75,7 @@ class PanelCommand(TyperCommand):
     """A command whose help lists its options in panels."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the help; texts in brackets are no markup."""
+        """Write the help; texts in brackets are not read as markup."""
         from rich.markup import escape
         from typer import rich_utils
 
@@ -91,7 +93,7 @@ class PanelCommand(TyperCommand):
 
 
 class RecipeList(CommandList):
-    """The recipes with their summaries, and how to name one's own."""
+    """The recipes with their summaries, and how to give a recipe of one's own."""
 
     sections: Mapping[str, Mapping[str, str]] = {}
     others = "Recipes"

@@ -1,4 +1,4 @@
-"""Shell completion: the words of the line, and values from a run's file. No code that a file names is executed."""
+"""Shell completion: the words of the line, and values from a run's file. No code that a file refers to is executed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 _VARIABLE = "_DIALOOM_COMPLETE"
 _FIRST = 50
-"""Scenarios that are read to find the tables of a report."""
+"""The number of scenarios that are read to find the tables of a report."""
 
 
 def words_so_far() -> list[str] | None:
-    """Return the words before the one that a shell wants completed; `None` if the shell asks for no completion.
+    """Return the words before the one that a shell wants to complete; `None` if no completion is requested.
 
-    A file whose code would have to be executed to find its options is left out: the user has not asked to run it yet.
+    The result is empty if a word is a recipe's or a study's file: finding its options would execute its code, which the
+    user has not requested yet.
     """
     if _VARIABLE not in os.environ:
         return None
@@ -63,7 +64,7 @@ def tables(incomplete: str) -> list[str]:
 
 
 def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: str) -> list[str]:
-    """Return names from a run's recipe; only of an installed recipe, as a file's code must not be executed here."""
+    """Return names from a run's recipe if it is installed; a recipe's file must not be executed here."""
     from dialoom.api.run import RunReader
 
     path = _run()
@@ -79,7 +80,7 @@ def _of_recipe(names: Callable[[RunReader, Recipe], Iterable[str]], incomplete: 
 
 
 def _column(query: str, incomplete: str) -> list[str]:
-    """Read a column without the store, which takes longer to import than a person waits for a key."""
+    """Read a column without the store, whose import takes longer than a person waits after a key press."""
     path = _run()
     if path is None:
         return []
@@ -91,12 +92,12 @@ def _column(query: str, incomplete: str) -> list[str]:
 
 
 def _run() -> Path | None:
-    """Return the run that the line names: the first file in it. An incomplete line is not parsed."""
+    """Return the run in the line: its first word that is a file. An incomplete line is not parsed."""
     return next((path for word in _words()[1:] if (path := Path(word)).is_file()), None)
 
 
 def _words() -> list[str]:
-    """Return the words after the program's name and before the one to be completed, as the shell passes them."""
+    """Return the words between the program's name and the word to complete, as the shell passes them."""
     if "COMP_CWORD" in os.environ:
         return _split(os.environ.get("COMP_WORDS", ""))[1 : int(os.environ["COMP_CWORD"])]
     line = os.environ.get("_TYPER_COMPLETE_ARGS", "")

@@ -12,26 +12,26 @@ from rich.text import Text
 from dialoom.shown import harmless
 
 _WIDTH = 160
-"""Columns used when standard output is no terminal."""
+"""Columns used when standard output is not a terminal."""
 
 
 class HarmlessConsole(Console):
-    """A console for text from models and users: texts hold neither markup nor control sequences; styles are apart."""
+    """A console for texts from models and users, which may hold markup or control sequences: neither is interpreted."""
 
     def __init__(self, **how: Any) -> None:
         super().__init__(**{"highlight": False, "markup": False, "emoji": False, **how})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Return the segments; control segments that rich makes to move the cursor are left as they are."""
+        """Return the segments; control segments with which rich moves the cursor are not changed."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(harmless(segment.text), segment.style)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Return a text as rich renders it, made harmless before it is measured."""
+        """Return a text as rich renders it, without control sequences even before it is measured."""
         return super().render_str(harmless(text), **how)
 
 
 def make_console(width: int = _WIDTH) -> HarmlessConsole:
-    """Return a console on standard output, as wide as the terminal, or of a default width without one."""
+    """Return a console on standard output, as wide as the terminal; without a terminal, of a default width."""
     console = HarmlessConsole()
     return console if console.is_terminal else HarmlessConsole(width=width)

@@ -22,7 +22,15 @@ def describe(
     ],
     against: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Also look for copies of its dialogues in this file. Repeatable."),
+        typer.Option(metavar="FILE", help="Also search this file for copies of the dialogues. Repeatable."),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also measure the distance of the users from those of real conversations, in this file of rows or "
+            "run.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -30,7 +38,7 @@ def describe(
             "-o",
             "--out",
             metavar="DIR",
-            help="Write tables, charts and an HTML page there instead.",
+            help="Write tables, charts and an HTML page into this folder instead.",
         ),
     ] = None,
     card: Annotated[bool, typer.Option("--card", help="Add the figures to the exported folder's card.")] = False,
@@ -38,12 +46,12 @@ def describe(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Also look for texts of similar meaning, by this embedder: lexical or st:MODEL (a name or a folder).",
+            help="Also find texts of similar meaning, with this embedder: lexical or st:MODEL (a name or a folder).",
         ),
     ] = None,
     alike: Annotated[
         float | None,
-        typer.Option(metavar="COSINE", help="Least similarity of such texts, 0 to 1. [default: 0.9]"),
+        typer.Option(metavar="COSINE", help="Minimum similarity of such texts, 0 to 1. [default: 0.9]"),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
     trust: TrustFlag = False,
@@ -55,7 +63,7 @@ def describe(
     from .reporting import print_tables, write_report
 
     wanted = SimilarTexts.wanted(embedder, alike)
-    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted)
+    found = describe_path(path, against or [], where=where, trust=trusting(trust), alike=wanted, like=like)
     if card:
         say(str(add_to_card(path, found)))
     if out is not None:
@@ -79,7 +87,7 @@ def push(
         str | None, typer.Option(metavar="URL", help="The hub. [default: HF_ENDPOINT, or Hugging Face's]")
     ] = None,
 ) -> None:
-    """Upload an exported folder to a dataset hub: its card and the files that the card names, nothing else."""
+    """Upload an exported folder to a dataset hub: only its card and the files that the card lists."""
     from dialoom.runs.export.pushing import pushed
     from dialoom.shown import counted
 

@@ -25,10 +25,10 @@ from dialoom.prompts import ChatMessage
 from dialoom.roles import BindingError, Completion, Gateway, ModelBinding, ProviderError, Verdict
 from dialoom.roles.binding import OFFLINE, bind
 from dialoom.roles.gateway import CallPlace, Request
-from dialoom.roles.gateway.gateway import Limits, check_model, check_parameters
+from dialoom.roles.gateway.gateway import Limits, changed_parameters, check_model, check_parameters
 from dialoom.roles.gateway.litellm_backend import load_litellm
-from dialoom.roles.gateway.structure import Form, Shapes
-from dialoom.roles.gateway.windows import ServedWindow, served_window
+from dialoom.roles.gateway.model_facts import ServedWindow, missing_key, served_window
+from dialoom.roles.gateway.wire import Form, Shapes
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.configuration.recipes import find_recipe, parsed_options
@@ -48,7 +48,7 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
     "more machines and servers": ("langgraph-server", "mcp", "ray"),
     "training": ("training",),
 }
-"""The extras for users, by purpose. The others are for development, or, as `all`, a sum of these."""
+"""The extras for users, by purpose. The other extras are for development, or combine several, as `all` does."""
 _LONGEST_WAIT = 1.0
 
 _GREETING: tuple[ChatMessage, ...] = (
@@ -58,7 +58,7 @@ _GREETING: tuple[ChatMessage, ...] = (
 _QUESTION: tuple[ChatMessage, ...] = (
     {
         "role": "system",
-        "content": "You read a conversation and assess one thing about it. You answer with one "
+        "content": "You assess one aspect of a conversation. Answer with one "
         "JSON object and nothing else.\n\n<conversation>\nuser: Please set an alarm for six.\n"
         "assistant: It is set for six.\nuser: Thank you, that was all. TERMINATE\n</conversation>",
     },
@@ -73,7 +73,7 @@ _OFF_SHAPE: tuple[ChatMessage, ...] = (
     {"role": "system", "content": "You are a friendly person. You never write code, JSON or lists."},
     {"role": "user", "content": "Tell me in one plain sentence what you see from your window."},
 )
-"""A request that a model answers with an object only if it is held to the schema."""
+"""A request whose text forbids an object, so a model replies with one only if the schema is enforced."""
 
 
 _EMPTY = (
@@ -81,6 +81,8 @@ _EMPTY = (
     "that was trained to chat, with its template"
 )
 
+
+_NO_KEY = "there is no key in {}; export it, or give a file of keys with --env-file FILE"
 
 _ROLE = "doctor"
 """The role that a checked model is bound to."""
@@ -90,6 +92,7 @@ class State(StrEnum):
     """The result of a check."""
 
     OK = "ok"
+    CHANGED = "changed"
     MISSING = "missing"
     FAILED = "failed"
 
@@ -99,12 +102,12 @@ class Check:
     """A single check.
 
     Attributes:
-        about: The subject: `python`, `package`, `extra`, `keys`, `model`, `context` (the context window that its server
-            reports), `structured output` (the format requested in words) or `shape` (the schema that a server enforces,
-            whatever the words).
+        about: The subject: `python`, `package`, `extra`, `keys`, `model`, `parameters` (what is not sent to it as
+            configured), `context` (the context window that its server reports), `structured output` (the format
+            requested in the prompt) or `shape` (the schema that a server enforces even against the prompt).
         name: The name of the package, model or other item.
-        state: `missing` if the item is optional; `failed` if it is required.
-        detail: The finding, for people.
+        state: `missing` if the item is optional; `failed` if it is required; `changed` if parameters differ.
+        detail: The finding as text for people.
         latency: The duration of a call in seconds.
     """
 
@@ -116,7 +119,7 @@ class Check:
 
 
 def _request(binding: ModelBinding, messages: tuple[ChatMessage, ...], reply_type: type[BaseModel] | None) -> Request:
-    """Return a request to a model as an assistant, or as a judge if the reply has a type."""
+    """Return a request to a model: as an assistant or, if the reply has a type, as a judge."""
     role, prompt = ("assistant", "assistant") if reply_type is None else ("judge", "judge-task-completion")
     return Request(
         role=role,
@@ -138,14 +141,16 @@ def examine(
     names: Iterable[str] = (),
     recipe: str | None = None,
     timeout: float | Mapping[str, float | None] | None = None,
+    strict_params: bool = False,
     **players: Unpack[PlayerSettings],
 ) -> list[Check]:
-    """Run all checks. Nothing is sent unless models are given: at most three tiny requests to each.
+    """Run all checks. Requests are sent only if models are given: at most three tiny ones to each model.
 
     Args:
-        names: Names of models: LiteLLM's, or offline ones.
+        names: Names of models: LiteLLM's, or offline models.
         recipe: A recipe whose largest requests are compared with the context windows that the models' servers report.
         timeout: The time limit of an attempt in seconds.
+        strict_params: True to fail models to which a parameter would not be sent as configured, without a request.
         **players: Settings of the models, as of every role of a run.
 
     Raises:
@@ -158,7 +163,7 @@ def examine(
     largest = {} if recipe is None else asyncio.run(_largest(recipe))
     checks = [_python(), *_packages(), _keys()]
     for model in dict.fromkeys(names):
-        checks += asyncio.run(_model(model, players, limits, largest))
+        checks += asyncio.run(_model(model, players, limits, largest, strict_params))
     return checks
 
 
@@ -225,27 +230,35 @@ def _version(name: str) -> str | None:
 
 
 def _keys() -> Check:
-    """Return the names of providers' keys in the environment; never a value."""
+    """Return the names of providers' keys in the environment, and never their values."""
     names = sorted(name for name, value in os.environ.items() if value and _KEY.search(name))
     return Check("keys", "environment", State.OK if names else State.MISSING, ", ".join(names) or "none is set")
 
 
-async def _model(model: str, players: PlayerSettings, limits: Limits, largest: Mapping[str, int]) -> list[Check]:
-    """Check a model with a greeting and, if it answers, two requests for an object: by words, and by schema alone."""
+async def _model(
+    model: str, players: PlayerSettings, limits: Limits, largest: Mapping[str, int], is_strict: bool
+) -> list[Check]:
+    """Check a model with a greeting and, if it answers, two requests for an object: by prompt, and by schema alone."""
     try:
-        check_model(model)
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
+        if (name := missing_key(binding)) is not None:  # first, as it needs no import of LiteLLM
+            return [Check("model", model, State.FAILED, _NO_KEY.format(name))]
+        check_model(model)
         check_parameters({"": binding})
     except BindingError as error:
         return [Check("model", model, State.FAILED, str(error))]
+    if is_strict and (changed := changed_parameters({_ROLE: binding}, with_seed=False).get(_ROLE)) is not None:
+        return [Check("parameters", model, State.FAILED, f"{changed}; configure what is sent")]
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
     shapes = Shapes()
     gateway = Gateway(DiscardingLedger(), limits, shapes=shapes)
-    checks = [await _answered(gateway, _request(binding, _GREETING, None))]
-    if checks[0].state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
+    changed = changed_parameters({_ROLE: binding}).get(_ROLE)
+    checks = [] if changed is None else [Check("parameters", model, State.CHANGED, changed)]
+    checks.append(answered := await _answered(gateway, _request(binding, _GREETING, None)))
+    if answered.state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))
-    if checks[0].state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
+    if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
         checks.append(await _answered(gateway, _request(binding, _QUESTION, Verdict)))
         if not model.startswith(OFFLINE):
             checks.append(await _held(gateway, _request(binding, _OFF_SHAPE, Verdict), shapes))
@@ -284,7 +297,7 @@ def _fits(binding: ModelBinding, window: ServedWindow, largest: Mapping[str, int
 
 
 async def _held(gateway: Gateway, request: Request, shapes: Shapes) -> Check:
-    """Check that the schema is enforced against the words: then no reply in the run can have the wrong format.
+    """Check that the schema is enforced even against the prompt: then no reply in a run can have the wrong format.
 
     A schema that was explicitly requested and is not enforced is a failure; in `auto` mode it is not.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -12,6 +12,8 @@ from .terminal import say, say_json
 
 if TYPE_CHECKING:
     from dialoom.cli.doctor import Check
+
+    from .settings import DoctorCommand
 
 
 def doctor(
@@ -24,21 +26,21 @@ def doctor(
     recipe: Annotated[
         str | None,
         typer.Option(
-            metavar="RECIPE", help="Compare this recipe's largest request with what the models' servers say they read."
+            metavar="RECIPE", help="Compare this recipe's largest request with the context windows that servers report."
         ),
     ] = None,
+    strict_params: Annotated[
+        bool,
+        typer.Option("--strict-params", help="Fail models to which a parameter would not be sent as configured."),
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
-    **given: Any,
+    **given: Unpack[DoctorCommand],
 ) -> None:
     """Check Python, packages, keys and models before a run; exit with 1 if a check fails."""
     from dialoom.cli.doctor import State, examine
-    from dialoom.settings import LimitSettings, PlayerSettings
+    from dialoom.settings import PlayerSettings, part
 
-    from .settings import SessionSettings, load_keys, settings_of
-
-    load_keys(settings_of(SessionSettings, given))
-    players, limits = settings_of(PlayerSettings, given), settings_of(LimitSettings, given)
-    checks = examine(model or (), recipe, limits["timeout"], **players)
+    checks = examine(model or (), recipe, given["timeout"], strict_params, **part(PlayerSettings, given))
     is_well = all(check.state is not State.FAILED for check in checks)
     if json_:
         say_json({"ok": is_well, "checks": [asdict(check) for check in checks]})

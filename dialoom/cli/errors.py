@@ -5,18 +5,23 @@ from __future__ import annotations
 from dialoom.errors import Advice, DialoomError
 
 EXIT_DONE, EXIT_SOME_FAILED, EXIT_USAGE, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
-"""All done; some scenarios failed; bad usage, configuration or data; stopped early and resumable; stopped before there
-was anything to go on with."""
+"""All done; some scenarios or checks failed; wrong usage or data; stopped early, resumable; nothing to resume."""
 
-OF_PLAYING = "Exit codes: 0 all done, 1 some scenarios failed, 2 bad usage or data, 3 stopped early and resumable."
+OF_PLAYING = (
+    "Exit codes: 0 all done, 1 some scenarios or checks failed, 2 bad usage or data, 3 stopped early and resumable."
+)
 OF_LOOKING = "Exit codes: 0 done, 2 bad usage, configuration or data."
+OF_REQUIRING = "Exit codes: 0 every requirement is met, 1 one is not, 2 bad usage, configuration or data."
 OF_DOCTOR = "Exit codes: 0 everything is in place, 1 something is not, 2 bad usage."
 OF_POOLS = "Exit codes: 0 done, 1 the writer failed, 2 bad usage or data, 3 stopped early and resumable."
 OF_STEPPING = (
     "Exit codes: 0 every line was carried out, 1 a step failed (provider or reply), 2 bad usage, configuration or "
     "data, or a line that cannot be carried out, 3 stopped early (budget, Ctrl-C). Nothing that was played is lost."
 )
-OF_REPLAYING = "Exit codes: 0 the same path, 1 another one (a line for each departure), 2 no case."
+OF_REPLAYING = (
+    "Exit codes: 0 the same path, or with --live the same judgements or all requirements met; 1 not so; 2 no case, or "
+    "bad usage."
+)
 
 
 _FLAGS = {
@@ -29,27 +34,34 @@ _FLAGS = {
     "settings": "--setting",
     "tables": "--table",
 }
-"""Flags whose name differs from the option's."""
+"""Flags whose name differs from that of the option."""
 
 _ADVICE = {
     "combine": "'dialoom personas combine' makes them out of two pools",
+    "different_users": "add --allow-different-users to compare them all the same",
     "give_player": "go on in Python: dialoom.resume(RUN, models={{'{role}': ...}})",
     "allow_remote": "add --allow-remote to do so all the same",
-    "judge": "'dialoom judge {path} --model MODEL' makes some",
+    "judge": "'dialoom judge {path} --model MODEL' adds judgements",
     "keys": "export it, or give a file of keys with --env-file FILE",
     "list": "'dialoom show {path}' lists them",
     "new_name": "give these another name with --name",
     "new_path": "give another file with -o",
     "open_in_python": "open the run in Python: dialoom.open_run('{path}', recipe=THE_CLASS)",
-    "price": "give it in US dollars for a million tokens: --price {model}=IN,OUT (0,0 if it costs nothing)",
+    "price": "give it in US dollars for a million tokens: {prices} (0,0 if it costs nothing)",
     "resume": "go on with 'dialoom resume {path}'",
     "resume_or_new_path": "go on with 'dialoom resume {path}', or give another file with -o",
     "retry_scenario": "play a scenario anew with: dialoom retry {path} --scenario ID",
     "run": "'dialoom run RECIPE -o {path}' makes one",
-    "trust": "if you would use it as your own, add --trust",
+    "score_anew": (
+        "or score the recorded conversations with the new code: "
+        "'dialoom export {path} --format dialogues -o talks.jsonl', then "
+        "'dialoom import talks.jsonl --judges STUDY.toml -o talks.db'"
+    ),
+    "trust": "if you trust it, add --trust",
+    "save_case": "'save FILE' in 'dialoom step {path}' saves a conversation of it as a case",
     "status": "play a few scenarios with the real models instead; 'dialoom status' says what they took",
 }
-"""Next steps by the advice's action, as commands."""
+"""The next steps as commands, by the action of the advice."""
 
 
 def worded(error: BaseException) -> str:
@@ -63,8 +75,9 @@ def worded(error: BaseException) -> str:
 
 
 def advised(advice: Advice) -> str:
-    """Return an advice, as a command if there is one for it."""
-    return _ADVICE.get(advice.action, advice.text).format(**advice.values)
+    """Return an advice as text, with a command if there is one for its action."""
+    prices = " ".join(f"--price {model}=IN,OUT" for model in advice.values.get("models", "").split())
+    return _ADVICE.get(advice.action, advice.text).format(**{"prices": prices, **advice.values})
 
 
 def flag(setting: str) -> str:

@@ -1,10 +1,12 @@
-"""Flags: the options of commands generated from the fields of a recipe's options, and the flags of several commands."""
+"""Flags: options of commands made from the fields of a recipe's options, and flags that several commands share."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from dialoom.runs.configuration.trust import Trust
 
 Flags = dict[str, tuple[Any, Any]]
-"""Typer's description of each parameter: its annotation, and its value when the flag is not given."""
+"""Typer's description of each parameter: its annotation, and its value if the flag is not given."""
 
 WHERE = typer.Option(
     metavar="EXPR",
@@ -28,62 +30,73 @@ WHERE = typer.Option(
     show_default=False,
 )
 
-_TRUST: Any = typer.Option(
-    "--trust", help="Use the code and addresses that the file names, even if not given on this machine."
-)
-TrustFlag = Annotated[bool, _TRUST]
-TRUSTING: Flags = {"trust": (TrustFlag, False)}
+TrustFlag = Annotated[
+    bool,
+    typer.Option("--trust", help="Use the code and addresses that the file names, even if not given on this machine."),
+]
+
+DifferentUsersFlag = Annotated[
+    bool,
+    typer.Option(
+        "--allow-different-users",
+        help="Compute differences also if user model, user prompt or source of personas differs; the table's title "
+        "says so.",
+    ),
+]
 
 
 def trust(is_given: bool) -> Trust:
-    """Return the trust in what a file names; what is used on its word alone is reported before use."""
+    """Return the trust in the code and addresses of a file; those trusted only by the flag are reported before use."""
     from dialoom.runs.configuration.trust import Trust
 
     return Trust(is_given, lambda line: say(line, err=True))
 
 
-def with_options(command: Callable[..., None], flags: Mapping[str, tuple[Any, Any]]) -> Callable[..., None]:
-    """Return the command with a signature from which Typer makes options."""
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in flags.items()
-    ]
-    return _signed(command, parameters)
+def unread() -> None:
+    """Stand for a command that is not in the arguments."""
 
 
-def with_more(command: Callable[..., None], flags: Flags) -> Callable[..., None]:
-    """Return a command that takes `**given`, with these flags besides its own: their values are passed in `given`."""
-    hints = get_type_hints(command, include_extras=True)
-    own = [parameter for parameter in inspect.signature(command).parameters.values() if parameter.kind is not _GIVEN]
+def with_flags(
+    command: Callable[..., None],
+    flags: Flags,
+    read: Callable[[dict[str, Any]], AbstractContextManager[Mapping[str, Any]]] = contextlib.nullcontext,
+    names: dict[str, Any] | None = None,
+) -> Callable[..., None]:
+    """Return a command with flags in addition to its own parameters; it receives them as `**given`.
+
+    Args:
+        command: The command.
+        flags: The flags; flags with the name of a parameter are left out.
+        read: A context manager around the command, which makes `given` from the flags' values.
+        names: The names that the command's annotations use and its module does not import.
+    """
+    hints = get_type_hints(command, localns=names, include_extras=True)
+    parameters = inspect.signature(command).parameters.values()
+    own = [each.replace(annotation=hints[each.name]) for each in parameters if each.kind is not each.VAR_KEYWORD]
+    mine = {each.name for each in own}
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         for name, (annotation, default) in flags.items()
+        if name not in mine
     ]
-    parameters = [*(parameter.replace(annotation=hints[parameter.name]) for parameter in own), *more]
 
     @functools.wraps(command)
-    def taking_more(**values: Any) -> None:
-        command(**values)
+    def taking_flags(**values: Any) -> None:
+        arguments = {name: values.pop(name) for name in mine}
+        with read(values) as given:
+            command(**arguments, **given)
 
-    return _signed(taking_more, parameters)
-
-
-def _signed(command: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """Set the command's signature to the given parameters."""
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
-_GIVEN = inspect.Parameter.VAR_KEYWORD
+    taking_flags.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    taking_flags.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+    return taking_flags
 
 
 def flags_of(options: type[BaseModel], panel: str | None = None) -> Flags:
-    """Return each field as a flag that is absent by default: then the field's own default applies.
+    """Return a flag for each field. A flag that is not given has no value, so that the field's own default applies.
 
     Args:
         options: The options' type.
-        panel: The panel of the help that lists them.
+        panel: The panel of the help that lists the flags.
     """
     return {name: (_option(name, field, panel), None) for name, field in options.model_fields.items()}
 
@@ -113,8 +126,22 @@ def _option(name: str, field: FieldInfo, panel: str | None) -> Any:
     return Annotated[list[type_] | None, option] if repeated else Annotated[type_ | None, option]  # type: ignore[valid-type]
 
 
+def by_role(given: Iterable[str]) -> dict[str, str]:
+    """Return the models by role, from values such as `assistant=openai/gpt-5`.
+
+    Raises:
+        BadParameter: If a value has no role.
+    """
+    named = {}
+    for each in given:
+        role, is_named, named[role] = each.partition("=")
+        if not is_named:
+            raise typer.BadParameter(f"--model must have the form ROLE=MODEL, got {each!r}")
+    return named
+
+
 def number(text: str) -> Any:
-    """Return the number that a text is, or the text; the setting's own check refuses it."""
+    """Return the number in a text, or the text if it is not a number; the setting's own check then refuses it."""
     for type_ in (int, float):
         try:
             return type_(text)
@@ -124,7 +151,7 @@ def number(text: str) -> Any:
 
 
 def _flag_type(annotation: Any) -> tuple[type, bool]:
-    """Return the type of a flag's value, and whether the flag can be repeated. Pydantic does the strict checking."""
+    """Return the type of a flag's value, and whether the flag can be repeated; pydantic checks the value strictly."""
     arguments = [argument for argument in get_args(annotation) if argument not in (type(None), Ellipsis)]
     if get_origin(annotation) is Annotated:
         return _flag_type(arguments[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ from dialoom.graphs import Outline, Recipe
 from dialoom.graphs.capabilities import WithOutline, WithRoles
 from dialoom.graphs.gate import is_reduced, reduced_shares
 from dialoom.graphs.outcome import dialogue_faults
+from dialoom.roles.binding import is_providers
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import TrustError
 from dialoom.runs.reading.scenarios import scores_of
+from dialoom.runs.report.differences import subject_of
+from dialoom.runs.report.health import Health
 from dialoom.runs.store import OWN_JUDGEMENTS, JudgementSet, Usage
 from dialoom.runs.store.episodes import RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
@@ -32,30 +35,36 @@ from .console import HarmlessConsole, make_console
 from .errors import worded
 from .flags import trust
 from .settings import UNBOUNDED
-from .show_lines import at_message, bound_lines, budget_flags, of_the_rest
+from .show_lines import at_message, bound_lines, budget_flags, changed_lines, of_the_rest
 from .terminal import say, say_json
 
 _COLOURS = {"user": "cyan", "assistant": "green"}
+_MOST_READ = 1_000
+"""The most scenarios that are read for the health of the judge of one of them."""
 _STYLES = {"plain": "", "heading": "bold", "user": "cyan", "assistant": "green", "note": "dim", "new": "yellow"}
 
 
 def print_status(path: Path, as_json: bool) -> None:
     """Print a run's progress and the usage of each role."""
     with RunReader(path) as run:
-        config, progress = run.config, run.progress()
+        config, progress, changes = run.config, run.progress(), run.changes()
         later = [each for each in run.judgement_sets if each.name != OWN_JUDGEMENTS]
     status, bounds, is_played = progress.status, progress.bounds, progress.is_played
     if as_json:
         told = _status_for_programs(config, status, later)
-        say_json({**told, "is_being_written": is_played, **bounds.as_json()})
+        told["check_errors"] = [asdict(each) for each in progress.check_errors]
+        say_json({**told, "not_sent_as_configured": changes, "is_being_written": is_played, **bounds.as_json()})
         return
-    say(f"{path}: {config.recipe}, seed {config.seed}")
-    say(f"{status.total:,} scenarios: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
+    prompts = f", prompts {', '.join(config.prompts)}" if config.prompts else ""
+    say(f"{path}: {config.recipe}, seed {config.seed}{prompts}")
+    say(f"{status.total:,} {config.units}: {status.done:,} done, {status.failed:,} failed, {status.pending:,} pending")
     make_console().print(_usage_table(config, status, later))
-    for line in _broken_off(status):
+    for line in (*_broken_off(status), *changed_lines(changes)):
         say(line)
+    for each in progress.check_errors:
+        say(f"failed check: {each}")
     if status.faults or any(map(is_reduced, status.languages)):
-        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that passed the gate")
+        say(f"faults: {status.faults:,} in {status.faulty:,} of {status.gated:,} that the gate has checked")
         say(reduced_shares(status.languages, status.gated))
     if status.usage.unanswered:
         why = "under way, or lost in a crash" if is_played else "lost when a process ended, and perhaps billed"
@@ -85,6 +94,7 @@ def _status_for_programs(config: RunConfig, status: Status, later: Sequence[Judg
         roles[role] = {"model": model, "models": _players(model, usage), **_usage(usage)}
     return {
         "recipe": config.recipe,
+        "prompts": list(config.prompts),
         "scenarios": {
             "total": status.total,
             "done": status.done,
@@ -125,7 +135,7 @@ def _usage_table(config: RunConfig, status: Status, later: Sequence[JudgementSet
 
 def _players(model: str, usage: Usage) -> list[str]:
     """Return the models that play a role: the configured one, then others used in a branch, or a person."""
-    return [*dict.fromkeys((model, *usage.models))]
+    return [*dict.fromkeys((*model.split(", "), *usage.models))]
 
 
 def _models(config: RunConfig) -> dict[str, str | list[str]]:
@@ -136,9 +146,9 @@ def _models(config: RunConfig) -> dict[str, str | list[str]]:
 
 
 def print_config(path: Path, is_trusted: bool = False) -> None:
-    """Print the resolved configuration, in the form that `--config` takes (without the file's name)."""
+    """Print the resolved configuration in the form that `--config` reads, without the file's name."""
     with RunReader(path, trust=trust(is_trusted)) as run:
-        config, recipe = run.config, _recipe(run)
+        config, recipe, changes = run.config, _recipe(run), run.changes()
     usual = {} if recipe is None else WithRoles.of(recipe).reply_limits
     limits = {role: each.max_reply or UNBOUNDED for role, each in config.models.items()}
     limits = {role: limit for role, limit in limits.items() if limit != UNBOUNDED or role in usual}
@@ -152,17 +162,24 @@ def print_config(path: Path, is_trusted: bool = False) -> None:
         "structured": {role: each.structured for role, each in config.models.items() if each.structured != "auto"}
         or None,
         "stateful": ",".join(role for role, each in config.models.items() if each.stateful) or None,
+        "takes_tools": ",".join(
+            role for role, each in config.models.items() if each.takes_tools and is_providers(each.model)
+        )
+        or None,
         "session": {role: each.session for role, each in config.models.items() if each.session} or None,
         "max_reply": limits or None,
         "param": {role: dict(each.params) for role, each in config.models.items() if each.params} or None,
         "seed": config.seed,
         "sample": config.sample,
         "on_user_fault": config.on_user_fault if config.user_retries else None,
+        "prompts": list(config.prompts) or None,
     }
     fields = {} if recipe is None else recipe.options_type.model_fields
     aliases = {name: field.alias for name, field in fields.items() if field.alias}
     values = {aliases.get(key, key): value for key, value in values.items() if value is not None}
     say(f"# dialoom run {config.recipe}\n" + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), nl=False)
+    for line in changed_lines(changes):
+        say(f"# {line}")
 
 
 def list_scenarios(
@@ -172,17 +189,17 @@ def list_scenarios(
     where: str | None = None,
     sort: str | None = None,
     is_reversed: bool = False,
-    said: str | None = None,
+    search: str | None = None,
     is_trusted: bool = False,
     annotators: tuple[str | None, str | None] = (None, None),
 ) -> None:
-    """Print scenarios: all, or those selected by an expression, by words, or by labels.
+    """Print scenarios: all, or only those selected by an expression, by words, or by labels.
 
-    One line each: number, state, scores, id.
+    Each line has a scenario's number, state, scores and id.
     """
     with RunReader(path, trust=trust(is_trusted)) as run:
         metrics = run.metrics(judging) + (["faults"] if run.is_gated else [])
-        texts = None if said is None else run.search(said, _progress())
+        texts = None if search is None else run.search(search, _progress())
         is_wanted = _labelled(run, *annotators)
         found = run.figures(judging, where=where, sort=sort, is_descending=is_reversed)
         chosen = (each for each in found if (texts is None or each[0] in texts) and is_wanted(each[0]))
@@ -196,18 +213,18 @@ def list_scenarios(
                 known = {"number": position + 1, "id": episode.id, "state": episode.state, "ended_by": ending or None}
                 told = {"scores": {name: float(score) for name, score in scores.items()}}
                 told_faults = {"faults": None if faults is None else dialogue_faults(faults)}
-                say_json({**known, **told, **told_faults, **({} if words is None else {"said": words})})
+                say_json({**known, **told, **told_faults, **({} if words is None else {"match": words})})
                 continue
             known = {**scores, **({} if faults is None or not ending else {"faults": dialogue_faults(faults)})}
             cells = [f"{known[name]:.3g}" if name in known else "-" for name in metrics]
             figures = "".join(f"{cell:>{len(name)}} " for cell, name in zip(cells, metrics, strict=True))
             say(f"{position + 1:>7}  {episode.state:<8} {ending:<16} {figures}{episode.id}")
             if words is not None:
-                say(f"{'':>9}{_snippet(words, said or '')}")
+                say(f"{'':>9}{_snippet(words, search or '')}")
 
 
 def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[int], bool]:
-    """Return a filter for the positions that the first person has labelled completely and the second has not."""
+    """Return a filter for the positions of scenarios that one person has labelled completely and another has not."""
     done, others = (
         None if name is None else {position for position, each in run.labelled(name).items() if each.is_complete}
         for name in (by, not_by)
@@ -215,27 +232,27 @@ def _labelled(run: RunReader, by: str | None, not_by: str | None) -> Callable[[i
     return lambda position: (done is None or position in done) and (others is None or position not in others)
 
 
-def _snippet(words: str, said: str) -> str:
+def _snippet(words: str, search: str) -> str:
     from dialoom.runs.reading.search_index import snippet
 
-    return snippet(words, said)
+    return snippet(words, search)
 
 
 def _progress() -> Callable[[str, int, int], None]:
-    """Return a callback that reports, on a terminal, that an index is being made."""
+    """Return a callback that reports on a terminal that a search index is being built."""
     is_told = False
 
     def tell(_what: str, _done: int, of: int) -> None:
         nonlocal is_told
         if not is_told and sys.stderr.isatty():
             is_told = True
-            say(f"taking in what was said in {of:,} conversations; the next search has it", err=True)
+            say(f"indexing the messages of {of:,} conversations; later searches use the index", err=True)
 
     return tell
 
 
 def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_trusted: bool = False) -> None:
-    """Print one dialogue with its judgements and its ending; without its recipe, only what the file itself holds."""
+    """Print one dialogue with its judgements and its ending; without the recipe, only what the file itself contains."""
     with RunReader(path, trust=trust(is_trusted)) as run:
         common, models = run.common_calls(name), run.models(judging)
         if as_json:
@@ -246,12 +263,15 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
             _print_episode(bare, dict(bare.facets), models, common, None)
             return
         recipe, scenario, episode = run.recipe, run.scenario(name), bare or run.so_far(name)
+        is_judged = any(judgement.score is not None for judgement in episode.outcome.judgements)
+        health = run.judge_health(judging, most=_MOST_READ) if is_judged else ()
     _print_episode(
         episode,
         {**scenario.portrait(), **scenario.described()},
         models,
         common,
         WithOutline.of(recipe).outline(episode),
+        health,
     )
     if episode.state == "pending":
         begun = "not finished yet, this is how far it is" if episode.outcome.messages else "not begun yet"
@@ -259,7 +279,7 @@ def show_scenario(path: Path, name: str, as_json: bool, judging: str | None, is_
 
 
 def _recipe(run: RunReader) -> Recipe | None:
-    """Return the run's recipe; `None`, with a message, if it may not be used."""
+    """Return the run's recipe; if it may not be loaded, print a message and return `None`."""
     try:
         return run.recipe
     except TrustError as error:
@@ -273,8 +293,10 @@ def _print_episode(
     models: dict[str, str],
     common: Sequence[CommonCall],
     outline: Outline | None,
+    health: Iterable[Health] = (),
 ) -> None:
     console = make_console()
+    failing = {each.what: each for each in health if each.marks}
     console.print(episode.id, style="bold")
     for key, value in described.items():
         text = (
@@ -283,7 +305,8 @@ def _print_episode(
             else str(value)
         )
         _print_named(console, key, text)
-    _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
+    if models:  # an imported conversation has none
+        _print_named(console, "models", ", ".join(f"{role} {model}" for role, model in models.items()))
     for text in _common_calls(common):
         _print_named(console, "common call", text)
     if episode.branch is not None:
@@ -310,14 +333,19 @@ def _print_episode(
         console.print(line)
     for judgement in episode.outcome.judgements:
         turn = f", turn {judgement.turn}" if judgement.turn is not None else ""
-        score = judgement.status if judgement.score is None else str(judgement.score)
+        mark = failing[what].marks if (what := subject_of(judgement)) in failing else ""
+        score = judgement.status if judgement.score is None else f"{judgement.score}{mark}"
         of = f" ({judgement.target}{turn}): "
         told = ((judgement.metric, "bold"), of, (score, "bold"), " ", (judgement.explanation, "dim"))
         console.print(Text.assemble("  ", *told))
+    judged = [subject_of(judgement) for judgement in episode.outcome.judgements]
+    for what, each in failing.items():
+        if what in judged:
+            console.print(f"  {each.marks} The judge of {what} fails a check: {'; '.join(each.failures())}.")
 
 
 def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
-    """Yield common calls, those of one prompt in one line: a scenario may have dozens."""
+    """Yield a line for the common calls of each prompt, as a scenario may have dozens."""
     alike: dict[tuple[str, str], list[int]] = {}
     for call in common:
         alike.setdefault((call.role, call.prompt), []).append(call.scenarios)
@@ -329,7 +357,7 @@ def _common_calls(common: Sequence[CommonCall]) -> Iterator[str]:
 
 
 def _print_named(console: HarmlessConsole, name: str, text: str) -> None:
-    """Print a line with its name."""
+    """Print a name and a text in one line."""
     console.print(Text.assemble("  ", (f"{name}:", "dim"), " ", text))
 
 

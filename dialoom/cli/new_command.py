@@ -4,31 +4,60 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack, cast
 
 import typer
 
-from .errors import OF_LOOKING
+from .command_list import PanelCommand
+from .errors import OF_LOOKING, OF_PLAYING
+from .flags import unread
+
+if TYPE_CHECKING:
+    from .settings import RunCommand
 
 _GOALS = ("goal", "task", "problem", "question", "request")
 _IDS = ("id", "person_id", "user_id", "name", "email")
 _MOST_INSPECTED = 1000
-"""The most rows that are read to find out what a file holds."""
+"""The maximum number of rows read to detect a file's columns."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def register(app: typer.Typer, _arguments: list[str]) -> None:
-    """Add `new` to the commands."""
+_STUDY = "Make a folder with a study that runs offline: of example people, of your own, or of recorded conversations."
+
+_NOT_HERE = (
+    "out",
+    "folder",
+    "config",
+    "sample",
+    "trials",
+    "on_user_fault",
+    "workers",
+    "ray",
+    "replay_only",
+    "trust",
+    "cache",
+    "otel",
+    "synchronous",
+    "stateful",
+    "takes_tools",
+    "session",
+)
+"""Settings that are not needed to infer people from conversations."""
+
+
+def register(app: typer.Typer, arguments: list[str]) -> None:
+    """Add `new` to the commands; the recipe that `study` uses is imported only if `study` is in the arguments."""
     new = typer.Typer(no_args_is_help=True, rich_markup_mode=None, epilog=OF_LOOKING)
     new.command("recipe", epilog=OF_LOOKING)(recipe)
-    new.command("study", epilog=OF_LOOKING)(study)
-    app.add_typer(new, name="new", help="Make a folder with a recipe or study that works, to be changed into your own.")
+    study = _study_command() if arguments[:2] == ["new", "study"] else unread
+    new.command("study", help=_STUDY, epilog=OF_PLAYING, cls=PanelCommand)(study)
+    app.add_typer(new, name="new", help="Make a folder with a working recipe or study, to be changed into your own.")
 
 
 def recipe(
@@ -50,20 +79,48 @@ def recipe(
     _write(out or Path(name), templates, words)
 
 
-def study(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
-    people: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="FILE",
-            help="Your people: CSV, JSON Lines, JSON, Parquet or YAML. The study is filled in with its columns.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Make a folder with a small study that runs offline, with example people or your own."""
-    name = re.sub(r"[^a-z0-9]+", "-", folder.absolute().name.lower()).strip("-")
+def _study_command() -> Callable[..., None]:
+    from dialoom.runs.configuration.recipes import load_recipe
+    from dialoom.runs.errors import RunError
+
+    from .settings import with_settings
+
+    recipe = load_recipe("transcript-people")
+
+    def study(
+        place: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+        people: Annotated[
+            Path | None,
+            typer.Option(
+                "--from",
+                metavar="FILE",
+                help="Your people: CSV, JSON Lines, JSON, Parquet or YAML. The study uses its columns.",
+                show_default=False,
+            ),
+        ] = None,
+        **given: Unpack[RunCommand],
+    ) -> None:
+        name = re.sub(r"[^a-z0-9]+", "-", place.absolute().name.lower()).strip("-")
+        name = name if name[:1].isalpha() else f"study-{name}"
+        options = cast("dict[str, Path]", given["options"])
+        if "talks" not in options:
+            if given["models"] or given["model"]:
+                raise RunError("--model is for --from-transcripts: give the conversations, too")
+            _write_study(place, name, people)
+            return
+        from .transcripts import seed_study
+
+        if people is not None:
+            raise RunError("give --from or --from-transcripts, not both")
+        raise typer.Exit(seed_study(recipe, given, options["talks"], place, name))
+
+    return with_settings(study, recipe, without=_NOT_HERE)
+
+
+def _write_study(folder: Path, name: str, people: Path | None) -> None:
+    """Write a study of example people, or of the people in a file, and print what was found and the next command."""
+    from .terminal import say
+
     templates = {"study.toml": "study.toml", "study-README.md": "README.md"}
     goal, found = "{{ task.goal }}", 'file = "people.csv"'
     if people is None:
@@ -76,18 +133,20 @@ def study(
         tasks = (
             "# Each person has one conversation: the goal is a column of the people. [tasks] would give them several."
         )
-    name = name if name[:1].isalpha() else f"study-{name}"
     _write(folder, templates, {"@NAME@": name, "@PEOPLE@": found, "@TASKS@": tasks, "@GOAL@": goal})
+    say(f"next: dialoom run {folder / 'study.toml'} -o {name}.db")
 
 
 def _inspected(people: Path, folder: Path) -> tuple[str, str]:
-    """Return the lines of `[people]` for a file, and the template of the goal if a column holds it.
+    """Return the lines of `[people]` for a file, and the template of the goal if a column contains goals.
 
     Raises:
         DataError: If the file cannot be read or has no rows.
     """
     from dialoom.inputs import DataError
     from dialoom.personas.rows import read_rows
+
+    from .terminal import say
 
     rows = [row for _, row in islice(read_rows(people, "description"), _MOST_INSPECTED)]
     if not rows:
@@ -97,6 +156,10 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
     names = [column for column in columns if column.lower() in _IDS]
     id_ = next((column for column in names if len({str(row[column]) for row in rows}) == len(rows)), "")
     described = [column for column in columns if column not in (goal, *(each for each in names if each != "name"))]
+    count = f"{len(rows):,} people" if len(rows) < _MOST_INSPECTED else f"at least {len(rows):,} people"
+    parts = {"id": id_ or "none", "goal": goal or "none, so the tasks in the study"}
+    roles = "; ".join(f"{what}: {column}" for what, column in parts.items())
+    say(f"{people}: {count}; columns: {', '.join(columns)}; {roles}; portrait: {', '.join(described) or 'none'}")
     lines = [f"file = {json.dumps(relpath(people, folder), ensure_ascii=False)}"]
     if id_ not in ("", "id", "name"):
         lines.append(f"id = {json.dumps(id_, ensure_ascii=False)}")
@@ -105,15 +168,15 @@ def _inspected(people: Path, folder: Path) -> tuple[str, str]:
 
 
 def _write(folder: Path, templates: Mapping[str, str], words: Mapping[str, str]) -> None:
-    """Write files from templates into a new folder, and print their paths.
+    """Write files from templates into a new folder, and print the files' paths.
 
     Args:
-        folder: The folder; it must not hold anything yet.
-        templates: The name of each file by that of its template.
-        words: The texts by their placeholders.
+        folder: The folder; it must be missing or empty.
+        templates: The name of each file, by the name of its template.
+        words: The texts that replace the placeholders, by placeholder.
 
     Raises:
-        RunError: If the folder holds something.
+        RunError: If the folder is not empty.
     """
     from dialoom.outputs import make_folder, text_output
     from dialoom.runs.errors import RunError

@@ -2,76 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from .command_list import PanelCommand
 from .errors import OF_LOOKING, OF_POOLS
-from .flags import Flags, flags_of, with_options
+from .flags import unread
 
-_RECIPE = "persona-pool"
+if TYPE_CHECKING:
+    from .settings import RunCommand
 
-_BUILD: Flags = {
-    "out": (
-        Annotated[
-            Path,
-            typer.Option(
-                "-o",
-                "--out",
-                metavar="POOL",
-                help="The pool, a JSONL file. Its run is kept beside it (.run.db); the same command goes on with it.",
-            ),
-        ],
-        ...,
-    ),
-}
+_BUILD = "Have a model write profiles or personalities, round for round, and keep those that are unlike all before."
 
-_NOT_HERE = ("sample", "on_user_fault", "concurrency", "workers", "ray", "replay_only", "trust")
-"""Settings that make no difference to a run of one scenario whose calls are made one after another."""
+_NOT_HERE = (
+    "out",
+    "folder",
+    "dry_run",
+    "config",
+    "sample",
+    "on_user_fault",
+    "concurrency",
+    "workers",
+    "ray",
+    "replay_only",
+    "trust",
+)
+"""Settings without effect on a run of one scenario whose calls are made one after another."""
 
 Pool = Annotated[Path, typer.Argument(metavar="POOL", help="A pool's JSONL file.", show_default=False)]
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
-    """Add `personas` to the commands; the recipe of `build` is imported only if the arguments name it."""
+    """Add `personas` to the commands; the recipe of `build` is imported only if `build` is in the arguments."""
     personas = typer.Typer(
         help="Build pools of profiles and personalities, and combine them into personas.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    options = _pool_options() if arguments[:2] == ["personas", "build"] else {}
-    personas.command("build", epilog=OF_POOLS, cls=PanelCommand)(with_options(_build, {**_BUILD, **options}))
+    build = _build_command() if arguments[:2] == ["personas", "build"] else unread
+    personas.command("build", help=_BUILD, epilog=OF_POOLS, cls=PanelCommand)(build)
     for command in (combine, check):
         personas.command(epilog=OF_LOOKING)(command)
     personas.command("import", epilog=OF_LOOKING)(import_)
     app.add_typer(personas, name="personas")
 
 
-def _pool_options() -> Flags:
+def _build_command() -> Callable[..., None]:
     from dialoom.runs.configuration.recipes import load_recipe
-    from dialoom.settings import ProcessSettings, RunSettings
 
-    from .settings import SessionSettings, flags_for
+    from .settings import with_settings
 
-    flags = flags_for(RunSettings, ProcessSettings, SessionSettings, without=_NOT_HERE)
-    return {**flags_of(load_recipe(_RECIPE).options_type, _RECIPE), **flags}
+    recipe = load_recipe("persona-pool")
 
+    def build(
+        pool: Annotated[
+            Path,
+            typer.Option(
+                "-o",
+                "--out",
+                metavar="POOL",
+                help="The pool, a JSONL file. Its run is stored beside it (.run.db); the same command continues it.",
+            ),
+        ],
+        **given: Unpack[RunCommand],
+    ) -> None:
+        from .pools import build_pool
 
-def _build(**values: Any) -> None:
-    """Have a model write profiles or personalities, round for round, and keep those that are unlike all before."""
-    from dialoom.runs.configuration.recipes import load_recipe
-    from dialoom.settings import ProcessSettings
+        raise typer.Exit(build_pool(recipe, given, pool))
 
-    from .pools import build_pool
-
-    recipe = load_recipe(_RECIPE)
-    out = values.pop("out")
-    own = recipe.options_type.model_fields.keys() - ProcessSettings.__annotations__.keys()  # 'patience' is both
-    options = {name: values.pop(name) for name in own}
-    given = {name: value for name, value in options.items() if value is not None}
-    raise typer.Exit(build_pool(_RECIPE, recipe, given, values, out))
+    return with_settings(build, recipe, without=_NOT_HERE)
 
 
 def combine(
@@ -80,10 +82,12 @@ def combine(
         Path, typer.Argument(metavar="PERSONALITIES", help="A pool of personalities.", show_default=False)
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="PERSONAS", help="The personas, a JSONL file.")],
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many; at most as many as there are pairs.")],
-    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, help="The number of personas; at most the number of pairs.")
+    ],
+    seed: Annotated[int, typer.Option(help="The seed of the draw.")] = 0,
 ) -> None:
-    """Draw personas from two pools: random pairs of a profile and a personality, no pair twice."""
+    """Draw personas from two pools: random pairs of a profile and a personality, without repetition."""
     from .pools import combine_pools
 
     combine_pools(profiles, personalities, count, seed, out)
@@ -91,14 +95,16 @@ def combine(
 
 def check(
     pool: Pool,
-    embedder: Annotated[str, typer.Option(help="What tells how similar texts are: lexical or st:MODEL.")] = "lexical",
+    embedder: Annotated[
+        str, typer.Option(help="How the similarity of texts is measured: lexical or st:MODEL.")
+    ] = "lexical",
     threshold: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Show the pairs that are more similar than this.")
     ] = 0.6,
     nearest: Annotated[int, typer.Option(min=0, help="Show this many pairs of nearest neighbours.")] = 5,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
-    """Look at a pool: how many texts of which rounds, what stands there twice, and which are most alike."""
+    """Describe a pool: the number of texts by round, duplicates, and the most similar texts."""
     from .pools import check_pool
 
     check_pool(pool, embedder, threshold, nearest, json)
@@ -111,7 +117,7 @@ def import_(
     ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="POOL", help="The pool, a JSONL file.")],
 ) -> None:
-    """Make a pool of an ALOE release's file, one JSON text a line, and list the repairs."""
+    """Make a pool from a file of ALOE's release (one JSON text per line), and list the repairs."""
     from .pools import import_pool
 
     import_pool(file, out)

@@ -1,69 +1,68 @@
-"""`run`, `resume`, `retry` and `judge`: the API's operations under a progress display."""
+"""`run`, `resume`, `retry`, `judge` and `--dry-run`: the API's operations under a progress display."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
 import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import sys
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 import typer
+from rich import box
+from rich.table import Table
 
-from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, review
+from dialoom import Run, aestimate, ajudge, aplay, aresume, aretry, areview, atry_judge, review
+from dialoom.api.blocking import in_daemon_threads
+from dialoom.api.resolving import resolve
 from dialoom.api.run import RunReader
-from dialoom.api.settings import JudgeSettings
+from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithExports
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles.gateway.litellm_backend import tune_process
+from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import parsed_options
 from dialoom.runs.errors import RunError, StoppedError
+from dialoom.runs.preflight import CostEstimate, Expected
 from dialoom.runs.progress import Ended
 from dialoom.runs.store import OWN_JUDGEMENTS
-from dialoom.settings import Budget, ModelLike
+from dialoom.settings import Budget, ModelLike, part
 
-from .dry_run import print_estimate
+from .console import make_console
 from .errors import EXIT_DONE, EXIT_INTERRUPTED, flag
-from .settings import call_settings, judge_settings, named_models, play_settings
+from .reporting import print_tables
+from .settings import CallCommand, JudgeCommand, RunCommand, named_models
 from .terminal import say
 from .watcher import Watcher
 
 Result = TypeVar("Result")
 
-WHO = ("model", "temperature", "api_base", "structured", "max_reply", "param")
-"""The flags that identify a set of judgements."""
-
 
 class JudgedScenarios(TypedDict):
-    """What is judged, how often, and what it is called."""
+    """The scenarios to judge, how often each is judged, and the name of the set of judgements."""
 
     name: str | None
     repeat: int
     sample: int | None
     where: str | None
+    judges: Path | None
 
 
-def start_run(spec: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapping[str, Any]) -> int:
-    """Carry out `dialoom run`; return the exit code.
-
-    Args:
-        spec: The recipe's name or file.
-        recipe: The recipe.
-        options: Its own options.
-        flags: The values of the other flags.
-    """
-    settings, command = play_settings(recipe, options, flags)
-    watcher = Watcher(settings, log_format=command["log_format"])
-    if command["dry_run"]:
-        estimate = carried_out(aestimate(spec, **settings), watcher)
+def start_run(spec: str, recipe: Recipe, given: RunCommand) -> int:
+    """Carry out `dialoom run RECIPE`; return the exit code."""
+    settings = part(PlaySettings, given)
+    watcher = Watcher(settings, log_format=given["log_format"])
+    if given["dry_run"]:
+        estimate = run_with_display(aestimate(spec, **settings), watcher)
         print_estimate(estimate, cast("Budget | None", settings["budget"]))
         return EXIT_DONE
-    if (path := command["out"]) is None:
+    if (path := given["out"]) is None:
         raise RunError("-o RUN is missing: give the file in which the run is to be kept, such as -o run.db")
-    folder = command["folder"]
-    carried_out(aplay(spec, path=path, folder=folder, **settings), watcher)
+    folder = given["folder"]
+    run_with_display(aplay(spec, path=path, folder=folder, **settings), watcher)
     if folder is not None:
         format_ = WithExports.of(recipe).folder_format(parsed_options(recipe, settings["options"]))
         export = f"dialoom export {path} --format {format_} -o {folder}"
@@ -72,95 +71,158 @@ def start_run(spec: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapp
     return watcher.exit_code()
 
 
-def resume_run(path: Path, retry_failed: bool, trials: int | None, flags: Mapping[str, Any]) -> int:
+def play_or_resume(recipe: Recipe, path: Path, given: RunCommand) -> Watcher:
+    """Play the run that a command uses, or resume it if its file exists; return its display.
+
+    Raises:
+        RunError: If the existing run was made with other settings.
+    """
+    settings = part(PlaySettings, given)
+    watcher = Watcher(settings, log_format=given["log_format"])
+    if path.exists():
+        new = resolve(recipe, False, **settings)
+        _check_same(path, new.config, recipe)
+        run_with_display(aresume(path, retry_failed=True, **part(CallSettings, settings)), watcher)
+    else:
+        run_with_display(aplay(recipe, path=path, **settings), watcher)
+    return watcher
+
+
+def _check_same(path: Path, config: RunConfig, recipe: Recipe) -> None:
+    """Check that an existing run was made with the same settings."""
+    if differing := RunReader(path).config_diff(config, recipe):
+        raise RunError(
+            f"{path} was made with another configuration ({'; '.join(differing)}); "
+            "give the same one to go on with it, or another output"
+        )
+
+
+def resume_run(path: Path, retry_failed: bool, trials: int | None, given: CallCommand) -> int:
     """Carry out `dialoom resume`; return the exit code."""
-    calls = call_settings(flags)
-    watcher = Watcher(calls, log_format=flags["log_format"])
-    carried_out(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
+    calls = part(CallSettings, given)
+    watcher = Watcher(calls, log_format=given["log_format"])
+    run_with_display(aresume(path, retry_failed=retry_failed, trials=trials, **calls), watcher)
     return watcher.exit_code()
 
 
 def retry_run(
-    path: Path, failed: bool, unparsed: bool, scenarios: Sequence[str], judging: str | None, flags: Mapping[str, Any]
+    path: Path, failed: bool, unparsed: bool, scenarios: Sequence[str], judging: str | None, given: CallCommand
 ) -> int:
     """Carry out `dialoom retry`; return the exit code."""
     rejudge = f"dialoom retry {path} --unparsed --judging {judging or OWN_JUDGEMENTS!r}"
-    calls = call_settings(flags)
+    calls = part(CallSettings, given)
     watcher = Watcher(
         calls,
         again=lambda ended: f"dialoom resume {path}" if ended.judging is None else rejudge,
         retry=lambda ended: f"dialoom retry {path}" if ended.judging is None else rejudge,
-        log_format=flags["log_format"],
+        log_format=given["log_format"],
     )
     work = aretry(path, failed=failed or None, scenarios=scenarios, unparsed=unparsed, judging=judging, **calls)
-    carried_out(work, watcher)
+    run_with_display(work, watcher)
     if unparsed and watcher.exit_code() == EXIT_DONE:
         _say_what_is_unparsed(path, judging, rejudge)
     return watcher.exit_code()
 
 
-def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, flags: Mapping[str, Any]) -> int:
+def judge_run(path: Path, which: JudgedScenarios, retry_failed: bool, given: JudgeCommand) -> int:
     """Carry out `dialoom judge`; return the exit code.
 
     Args:
         path: The run's file.
-        which: What is judged.
+        which: What to judge.
         retry_failed: Whether failed judgings are tried again.
-        flags: The values of the other flags.
+        given: Who judges, and how calls are made.
     """
-    if not flags["model"]:
+    if not given["models"]:
         raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
-    settings = judge_settings(flags)
-    every, settings["models"] = named_models(settings)
+    settings = part(JudgeSettings, given)
+    every, by_role = named_models(settings)
+    settings["models"], asked = by_role, [*every, *by_role.values()]
+    is_one = which["repeat"] == 1 and len(asked) == 1 and not isinstance(asked[0], list)
 
     def again(ended: Ended) -> str:
-        is_one = which["repeat"] == 1 and len(flags["model"]) == 1
-        shown = {**which, "repeat": which["repeat"] if which["repeat"] > 1 else None}
-        given = "".join(_as_flag(*each) for each in {**shown, **({"name": ended.judging} if is_one else {})}.items())
-        return f"dialoom judge {path}{given} {_who(flags)}"
+        return _same_command(ended, ended.judging if is_one and which["name"] is None else None)
 
-    watcher = _judging_watcher(again, settings, flags)
+    watcher = _judging_watcher(again, settings, given)
     judges = cast("list[ModelLike]", every) or None
-    carried_out(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
+    run_with_display(ajudge(path, judges, retry_failed=retry_failed, **which, **settings), watcher)
     if (code := watcher.exit_code()) == EXIT_DONE and len(RunReader(path).judgement_sets) > 1:
         say(f"what the judges say side by side, and how far they agree: dialoom report {path}")
     return code
 
 
-def review_run(path: Path, name: str | None, retry_failed: bool, flags: Mapping[str, Any]) -> int:
-    """Carry out `dialoom review`; return the exit code."""
-    if not flags["model"]:
-        say(_found(review(path, trust=bool(flags["trust"]))))
-        return EXIT_DONE
-    settings = judge_settings(flags)
-    every, settings["models"] = named_models(settings, ())
+def try_judge_on(
+    source: Path,
+    labels: Path | None,
+    out: Path | None,
+    judges: Path | None,
+    repeat: int,
+    retry_failed: bool,
+    given: JudgeCommand,
+) -> int:
+    """Carry out `dialoom judge --try`; return the exit code.
 
-    def again(ended: Ended) -> str:
-        return f"dialoom review {path}{_as_flag('name', ended.judging)} {_who(flags)}"
-
-    watcher = _judging_watcher(again, settings, flags)
-    reviewer = every[-1] if every else None
-    carried_out(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
+    Args:
+        source: The labelled conversations, or a run.
+        labels: The labels file.
+        out: The file to store the judged run in.
+        judges: The study with the judges.
+        repeat: How often all conversations are judged.
+        retry_failed: Whether to judge again what failed in an earlier trial.
+        given: Who judges, and how calls are made.
+    """
+    if not given["models"]:
+        raise RunError("--model is missing: give the model that judges, such as --model openai/gpt-5")
+    settings = part(JudgeSettings, given)
+    every, settings["models"] = named_models(settings)
+    watcher = _judging_watcher(lambda ended: _same_command(ended, None), settings, given, is_kept=out is not None)
+    model = cast("list[ModelLike]", every) or None
+    which = {"judges": judges, "labels": labels, "path": out}
+    work = atry_judge(source, model, **which, repeat=repeat, retry_failed=retry_failed, **settings)
+    print_tables(run_with_display(work, watcher).tables)
     return watcher.exit_code()
 
 
-def _judging_watcher(again: Callable[[Ended], str], settings: JudgeSettings, flags: Mapping[str, Any]) -> Watcher:
-    """Return the watcher of a command that makes a set of judgements."""
+def review_run(path: Path, name: str | None, retry_failed: bool, given: JudgeCommand) -> int:
+    """Carry out `dialoom review`; return the exit code."""
+    if not given["models"]:
+        say(_found(review(path, trust=given["trust"])))
+        return EXIT_DONE
+    settings = part(JudgeSettings, given)
+    every, settings["models"] = named_models(settings, ())
+
+    def again(ended: Ended) -> str:
+        return _same_command(ended, ended.judging if name is None else None)
+
+    watcher = _judging_watcher(again, settings, given)
+    reviewer = every[-1] if every else None
+    run_with_display(areview(path, reviewer, name=name, retry_failed=retry_failed, **settings), watcher)
+    return watcher.exit_code()
+
+
+def _judging_watcher(
+    again: Callable[[Ended], str], settings: JudgeSettings, given: JudgeCommand, is_kept: bool = True
+) -> Watcher:
+    """Return the watcher for a command that makes a set of judgements."""
     return Watcher(
-        settings, again=again, retry=lambda ended: f"{again(ended)} --retry-failed", log_format=flags["log_format"]
+        settings,
+        again=again,
+        retry=lambda ended: f"{again(ended)} --retry-failed",
+        is_kept=is_kept,
+        log_format=given["log_format"],
     )
 
 
-def _who(flags: Mapping[str, Any]) -> str:
-    return " ".join(f"{flag(name)} {shlex.quote(text)}" for name in WHO for text in flags[name] or ())
-
-
-def _as_flag(name: str, value: object) -> str:
-    return "" if value is None else f" {flag(name)} {value!r}"
+def _same_command(ended: Ended, name: str | None) -> str:
+    """Return this process's command without the bound that was reached; if given, with a name for the judgements."""
+    bound = flag(ended.stopped.setting) if ended.stopped and ended.stopped.setting else None
+    pairs = zip(sys.argv, sys.argv[1:], strict=False)
+    words = [word for before, word in pairs if word != "--retry-failed" and bound not in (before, word)]
+    return f"dialoom {shlex.join(words)}" + ("" if name is None else f" --name {shlex.quote(name)}")
 
 
 def _found(run: Run) -> str:
-    """Return what the rules found, and the rules' coverage of the languages."""
+    """Return the faults that the rules found, and the rules' coverage of the languages."""
     found, status = list(run.faults()), run.status()
     ids = {episode.id for episode, _ in found}
     told = f"{run.path}: {len(found):,} faults in {len(ids):,} of {status.done:,} dialogues"
@@ -168,11 +230,11 @@ def _found(run: Run) -> str:
     return f"{told}\n{reduced_shares(status.languages, status.gated)}"
 
 
-def carried_out(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
-    """Do the work under a progress display; the first Ctrl-C (or SIGTERM) drains it, the second stops it.
+def run_with_display(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
+    """Do the work under a progress display. The first Ctrl-C (or SIGTERM) drains the work; the second stops it at once.
 
     Raises:
-        typer.Exit: If it was stopped before there was anything to go on with.
+        typer.Exit: If the work was stopped before there was anything to resume.
     """
     tune_process()
 
@@ -188,8 +250,9 @@ def carried_out(work: Coroutine[Any, Any, Result], watcher: Watcher) -> Result:
 
     with watcher:
         try:
-            return asyncio.run(run())
+            return asyncio.run(in_daemon_threads(run()))
         except StoppedError as error:
+            say(f"dialoom: {error}", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 
@@ -199,3 +262,62 @@ def _say_what_is_unparsed(path: Path, name: str | None, again: str) -> None:
             f"{left:,} judgements are unparsed still: their replies could not be read again, or the recipe judges "
             f"these things only while it plays (dialoom retry {path} --scenario ID). Once more: {again}"
         )
+
+
+def print_estimate(estimate: CostEstimate, budget: Budget | None) -> None:
+    """Print the estimate by role, how it was made, its uncertainty, and the bounds that the run would exceed."""
+    say(f"{estimate.scenarios:,} scenarios; nothing was sent, nothing is written")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("role", "model", "calls", "input tokens", "output tokens", "cost"):
+        table.add_column(column, justify="left" if column in ("role", "model") else "right")
+    for role, model, expected in estimate.by_role:
+        table.add_row(role, model, *_cells(expected))
+    table.add_row("all", "", *_cells(estimate.total))
+    make_console().print(table)
+    say(_how(estimate))
+    for warning in _warnings(estimate, budget or Budget()):
+        say(warning)
+
+
+def _how(estimate: CostEstimate) -> str:
+    least, most = (_tokens_and_cost(each) for each in (estimate.least, estimate.most))
+    sample = (
+        f"all {estimate.sampled:,} scenarios were"
+        if estimate.sampled == estimate.scenarios
+        else f"{estimate.sampled:,} of the scenarios, drawn with the seed, were"
+    )
+    return (
+        f"An estimate: {sample} played by {' and '.join(estimate.players)}, with a token for four letters. Real models "
+        "say more or less, and count tokens differently; prompt caching is not included. If every scenario were like "
+        f"the shortest of these: {least}; like the longest: {most}."
+    )
+
+
+def _warnings(estimate: CostEstimate, budget: Budget) -> list[str]:
+    """Return warnings about bounds that the run would reach before its end, and about missing prices."""
+    total = estimate.total
+    told = [
+        f"--price {model}=IN,OUT would tell what {role} costs"
+        for role, model, expected in estimate.by_role
+        if expected.cost is None
+    ]
+    tokens = total.input_tokens + total.output_tokens
+    for name, bound, expected in (
+        ("--max-calls", budget.max_calls, total.calls),
+        ("--max-tokens", budget.max_tokens, tokens),
+        ("--max-cost", budget.max_cost, total.cost),
+    ):
+        if bound is not None and expected is not None and expected > bound:
+            told.append(f"{name} {bound:g} would be used up before the run is done")
+    return told
+
+
+def _tokens_and_cost(expected: Expected) -> str:
+    _, input_tokens, output_tokens, cost = _cells(expected)
+    return f"{input_tokens} + {output_tokens} tokens, cost {cost}"
+
+
+def _cells(expected: Expected) -> tuple[str, str, str, str]:
+    counts = (f"{round(count):,}" for count in (expected.calls, expected.input_tokens, expected.output_tokens))
+    calls, input_tokens, output_tokens = counts
+    return calls, input_tokens, output_tokens, "unknown" if expected.cost is None else f"${expected.cost:,.4f}"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dialoom import CallSettings, aplay, aresume
-from dialoom.api.resolving import resolve
 from dialoom.api.run import RunReader
 from dialoom.graphs import Recipe
 from dialoom.personas import (
@@ -22,58 +20,30 @@ from dialoom.personas import (
     write_pool,
 )
 from dialoom.personas.similarity import count_passing, nearest_neighbours, suggested_threshold
-from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.errors import RunError
-from dialoom.settings import part
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED
-from .playing import carried_out
-from .settings import play_settings
+from .playing import play_or_resume
+from .settings import RunCommand
 from .terminal import say, say_json
-from .watcher import Watcher
 
 
-def build_pool(name: str, recipe: Recipe, options: Mapping[str, Any], flags: Mapping[str, Any], out: Path) -> int:
-    """Carry out `dialoom personas build`; return the exit code.
-
-    Args:
-        name: The recipe's.
-        recipe: The recipe.
-        options: Its options.
-        flags: The values of the other flags.
-        out: The pool's file.
-    """
+def build_pool(recipe: Recipe, given: RunCommand, out: Path) -> int:
+    """Carry out `dialoom personas build`, which writes the pool's file; return the exit code."""
     run = out.with_suffix(".run.db")
     if out == run:
         raise RunError(f"-o {out}: a pool is a JSONL file, such as pool.jsonl; its run is kept as {run.name} beside it")
-    is_there = run.exists()
-    if not is_there and out.exists():
+    if not run.exists() and out.exists():
         raise RunError(f"{out} exists, and no run of it ({run.name}) is beside it; give another file with -o")
-    settings, command = play_settings(recipe, options, flags)
-    watcher = Watcher(settings, log_format=command["log_format"])
-    if is_there:
-        new = resolve(name, **settings)
-        _check_same(run, new.config, recipe, new.overrides)
-        carried_out(aresume(run, retry_failed=True, **part(CallSettings, settings)), watcher)
-    else:
-        carried_out(aplay(name, path=run, **settings), watcher)
+    watcher = play_or_resume(recipe, run, given)
     if (code := watcher.exit_code()) != EXIT_DONE:
         say(f"{out} is not written yet: the same 'dialoom personas build' goes on as well, and then writes it")
         return code
     return _written(run, out)
 
 
-def _check_same(path: Path, config: RunConfig, recipe: Recipe, prompts: Path | None) -> None:
-    """Check that an existing run was made with the same settings."""
-    if differing := RunReader(path).config_diff(config, recipe, prompts):
-        raise RunError(
-            f"{path} was made with another configuration ({'; '.join(differing)}); "
-            "give the same one to go on with it, or another file with -o"
-        )
-
-
 def _written(run: Path, out: Path) -> int:
-    """Write the pool from the result of its run, and return the exit code."""
+    """Write the pool from the result of its run; return the exit code."""
     reader = RunReader(run)
     episode, failed = reader.episode(1), reader.status().failed
     if episode is None or failed:
@@ -153,7 +123,7 @@ def check_pool(path: Path, embedder: str, threshold: float, most: int, as_json: 
 
 
 def _read(path: Path) -> list[PoolEntry]:
-    """Read a pool, and print a line about repairs."""
+    """Read a pool, and print a line about repairs if there are any."""
     repairs = Repairs()
     entries = read_pool(path, repairs)
     if summary := repairs.summary():
@@ -162,7 +132,7 @@ def _read(path: Path) -> list[PoolEntry]:
 
 
 def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, PoolEntry]], list[tuple[int, int, str]]]:
-    """Split the lines into those with a unique text, and duplicates: line, first line with that text, and id."""
+    """Split the lines into first ones of a text, and duplicates: the line, the first line with its text, and the id."""
     first: dict[str, int] = {}
     own: list[tuple[int, PoolEntry]] = []
     twins: list[tuple[int, int, str]] = []
@@ -176,7 +146,7 @@ def _told_apart(lines: list[tuple[int, PoolEntry]]) -> tuple[list[tuple[int, Poo
 
 
 def _pairs(neighbours: Sequence[tuple[int, float] | None]) -> list[tuple[int, int, float]]:
-    """Return every pair of which one is the other's nearest neighbour, the most similar first."""
+    """Return every pair of texts in which one is the nearest neighbour of the other, the most similar pair first."""
     found = {
         (min(place, near[0]), max(place, near[0]), near[1]) for place, near in enumerate(neighbours) if near is not None
     }

@@ -1,4 +1,4 @@
-"""The progress display on a terminal: a line that keeps the important figures at any width, and notices below it."""
+"""The progress display on a terminal: a line with the important figures at any width, and notices below it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dialoom.runs.store import Usage
 
 _BAR = 20
 _ROOM_FOR_NAME, _ROOM_FOR_BAR = 70, 100
-"""Columns; on narrower terminals, the figures have the line for themselves."""
+"""Columns for the name and the bar; on narrower terminals only the figures are displayed."""
 
 _ENDLESS = 100 * 3600.0
-"""Seconds; a longer estimate is not displayed."""
+"""Maximum estimate of the remaining time in seconds; a longer one is not displayed."""
 
 _LONG = 60.0
 """Seconds after which a call in flight is reported."""
@@ -27,16 +27,16 @@ _LONG = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The progress of work.
+    """The state of work in progress.
 
     Attributes:
-        finished: Scenarios that are done or failed.
-        failed: Those that failed.
-        total: Scenarios to work on.
-        unparsed: Judgements, of the set being written, whose replies could not be parsed.
-        seconds: Since the work began.
-        usage: Of all calls.
-        limits: Of each model that was called.
+        finished: The number of scenarios that are done or failed.
+        failed: The number of scenarios that failed.
+        total: The number of scenarios to work on.
+        unparsed: The number of unparsed judgements in the set that is being written.
+        seconds: Seconds since the work began.
+        usage: The usage of all calls.
+        limits: The limit of each model that was called.
     """
 
     finished: int
@@ -48,7 +48,7 @@ class Standing:
     limits: Mapping[str, LimitState]
 
     def figures(self) -> list[str]:
-        """Return the figures to display, the most important first: rate, failures and time left always stay."""
+        """Return the figures to display, the most important first: rate, failures and time left are always shown."""
         rate = self.finished / max(self.seconds, 1e-9)
         parts = [f"{rate:.1f}/s", f"{self.failed:,} failed", f"{self.unparsed:,} unparsed", self._left(rate)]
         parts.append("cost unknown" if self.usage.cost is None else f"${self.usage.cost:,.2f}")
@@ -67,7 +67,7 @@ class Standing:
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """Join as many of the parts as fit beside each other; the first is always included."""
+    """Join as many of the parts as fit into the width; the first is always included."""
     text = parts[0]
     for part in parts[1:]:
         if len(longer := f"{text} · {part}") > width:
@@ -77,13 +77,13 @@ def fitted(parts: Sequence[str], width: int) -> str:
 
 
 class ProgressDisplay(Progress):
-    """A progress bar with figures, and under it a line for each notice, such as a provider that the work waits for.
+    """A progress bar with figures, and below it a line for each notice, such as a provider that the work waits for.
 
     Args:
         what: The work.
-        total: How many scenarios it has.
-        console: Where it is drawn.
-        notices: Gives the lines below.
+        total: The number of its scenarios.
+        console: The console to draw on.
+        notices: Returns the lines below the bar.
     """
 
     def __init__(self, what: str, total: int, console: Console, notices: Callable[[], Sequence[str]]) -> None:
@@ -115,7 +115,7 @@ class ProgressDisplay(Progress):
             yield Text(f"  {notice}", no_wrap=True, overflow="ellipsis", style="yellow")
 
     def _room(self) -> int:
-        """Return the columns left for figures, besides the description, the bar, the count and separators."""
+        """Return the columns left for figures beside the description, the bar, the count and separators."""
         width = self.console.width
         name = len(self._what) + 1 if width >= _ROOM_FOR_NAME else 0
         bar = _BAR + 1 if width >= _ROOM_FOR_BAR else 0
@@ -123,7 +123,7 @@ class ProgressDisplay(Progress):
 
 
 def _in_flight(model: str, state: LimitState) -> str:
-    """Return a model's calls in flight, its limit, and the number of calls that its provider has rejected."""
+    """Return, as text, a model's calls in flight, its limit, and the number of calls that its provider rejected."""
     text = f"{model} {state.in_flight}/{state.limit} in flight"
     return text + (f", {state.throttled:,} throttled" if state.throttled else "")
 
@@ -134,10 +134,10 @@ def pauses(limits: Mapping[str, LimitState]) -> list[str]:
 
 
 def slow_calls(calls: Sequence[CallInFlight]) -> str:
-    """Return the number of slow calls in flight, the longest one's age and its role; empty if there is none.
+    """Return the number of slow calls in flight, with age and role of the longest; empty if there are none.
 
     Args:
-        calls: Those that are under way, the longest first.
+        calls: The calls in flight, the longest first.
     """
     slow = [call for call in calls if call.age >= _LONG]
     if not slow:

@@ -1,28 +1,33 @@
-"""`report` and `compact`, and the tables of reports on a terminal of any width."""
+"""`report`, `require` and `compact`, and the tables of reports on a terminal of any width."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from dialoom.api.expecting import junit, markdown_summary, worst_conversation
 from dialoom.api.run import RunReader, report
 from dialoom.graphs import Table
+from dialoom.graphs.reporting.statistics import is_about_intervals
+from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, NO_ROWS, Report, can_draw, texts_of
 from dialoom.runs.report.cost import cost_table
 from dialoom.runs.store import RunStore
 
 from .console import make_console
+from .errors import EXIT_DONE, EXIT_SOME_FAILED
 from .flags import trust
 from .terminal import say
 
 _ENDLESS = 10_000
-"""Columns; wider than any table."""
+"""A number of columns that is wider than any table."""
 
 
 def report_run(
@@ -33,12 +38,15 @@ def report_run(
     where: str | None,
     is_trusted: bool = False,
     is_latex: bool = False,
+    labels: Sequence[Path] | Literal[True] | None = None,
+    allow_different_users: bool = False,
 ) -> None:
-    """Print the report of one run or several, or write it with its charts; all tables, or those named."""
+    """Print the report of one or several runs, or write it with its charts; all tables, or only the given ones."""
     if is_latex and out is not None:
         raise RunError("--latex prints the tables; leave out -o, or redirect what is printed", setting="latex")
     runs = [RunReader(path, trust=trust(is_trusted)) for path in paths]
-    found = report(*runs, judging=judging, tables=names, where=where)
+    chosen: dict[str, Any] = {"judging": judging, "tables": names, "where": where, "labels": labels}
+    found = report(*runs, allow_different_users=allow_different_users, **chosen)
     if out is not None:
         write_report(found, out)
         return
@@ -48,12 +56,36 @@ def report_run(
     if is_latex:
         say(found.latex())
         return
-    say(found.title)
+    for line in (found.title, *found.notes):
+        say(line)
     print_tables(found.tables)
 
 
+def require_of_run(
+    path: Path,
+    requirements: list[str],
+    is_trusted: bool,
+    junit_file: Path | None,
+    summary_file: Path | None,
+    **asked: Any,
+) -> int:
+    """Print a line for each requirement on a run's scores, and write them to files; return the exit code."""
+    run = RunReader(path, trust=trust(is_trusted))
+    checked = run.require(*requirements, **asked)
+    for each in checked:
+        say(str(each))
+    if junit_file is not None or summary_file is not None:
+        chosen = asked["judging"], asked["where"]
+        worst = ["" if each.is_met else worst_conversation(run, each, *chosen) for each in checked]
+        for file, form in ((junit_file, junit), (summary_file, markdown_summary)):
+            if file is not None:
+                with text_output(file, [path]) as written:
+                    written.write(form(str(path), checked, worst))
+    return EXIT_DONE if all(each.is_met for each in checked) else EXIT_SOME_FAILED
+
+
 def report_cost(paths: list[Path], out: Path | None) -> None:
-    """Print the cost of each run's calls, or write it."""
+    """Print the cost of each run's calls, or write it to files."""
     tables = [cost_table(path) for path in paths]
     if len(paths) > 1:
         for table, path in zip(tables, paths, strict=True):
@@ -74,12 +106,15 @@ def compact_run(path: Path) -> None:
 
 
 def write_report(found: Report, out: Path) -> None:
-    """Write a report's files and print their names; charts are left out without a library that draws them."""
+    """Write a report's files and print their names; without a library to draw them, charts are left out."""
     has_charts = not found.charts or can_draw()
-    for written in found.write(out, has_charts=has_charts):
-        say(str(written))
     if not has_charts:
         say(f"no charts: they are drawn with matplotlib, which is not installed: {HOW_TO_INSTALL}")
+    had_files = out.is_dir() and any(out.iterdir())
+    for written in found.write(out, has_charts=has_charts):
+        say(str(written))
+    if had_files:
+        say(f"the earlier report in {out} is replaced")
 
 
 def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
@@ -91,8 +126,11 @@ def _say_how_to_state_prices(tables: Sequence[Table]) -> None:
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables with warnings and notes; one that is wider than the terminal is printed in pieces."""
-    console = make_console()
+    """Print tables with warnings and notes; a table that is wider than the terminal is printed in pieces.
+
+    The explanation of the intervals is printed once, below the first table that needs it.
+    """
+    console, noted = make_console(), set[str]()
     for table in tables:
         console.print(table.title, style="bold")
         for warning in table.headnotes:
@@ -100,14 +138,16 @@ def print_tables(tables: Iterable[Table]) -> None:
         for piece in _pieces(table, console) if table.rows else [f"  {NO_ROWS}"]:
             console.print(piece)
         for note in table.footnotes:
-            console.print(f"  {note}", style="dim")
+            if note not in noted:
+                console.print(f"  {note}", style="dim")
+        noted.update(filter(is_about_intervals, table.footnotes))
         console.print()
 
 
 def _pieces(table: Table, console: Console) -> Iterator[RichTable]:
-    """Yield the table in as many pieces as the terminal's width needs; the leading columns are repeated in each.
+    """Yield the table in pieces that fit the terminal's width; the leading columns are repeated in each.
 
-    Without a terminal there is no width: a file or a pipe gets the whole table.
+    A file or a pipe has no width and gets the whole table.
     """
     width = console.width if console.is_terminal else _ENDLESS
     rows = list(texts_of(table))
@@ -135,7 +175,7 @@ def _telling(table: Table) -> list[int]:
 
 
 def _width(shown: RichTable, console: Console) -> int:
-    """Return the table's width without line breaks."""
+    """Return the width of the table if no line is broken."""
     return console.measure(shown, options=console.options.update_width(_ENDLESS)).maximum
 
 

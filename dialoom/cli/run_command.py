@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Unpack
 
 import typer
 
@@ -11,15 +12,17 @@ from dialoom.runs.configuration.recipes import is_recipe, load_recipe, recipe_na
 from .command_list import PanelCommand, RecipeList
 from .completion import words_so_far
 from .errors import EXIT_USAGE, OF_PLAYING
-from .flags import Flags, flags_of, with_options
+from .flags import unread
 from .terminal import say
 
 if TYPE_CHECKING:
     from dialoom.graphs import Recipe
 
+    from .settings import RunCommand
+
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
-    """Add `run` to the commands; only the recipe that the arguments name is imported."""
+    """Add `run` to the commands; only the recipe in the arguments is imported."""
     runs = typer.Typer(
         help="Make a run: plan it, play every scenario, keep every step. The recipe is one of those below, or one of "
         "your own: path/to/file.py:NAME, or a study: STUDY.toml. 'dialoom run RECIPE --help' lists its options.",
@@ -38,19 +41,15 @@ def register(app: typer.Typer, arguments: list[str]) -> None:
         names = [name for name in names if name != wanted]
     is_listed = wanted is None and arguments[:1] == ["run"] and words_so_far() is None
     for name in names:
-        runs.command(name, help=_summary(name) if is_listed else "")(_placeholder)
+        runs.command(name, help=_summary(name) if is_listed else "")(unread)
     app.add_typer(runs, name="run")
 
 
 def _wanted(arguments: list[str]) -> str | None:
-    """Return the recipe that follows `run`."""
+    """Return the recipe that follows `run` in the arguments."""
     if "run" not in arguments[:1]:
         return None
     return next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
-
-
-def _placeholder() -> None:
-    """Stands for a recipe that these arguments do not name."""
 
 
 def _summary(name: str) -> str:
@@ -72,27 +71,12 @@ def _add(runs: typer.Typer, spec: str) -> None:
     runs.command(spec, help=recipe.summary, epilog=OF_PLAYING, cls=PanelCommand)(_command(spec, recipe))
 
 
-def run_flags() -> Flags:
-    """Return the flags of a new run, of whichever recipe."""
-    from dialoom.settings import ProcessSettings, RunSettings
+def _command(spec: str, recipe: Recipe) -> Callable[..., None]:
+    from .settings import with_settings
 
-    from .settings import NewRunSettings, flags_for
-
-    return flags_for(RunSettings, ProcessSettings, NewRunSettings, without=("trust",))
-
-
-def _command(spec: str, recipe: Recipe) -> Any:
-    """Return the function from whose signature Typer makes options."""
-    common = run_flags()
-
-    def command(**values: Any) -> None:
+    def run(**given: Unpack[RunCommand]) -> None:
         from .playing import start_run
-        from .settings import naming_the_file
 
-        flags = {name: values.pop(name) for name in common}
-        options = {name: value for name, value in values.items() if value is not None and value != []}
-        with naming_the_file(recipe, options, flags):
-            code = start_run(spec, recipe, options, flags)
-        raise typer.Exit(code)
+        raise typer.Exit(start_run(spec, recipe, given))
 
-    return with_options(command, {**flags_of(recipe.options_type, recipe.name), **common})
+    return with_settings(run, recipe, without=("trust",))

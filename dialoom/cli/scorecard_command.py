@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
+
+from .flags import DifferentUsersFlag
+
+if TYPE_CHECKING:
+    from .settings import JudgeCommand
 
 
 def scorecard(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="DIR", help="Scorecards that were made, to be shown side by side.", show_default=False),
+        typer.Argument(metavar="DIR", help="Finished scorecards to show side by side.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder: runs, and the page.")
+        Path | None, typer.Option("-o", "--out", metavar="DIR", help="The folder for the runs and the page.")
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full/--quick", help="All of the suite, or little of it. [default: quick]", show_default=False),
+        typer.Option(
+            "--full/--quick", help="Play all of the suite, or a small part. [default: quick]", show_default=False
+        ),
     ] = False,
     suite: Annotated[
         str | None,
         typer.Option(metavar="NAME|FILE.yaml", help="A shipped suite, or one of your own. [default: personalization]"),
     ] = None,
     show_suite: Annotated[bool, typer.Option("--show-suite", help="Print the suite's file, to be copied.")] = False,
+    allow_different_users: DifferentUsersFlag = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed scenarios again.")] = False,
-    **given: Any,
+    **given: Unpack[JudgeCommand],
 ) -> None:
-    """Run all benchmarks of a suite for one assistant or several, on one page; the same command continues it."""
-    from .playing import WHO
+    """Run all benchmarks of a suite for one or several assistants, on one page; the same command continues the work."""
+    from dialoom.settings import PlayerSettings, part
+
     from .scoring import compare_scorecards, make_scorecard, print_suite
 
     if show_suite:
         print_suite(suite)
     elif folders:
-        if any(given[name] for name in WHO) or full or suite:
-            raise typer.BadParameter("scorecards that were made are shown as they are; leave out what says how to play")
-        compare_scorecards(folders, out, bool(given.get("trust")))
+        if any(part(PlayerSettings, given).values()) or full or suite:
+            raise typer.BadParameter("existing scorecards are shown as they are; leave out the options for playing")
+        compare_scorecards(folders, out, allow_different_users, given["trust"])
+    elif allow_different_users:
+        raise typer.BadParameter("--allow-different-users is for scorecards side by side: DIR DIR")
     elif out is None:
         raise typer.BadParameter("-o DIR is missing: the folder in which the scorecard is to be kept")
     else:

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dialoom import ascorecard, open_scorecard
-from dialoom.graphs.suites import DEFAULT_SUITE, shipped_suites
+from dialoom.api.settings import JudgeSettings
 from dialoom.inputs import read_text
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import HOW_TO_INSTALL, can_draw
-from dialoom.runs.scorecard import PROVENANCE_TABLES, Scorecard
+from dialoom.runs.scorecard import DEFAULT_SUITE, PROVENANCE_TABLES, Scorecard, shipped_suites
+from dialoom.settings import part
 
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED
-from .playing import carried_out
+from .playing import run_with_display
 from .reporting import print_tables
-from .settings import judge_settings, named_models
+from .settings import JudgeCommand, named_models
 from .terminal import say
 from .watcher import Watcher
 
 
-def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, flags: Mapping[str, Any]) -> int:
-    """Play the rest of a scorecard and print its figures; return the exit code.
+def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed: bool, given: JudgeCommand) -> int:
+    """Play what is missing in a scorecard and print its figures; return the exit code.
 
     Args:
-        folder: Where it is kept.
-        suite: A name or a file; by default the shipped one.
-        is_full: Whether all of the suite is played.
-        retry_failed: Try failed scenarios again.
-        flags: The values of the other flags.
+        folder: The scorecard's folder.
+        suite: The name or the file of a suite; by default the shipped one.
+        is_full: Whether the full suite is played.
+        retry_failed: Whether failed scenarios are tried again.
+        given: The players, and how calls are made.
     """
-    settings = judge_settings(flags)
+    settings = part(JudgeSettings, given)
     every, settings["models"] = named_models(settings)
     again = f"dialoom {shlex.join(sys.argv[1:])}"
     watcher = Watcher(
-        settings, again=lambda _: again, retry=lambda _: f"{again} --retry-failed", log_format=flags["log_format"]
+        settings, again=lambda _: again, retry=lambda _: f"{again} --retry-failed", log_format=given["log_format"]
     )
     work = ascorecard(
         folder,
@@ -47,7 +46,7 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
         retry_failed=retry_failed,
         **settings,
     )
-    card = carried_out(work, watcher)
+    card = run_with_display(work, watcher)
     _show(card)
     _say_written(card, folder)
     if card.pending:
@@ -55,9 +54,9 @@ def make_scorecard(folder: Path, suite: str | None, is_full: bool, retry_failed:
     return EXIT_SOME_FAILED if card.failed else EXIT_DONE
 
 
-def compare_scorecards(folders: list[Path], out: Path | None, is_trusted: bool) -> None:
-    """Print scorecards side by side, or write the page of all of them."""
-    card = open_scorecard(*folders, trust=is_trusted)
+def compare_scorecards(folders: list[Path], out: Path | None, allow_different_users: bool, is_trusted: bool) -> None:
+    """Print scorecards side by side, or write a page of all of them."""
+    card = open_scorecard(*folders, allow_different_users=allow_different_users, trust=is_trusted)
     if out is None:
         _show(card)
     else:
@@ -68,13 +67,13 @@ def compare_scorecards(folders: list[Path], out: Path | None, is_trusted: bool) 
 
 
 def print_suite(suite: str | None) -> None:
-    """Print a suite's file as it is."""
+    """Print a suite's file unchanged."""
     named = suite or DEFAULT_SUITE
     say(read_text(shipped_suites().get(named, Path(named))), nl=False)
 
 
 def _show(card: Scorecard) -> None:
-    """Print the results; how they were made is on the scorecard's page, which has more room."""
+    """Print the results. The scorecard's page, which has more room, also describes how they were made."""
     say(card.report.title)
     print_tables(table for table in card.report.tables if table.name not in PROVENANCE_TABLES)
 

@@ -1,11 +1,22 @@
-"""Flags, YAML keys and their values, derived from the settings' declarations: flags take precedence over a file."""
+"""Flags, YAML keys and their values, derived from the declarations of settings. Flags override a file's values."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+)
 
 import typer
 from pydantic import Field
@@ -26,10 +37,9 @@ from dialoom.settings import (
     model_of,
 )
 
-from .flags import Flags, number
+from .flags import Flags, flags_of, number, with_flags
 
 if TYPE_CHECKING:
-    from dialoom.api.settings import CallSettings, JudgeSettings, PlaySettings
     from dialoom.graphs import Recipe
 
 Kind = TypeVar("Kind", bound=Mapping[str, object])
@@ -43,7 +53,7 @@ _PATHS = ("FILE", "DIR", "RUN")
 
 
 class SessionSettings(TypedDict, total=False):
-    """Settings of a command that makes calls, which have no keyword argument."""
+    """Settings of a command that makes calls that are not keyword arguments of the API."""
 
     env_file: Annotated[
         Path | None,
@@ -58,7 +68,7 @@ class SessionSettings(TypedDict, total=False):
 
 
 class NewRunSettings(SessionSettings, total=False):
-    """Settings of a command that makes a run, which have no keyword argument of their own."""
+    """Settings of a command that makes a run that are not keyword arguments of the API."""
 
     out: Annotated[
         Path | None,
@@ -85,8 +95,24 @@ class NewRunSettings(SessionSettings, total=False):
     ]
 
 
+class CallCommand(ProcessSettings, SessionSettings, total=False):
+    """All settings of a command that makes calls for an existing run."""
+
+
+class JudgeCommand(PlayerSettings, CallCommand, total=False):
+    """Settings of a command that makes a set of judgements."""
+
+
+class DoctorCommand(PlayerSettings, LimitSettings, SessionSettings, total=False):
+    """Settings of the command that checks models."""
+
+
+class RunCommand(RunSettings, ProcessSettings, NewRunSettings, total=False):
+    """Settings of a command that makes a run."""
+
+
 class _Declared(NamedTuple):
-    """A setting as the command line has it."""
+    """A setting in its form on the command line."""
 
     name: str
     field: FieldInfo
@@ -101,12 +127,12 @@ class _Declared(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Return whether a text that looks like a number is one."""
+        """Return whether a text that looks like a number is read as a number."""
         types = get_args(self.field.annotation) or (self.field.annotation,)
         return not self.by_name.is_text if self.by_name else int in types or float in types
 
     def option(self) -> tuple[Any, Any]:
-        """Return Typer's annotation and the value of a flag that is not given."""
+        """Return Typer's annotation of the flag, and the flag's value if it is not given."""
         dashed = "--" + self.key.replace("_", "-")
         names = [self.flag.short, dashed] if self.flag.short else [dashed]
         metavar = self.flag.metavar + (f"|{UNBOUNDED}" if self.flag.is_removable else "")
@@ -118,21 +144,22 @@ class _Declared(NamedTuple):
         )
         if not metavar:
             return Annotated[bool, option], False
-        if self.by_name:
+        if self.by_name or self.flag.is_repeatable:
             return Annotated[list[str] | None, option], None
         return Annotated[Path | None if metavar in _PATHS else str | None, option], None
 
     def _help(self) -> str:
         text, bracket, default = (self.field.description or "").partition(" [default")
         usual = self.field.default
-        more = (" Repeatable." if self.by_name else "") + (" Kept for resume." if self.is_kept else "")
+        more = " Repeatable." if self.by_name or self.flag.is_repeatable else ""
+        more += " Kept for resume." if self.is_kept else ""
         parts = [text, more, bracket, default]
-        if usual is not None and usual is not False:
+        if usual is not None and usual is not False and usual != ():
             parts.append(f" [default: {usual:g}]" if isinstance(usual, float) else f" [default: {usual}]")
         return "".join(parts)
 
     def value(self, given: Any) -> Any:
-        """Return the value in the API's form, from a flag's texts or a YAML value."""
+        """Return a value in the API's form, from a flag's texts or a YAML value."""
         if self.name == "params":
             return _parameters(given)
         if self.name == "models":
@@ -144,7 +171,7 @@ class _Declared(NamedTuple):
         return dict(self._named(str(text)) for text in (given if isinstance(given, list) else [given]))
 
     def _named(self, text: str) -> tuple[str, Any]:
-        """Split `NAME=VALUE`; a value for all of them has the empty name."""
+        """Split `NAME=VALUE`; a value for all roles or models has the empty name."""
         assert self.by_name is not None
         if self.by_name.of == "role":
             name, equals, value = text.partition("=")
@@ -164,7 +191,7 @@ class _Declared(NamedTuple):
 
 
 def _declared(kind: Any) -> Iterator[_Declared]:
-    """Yield the settings of a kind that the command line has; of a budget each bound."""
+    """Yield the settings of a kind that the command line can give; for a budget, each of its bounds."""
     kept = model_of(LimitSettings).model_fields
     fields = {**model_of(kind).model_fields}
     if "budget" in fields:
@@ -177,23 +204,34 @@ def _declared(kind: Any) -> Iterator[_Declared]:
                 yield _Declared(name, field, flag, by_name, name in kept or name in Budget.model_fields)
 
 
-def flags_for(*kinds: type[Any], without: Collection[str] = ()) -> Flags:
-    """Return Typer's options of settings, in the order of the help's panels.
-
-    Args:
-        *kinds: Typed dictionaries that declare the settings.
-        without: Names of settings that the command does not have.
-    """
-    found = {each.key: each for kind in kinds for each in _declared(kind) if each.name not in without}
+def flags_for(kind: type[Any], without: Collection[str] = ()) -> Flags:
+    """Return Typer's options for a kind's settings, in the order of the help's panels, without the excluded ones."""
+    found = {each.key: each for each in _declared(kind) if each.name not in without}
     ordered = sorted(found.values(), key=lambda each: _PANELS.index(each.flag.panel))
     return {each.key: each.option() for each in ordered}
 
 
+def with_settings(
+    command: Callable[..., None], recipe: Recipe | None = None, without: Collection[str] = ()
+) -> Callable[..., None]:
+    """Return a command that receives `**given: Unpack[KIND]`, with a flag for each of the kind's settings.
+
+    The command receives checked settings with all defaults and, for a recipe, the recipe's options as `options`.
+
+    Args:
+        command: The command; `KIND` is a typed dictionary of this module.
+        recipe: The recipe to play, if it is known.
+        without: Names of settings that the command does not have.
+    """
+    (kind,) = get_args(get_type_hints(command, localns=globals(), include_extras=True)["given"])
+    flags = flags_of(recipe.options_type, recipe.name) if recipe else {}
+    flags |= flags_for(kind, without=without)
+    return with_flags(command, flags, lambda values: read_settings(kind, values, recipe), globals())
+
+
 def flag_names() -> dict[str, str]:
-    """Return the flags whose names differ from those of their settings, by setting."""
-    return {
-        each.name: each.key for kind in (RunSettings, ProcessSettings) for each in _declared(kind) if each.flag.name
-    }
+    """Return the names of flags that differ from the names of their settings, by setting."""
+    return {each.name: each.key for each in _declared(RunCommand) if each.flag.name}
 
 
 def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str, Any] | None = None) -> Kind:
@@ -201,11 +239,11 @@ def settings_of(kind: type[Kind], given: Mapping[str, Any], in_file: Mapping[str
 
     Args:
         kind: The typed dictionary that declares them.
-        given: The flags' values, by the flags' names; what was not given is `None`, `False` or empty.
-        in_file: The values of a YAML file, likewise.
+        given: The flags' values, by the flags' names; flags that were not given are `None`, `False` or empty.
+        in_file: The values of a YAML file, by the flags' names.
 
     Raises:
-        SettingError: Naming the setting, its value and what it must be.
+        SettingError: If a setting is invalid; the message has its name, its value and what it must be.
     """
     file, flags = (_values(kind, each) for each in (in_file or {}, given))
     for name, value in flags.items():
@@ -232,70 +270,59 @@ def _values(kind: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def play_settings(
-    recipe: Recipe, options: Mapping[str, Any], given: Mapping[str, Any]
-) -> tuple[PlaySettings, NewRunSettings]:
-    """Return the settings of a new run, merged from defaults, a YAML file and flags.
+@contextlib.contextmanager
+def read_settings(kind: type[Kind], values: Mapping[str, Any], recipe: Recipe | None = None) -> Iterator[Kind]:
+    """Yield a command's settings, merged from defaults, a YAML file and flags; read keys into the environment.
+
+    If an error in the body is about a setting from the file, its message gets the file and the key.
 
     Args:
-        recipe: The recipe.
-        options: Its own options, by the names of their fields.
-        given: The flags' values.
+        kind: The typed dictionary that declares them.
+        values: The values of the flags, those of the recipe's options included.
+        recipe: The recipe, if the command plays one.
 
     Raises:
-        SettingError: Naming the flag or the file, its value and what it must be.
+        SettingError: If a setting is invalid; the message has its flag or file, its value and what it must be.
     """
-    from dialoom.api.settings import PlaySettings
-    from dialoom.graphs.capabilities import WithJudging
-
-    in_file, own = _config_file(given.get("config"), recipe)
-    command = settings_of(NewRunSettings, given, in_file)
-    settings = settings_of(PlaySettings, given, in_file)
-    judging = WithJudging.of(recipe)
-    every, by_role = named_models(settings, judging.judging_roles() if judging.judging() is not None else ())
-    settings["model"], settings["models"] = every[-1] if every else None, by_role
-    settings["options"] = {**own, **options}
-    load_keys(command)
-    return settings, command
-
-
-@contextlib.contextmanager
-def naming_the_file(recipe: Recipe, options: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[None]:
-    """Name the YAML file and the key in errors about settings that no flag gives; the arguments are as before."""
+    keys = {each.key for each in _declared(kind)}
+    options = {name: value for name, value in values.items() if name not in keys and value not in (None, [])}
+    path = values.get("config")
+    in_file, own = _config_file(path, recipe) if path and recipe else ({}, {})
     try:
-        yield
+        settings = settings_of(kind, values, in_file)
+        if recipe is not None:
+            _complete(cast(RunCommand, settings), recipe, {**own, **options})
+        load_keys(cast(SessionSettings, settings))
+        yield settings
     except DialoomError as error:
-        if error.setting is None or (path := given.get("config")) is None:
+        if error.setting is None or path is None or recipe is None:
             raise
-        in_file, own = _config_file(path, recipe)
-        names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
-        key, name = flag_names().get(error.setting, error.setting), names.get(error.setting, error.setting)
-        if not ((key in in_file and not given.get(key)) or (name in own and name not in options)):
+        key = flag_names().get(error.setting, error.setting)
+        name = _option_names(recipe).get(error.setting, error.setting)
+        if not ((key in in_file and not values.get(key)) or (name in own and name not in options)):
             raise
         text = error.message.replace(error.setting, key.replace("_", "-"), 1)
         raise SettingError(f"{path}: {text}", advice=error.advice) from error
 
 
-def call_settings(given: Mapping[str, Any]) -> CallSettings:
-    """Return how calls are made; keys are read into the environment."""
-    from dialoom.api.settings import CallSettings
+def _complete(settings: RunCommand, recipe: Recipe, options: dict[str, object]) -> None:
+    """Add the recipe's options to the settings, and separate the model of all roles from the models by role."""
+    from dialoom.api.judges import roles_of_several
 
-    load_keys(settings_of(SessionSettings, given))
-    return settings_of(CallSettings, given)
+    every, by_role = named_models(settings, roles_of_several(recipe))
+    settings["model"], settings["models"] = every[-1] if every else None, by_role
+    settings["options"] = options
 
 
-def judge_settings(given: Mapping[str, Any]) -> JudgeSettings:
-    """Return who judges and how calls are made; keys are read into the environment."""
-    from dialoom.api.settings import JudgeSettings
-
-    load_keys(settings_of(SessionSettings, given))
-    return settings_of(JudgeSettings, given)
+def _option_names(recipe: Recipe) -> dict[str, str]:
+    """Return the fields of a recipe's options, by the names of their flags."""
+    return {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
 
 
 def load_keys(command: SessionSettings) -> None:
     """Read the keys of a file into the environment."""
     if (env_file := command["env_file"]) is not None:
-        from dialoom.roles.gateway.provider_keys import load_env_file
+        from dialoom.roles.gateway.model_facts import load_env_file
 
         load_env_file(env_file)
 
@@ -303,11 +330,11 @@ def load_keys(command: SessionSettings) -> None:
 def named_models(
     settings: PlayerSettings, several: Collection[str] | None = None
 ) -> tuple[list[str], dict[str, Players]]:
-    """Return the models that are named for every role, and those for each role.
+    """Return the models given for every role, and the models given for single roles.
 
     Args:
-        settings: The settings as flags and a file give them.
-        several: The roles that several models may play; for another the last one is taken. By default all roles.
+        settings: The settings from flags and a file.
+        several: The roles that several models may play, by default all roles. Other roles get the last of their models.
     """
     named = cast("dict[str, list[str]]", dict(settings["models"] or {}))
     every = named.pop("", [])
@@ -318,7 +345,7 @@ def named_models(
 
 
 def _models(given: Any) -> dict[str, list[str]]:
-    """Return the models by role, each once, from `[ROLE=]MODEL` texts or a mapping; a role may have several."""
+    """Return the models by role from `[ROLE=]MODEL` texts or a mapping; a role may have several different models."""
     if isinstance(given, dict):
         return {
             str(role): list(map(str, each)) if isinstance(each, list) else [str(each)] for role, each in given.items()
@@ -336,14 +363,14 @@ def _models(given: Any) -> dict[str, list[str]]:
 
 
 def _parameters(given: Any) -> dict[str, dict[str, Any]]:
-    """Return sampling parameters by role and name; those of every role are under the empty name.
+    """Return sampling parameters by role and name; parameters for every role are under the empty name.
 
     Args:
-        given: `[ROLE.]KEY=VALUE` texts with YAML or JSON as values; or a YAML file's mapping: by role, and of every
-            role by name.
+        given: `[ROLE.]KEY=VALUE` texts with YAML or JSON values; or a YAML file's mapping, with parameters for every
+            role by name, and for single roles by role.
 
     Raises:
-        SettingError: If a text is none of these, or a parameter is given twice.
+        SettingError: If a text has another form, or a parameter is given twice.
     """
     found: dict[str, dict[str, Any]] = {}
     texts = given if isinstance(given, list) else [given]
@@ -380,16 +407,13 @@ def _of_mapping(given: Mapping[Any, Any]) -> Iterator[tuple[str, str, Any]]:
             yield from ((role, str(name), value) for name, value in each.items())
 
 
-def _config_file(path: Path | None, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read a YAML file's options: those of every run, by the flags' names, and the recipe's, by their fields."""
-    if path is None:
-        return {}, {}
+def _config_file(path: Path, recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read a YAML file's options: those of every run by the flags' names, and those of the recipe by field."""
     values = read_yaml(path) or {}
     if not isinstance(values, dict):
         raise SettingError(f"{path} must hold 'name: value' lines, got {type(values).__name__}")
-    kinds = (NewRunSettings, RunSettings, ProcessSettings)
-    common = {each.key for kind in kinds for each in _declared(kind) if each.flag.is_in_files}
-    names = {field.alias or name: name for name, field in recipe.options_type.model_fields.items()}
+    common = {each.key for each in _declared(RunCommand) if each.flag.is_in_files}
+    names = _option_names(recipe)
     found: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for key, value in values.items():

@@ -25,12 +25,12 @@ def at_message(faults: Iterable[DialogueFault], message: int) -> list[Text]:
 
 
 def of_the_rest(faults: Iterable[DialogueFault], messages: Sequence[object]) -> list[Text]:
-    """Return the faults that belong to none of the displayed messages, with their places."""
+    """Return the faults that belong to no displayed message, with their places."""
     return [fault_line(each, has_place=True) for each in faults if not _is_shown(each, messages)]
 
 
 def fault_line(fault: DialogueFault, has_place: bool = False) -> Text:
-    """Return a fault in a line: role, kind, certainty, and the words that show it."""
+    """Return a fault as a line: role, kind, certainty, and the text that is evidence of it."""
     place = "" if fault.message is None else f"message {fault.message + 1}"
     place = ", ".join(filter(None, (place, fault.where and f"at {fault.where}"))) if has_place else ""
     about = f" of the {fault.who}'s" + (f" ({place})" if place else "")
@@ -47,7 +47,7 @@ _COLOURS = {"user": "cyan", "assistant": "green"}
 
 
 def show_calls(path: Path, name: str, as_json: bool, is_trusted: bool) -> None:
-    """Print every call of a scenario, in the order in which they began; common calls belong to no scenario."""
+    """Print a scenario's calls in the order in which they began, without the calls that it shares with others."""
     console = make_console()
     for call in RunReader(path, trust=trust(is_trusted)).calls(name):
         if as_json:
@@ -97,7 +97,7 @@ def bound_lines(bounds: BudgetStatus, run: str) -> list[str]:
 
 
 def budget_flags(bounds: BudgetStatus) -> str:
-    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets unless all calls are used up."""
+    """Return the flags of `dialoom resume RUN` for a larger budget; in brackets unless all its calls are used up."""
     budget, taken = bounds.limits.budget, bounds.spend
     if taken is None:
         return ""
@@ -123,3 +123,12 @@ def _bounds(bounds: BudgetStatus) -> list[str]:
 def _priced(price: Price) -> str:
     cached = "" if price.cached_input is None else f", {price.cached_input:g} from the prompt cache"
     return f"{price.input:g} US dollars in, {price.output:g} out{cached}"
+
+
+def changed_lines(changes: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a line for each setting of a role that was not sent as configured."""
+    return [
+        f"not sent as configured, {role}: {text} in {calls:,} call{'s' if calls > 1 else ''}"
+        for role, texts in changes.items()
+        for text, calls in texts.items()
+    ]

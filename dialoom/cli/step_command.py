@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -11,9 +12,11 @@ from dialoom.runs.configuration.recipes import is_recipe, is_study, load_recipe
 
 from .command_list import PanelCommand
 from .errors import OF_REPLAYING, OF_STEPPING
-from .flags import WHERE, Flags, TrustFlag, flags_of, with_options
-from .run_command import run_flags
+from .flags import WHERE, TrustFlag, by_role, unread
 from .terminal import say
+
+if TYPE_CHECKING:
+    from .settings import CallCommand, RunCommand
 
 _HELP = (
     "Go through one conversation step by step: look, edit, rewind, fork, compare. "
@@ -21,39 +24,26 @@ _HELP = (
     "'dialoom run') and its first scenario stepped through. 'help' at its prompt lists the commands; see "
     "docs/debugging.md."
 )
-_SCRIPTED: Flags = {
-    "script": (
-        Annotated[
-            Path | None,
-            typer.Option(metavar="FILE", help="Commands, one a line, in place of a person; without it, from a pipe."),
-        ],
-        None,
+Script = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="A file of commands, one per line, in place of a person; without it, a pipe is read."
     ),
-    "json": (Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")], False),
-}
-_RUN: Flags = {
-    "run": (Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)], ...),
-    "scenario": (
-        Annotated[
-            str | None,
-            typer.Argument(
-                metavar="SCENARIO", help="Its id, the beginning of it, or its number. [default: 1]", show_default=False
-            ),
-        ],
-        None,
-    ),
-    "where": (Annotated[str | None, WHERE], None),
-    "branch": (Annotated[str, typer.Option(metavar="NAME", help="The branch to stand on.")], "main"),
-    **_SCRIPTED,
-}
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer each command with a line of JSON.")]
 _NOT_HERE = ("concurrency", "fail_on_error", "patience", "workers", "ray", "log_format")
-"""Settings that make no difference to a conversation played step by step."""
+"""Settings without effect on a conversation that is played step by step."""
 
 
 def register(app: typer.Typer, arguments: list[str]) -> None:
-    """Add `step` to the commands; only the recipe that the arguments name is imported."""
+    """Add `step` to the commands; only the recipe in the arguments is imported."""
     spec = _recipe(arguments)
-    command = _run_command("step" in arguments[:1]) if spec is None else _recipe_command(spec)
+    if "step" not in arguments[:1]:
+        command: Callable[..., None] = unread
+    else:
+        from .settings import with_settings
+
+        command = with_settings(_step, without=_NOT_HERE) if spec is None else _recipe_command(spec)
     app.command("step", help=_HELP, epilog=OF_STEPPING, cls=PanelCommand)(command)
 
 
@@ -63,18 +53,50 @@ def register_replay(app: typer.Typer, _arguments: list[str]) -> None:
 
 
 def replay(
-    case: Annotated[Path, typer.Argument(metavar="FILE", help="What 'save' in 'dialoom step' has written.")],
+    case: Annotated[Path, typer.Argument(metavar="FILE", help="The case that 'save' in 'dialoom step' wrote.")],
+    requirements: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="REQUIREMENT",
+            help="With --live: such as 'resolved >= 100%', in place of the recorded judgements; see 'dialoom require'.",
+        ),
+    ] = None,
+    live: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE", help="This role replies again; all others are replayed. Repeatable."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE=MODEL", help="Another model of a live role. Repeatable.", show_default=False),
+    ] = None,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR|small",
+            help="Prompts of live roles that replace the recipe's own; see 'dialoom run'. Repeatable.",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT", help="Conditions that do not fail a requirement; see 'dialoom require'. Repeatable."
+        ),
+    ] = None,
+    env_file: Annotated[
+        Path | None, typer.Option("--env-file", metavar="FILE", help="A file of keys, one NAME=VALUE per line.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     trust: TrustFlag = False,
 ) -> None:
-    """Play a saved case from its recorded replies, offline, and check that the same path comes out."""
+    """Play a saved case with the current code, from its recorded replies or with live roles that reply again."""
     from .stepping.stepping import replay_case
 
-    raise typer.Exit(replay_case(case, json, trust))
+    asked = {"live": live or [], "models": by_role(model or []), "prompts": prompts}
+    raise typer.Exit(replay_case(case, requirements or [], allow or [], env_file, json, trust, **asked))
 
 
 def _recipe(arguments: list[str]) -> str | None:
-    """Return the recipe that follows `step`, if it is one."""
+    """Return the recipe that follows `step`; `None` if no recipe follows."""
     if "step" not in arguments[:1]:
         return None
     wanted = next((argument for argument in arguments[1:] if not argument.startswith("-")), None)
@@ -83,49 +105,47 @@ def _recipe(arguments: list[str]) -> str | None:
     return wanted if is_recipe(wanted) else None
 
 
-def _run_command(is_wanted: bool) -> Any:
-    """Return the command that opens a run; its generated flags only if it is wanted, as making them takes time."""
+def _step(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's file.", show_default=False)],
+    scenario: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SCENARIO", help="Its id, the beginning of it, or its number. [default: 1]", show_default=False
+        ),
+    ] = None,
+    where: Annotated[str | None, WHERE] = None,
+    branch: Annotated[str, typer.Option(metavar="NAME", help="The branch to begin on.")] = "main",
+    script: Script = None,
+    json: Json = False,
+    **given: Unpack[CallCommand],
+) -> None:
+    from .stepping.stepping import first_where, step_run
 
-    def command(**values: Any) -> None:
-        from .stepping.stepping import first_where, step_run
-
-        path, scenario, branch = values.pop("run"), values.pop("scenario"), values.pop("branch")
-        script, is_json, where = values.pop("script"), values.pop("json"), values.pop("where")
-        if scenario is not None and where is not None:
-            raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
-        found = scenario or ("1" if where is None else first_where(path, where, values["trust"]))
-        raise typer.Exit(step_run(path, found, branch, script, is_json, values))
-
-    if not is_wanted:
-        return with_options(command, _RUN)
-    from dialoom.settings import ProcessSettings
-
-    from .settings import SessionSettings, flags_for
-
-    return with_options(command, {**_RUN, **flags_for(ProcessSettings, SessionSettings, without=_NOT_HERE)})
+    if scenario is not None and where is not None:
+        raise typer.BadParameter("--where finds the scenario; leave out SCENARIO")
+    found = scenario or ("1" if where is None else first_where(run, where, given["trust"]))
+    raise typer.Exit(step_run(run, found, branch, script, json, given))
 
 
-def _recipe_command(spec: str) -> Any:
+def _recipe_command(spec: str) -> Callable[..., None]:
     from dialoom.errors import DialoomError
 
+    from .settings import with_settings
+
     try:
-        recipe = load_recipe(spec)
+        loaded = load_recipe(spec)
     except DialoomError as error:
         say(f"dialoom: {error}", err=True)
         raise SystemExit(2) from error
-    common = {name: flag for name, flag in run_flags().items() if name != "dry_run"}
 
-    def command(**values: Any) -> None:
-        from .settings import naming_the_file
+    def step(
+        recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="The recipe of the new run.")],  # noqa: ARG001
+        script: Script = None,
+        json: Json = False,
+        **given: Unpack[RunCommand],
+    ) -> None:
         from .stepping.stepping import step_recipe
 
-        values.pop("recipe")
-        script, is_json = values.pop("script"), values.pop("json")
-        flags = {name: values.pop(name) for name in common}
-        options = {name: value for name, value in values.items() if value is not None and value != []}
-        with naming_the_file(recipe, options, flags):
-            code = step_recipe(spec, recipe, options, flags, script, is_json)
-        raise typer.Exit(code)
+        raise typer.Exit(step_recipe(spec, script, json, given))
 
-    which: Flags = {"recipe": (Annotated[str, typer.Argument(metavar="RECIPE", help=recipe.summary)], ...)}
-    return with_options(command, {**which, **_SCRIPTED, **flags_of(recipe.options_type, recipe.name), **common})
+    return with_settings(step, loaded, without=("trust", "dry_run"))

@@ -1,4 +1,4 @@
-"""`dialoom studio`: runs in a browser."""
+"""`dialoom studio`: view runs in a browser."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def studio(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN", help="The run's file; several side by side.", show_default=False)
     ],
-    host: Annotated[str, typer.Option(help="On which of this machine's addresses it listens.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
     port: Annotated[
         int | None,
-        typer.Option(help="On which port [default: 8790, or a free one]", min=0, max=65535, show_default=False),
+        typer.Option(help="The port to listen on [default: 8790, or a free one]", min=0, max=65535, show_default=False),
     ] = None,
     allow_remote: Annotated[
         bool,
@@ -32,9 +32,9 @@ def studio(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser, if there is one.")] = True,
     trust: TrustFlag = False,
 ) -> None:
-    """Look at runs in a browser: progress, scenarios, conversations, reports; step through them, fork and compare.
+    """Open runs in a browser: progress, scenarios, conversations, reports; step through, fork and compare.
 
-    It prints the address that lets in one browser. Nothing is fetched from the network. Ctrl-C ends it.
+    The command prints an address that admits one browser. Nothing is fetched from the network. Ctrl-C ends it.
     """
     from dialoom.studio.server import serve
 
@@ -55,7 +55,7 @@ def studio(
 
 
 def _open(address: str) -> None:
-    """Open an address in the user's browser, if there is one; the address is printed anyway."""
+    """Open an address in the user's browser, if there is one; the address was printed as well."""
     import webbrowser
 
     with suppress(webbrowser.Error):

@@ -14,7 +14,7 @@ def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
 
     Args:
         text: One line or several.
-        err: To standard error.
+        err: Whether to print to standard error.
         nl: Whether a line end follows.
     """
     typer.echo(harmless(str(text)), err=err, nl=nl)

@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, MutableMapping
 from dataclasses import asdict
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,19 +21,20 @@ from dialoom.roles.gateway.availability import ProviderReachable, ProviderUnreac
 from dialoom.runs.configuration.config import DEFAULT_MODEL
 from dialoom.runs.errors import Fault
 from dialoom.runs.progress import (
-    Began,
     Control,
     Ended,
     Event,
-    NodeSaid,
-    Noted,
+    NodeMessage,
+    Notice,
     Planned,
     Retrying,
     ScenarioDone,
     ScenarioFailed,
+    Started,
     Stopping,
     Worked,
 )
+from dialoom.settings import AT_ONCE
 from dialoom.shown import duration, harmless, json_line
 
 from .console import HarmlessConsole
@@ -43,37 +43,42 @@ from .progress import ProgressDisplay, Standing, pauses, slow_calls
 from .terminal import say
 
 _EVERY = 5.0
-"""Seconds between log lines, and at least between readings of the ledger."""
+"""Seconds between log lines, and the minimum between readings of the ledger."""
 
 _MOST_LETTERS = 100
-"""Characters of an error that was printed in full before."""
+"""Maximum length of an error that was printed in full before."""
 
 
 class Watcher:
-    """A listener that displays events, used as a context around the work.
+    """A listener that displays events, used as a context manager around the work.
 
     Args:
-        settings: The work's settings, which are given a control and this listener.
-        again: Gives the command that goes on with work that has ended.
-        retry: Gives the command that tries again what failed.
-        log_format: `text` or `json`, of the lines on standard error.
+        settings: The settings of the work; a control and this listener are added to them.
+        again: Returns the command that continues work that has ended; by default `resume` with the given concurrency.
+        retry: Returns the command that retries failures.
+        is_kept: Whether the file of the work is kept, so that there is something to continue.
+        log_format: The format of lines on standard error: `text` or `json`.
 
     Attributes:
-        control: The work's control.
+        control: The control of the work.
     """
 
     def __init__(
         self,
         settings: CallSettings,
         *,
-        again: Callable[[Ended], str] = lambda ended: f"dialoom resume {ended.path}",
+        again: Callable[[Ended], str] | None = None,
         retry: Callable[[Ended], str] = lambda ended: f"dialoom retry {ended.path}",
+        is_kept: bool = True,
         log_format: str | None = None,
     ) -> None:
         self.control = Control()
         settings["control"], settings["on_event"] = self.control, self
-        self._again = again
+        count = settings.get("concurrency", AT_ONCE)
+        at_once = "" if count == AT_ONCE else f" {flag('concurrency')} {count}"
+        self._again = again or (lambda ended: f"dialoom resume {ended.path}{at_once}")
         self._retry = retry
+        self._is_kept = is_kept
         self._json = log_format == "json"
         self._done = self._failed = self._total = 0
         self._what = ""
@@ -102,13 +107,13 @@ class Watcher:
     def __call__(self, event: Event) -> None:
         """Show an event."""
         match event:
-            case Noted(text):
+            case Notice(text):
                 say(text)
             case Planned():
                 self._planned(event)
             case Retrying():
                 _say_what_is_retried(event)
-            case Began():
+            case Started():
                 self._begin(event)
             case ScenarioDone():
                 self._done += 1
@@ -117,7 +122,7 @@ class Watcher:
                 self._failed += 1
                 self._tell_failed(event)
                 self._show()
-            case NodeSaid():
+            case NodeMessage():
                 self._log.info(event.text)
             case ProviderUnreachable():
                 self._tell_away(event)
@@ -131,7 +136,7 @@ class Watcher:
                 self._end(event)
 
     async def watch(self) -> None:
-        """Show the progress every few seconds, also while nothing finishes, until it is cancelled."""
+        """Show the progress every few seconds, also while nothing finishes, until this coroutine is cancelled."""
         while True:
             await asyncio.sleep(_EVERY)
             if self._run is not None:
@@ -147,21 +152,27 @@ class Watcher:
             return EXIT_SOME_FAILED if ended.stopped.fault is None else EXIT_STOPPED
         if not ended.is_complete:
             return EXIT_STOPPED
-        if self._failed_in_all or (self._has_played and _has_failures(ended.path)):
+        if self._failed_in_all:
             return EXIT_SOME_FAILED
+        if self._has_played:  # the file of a trial is gone already
+            run = RunReader(ended.path)
+            if run.status().failed or run.check_errors():
+                return EXIT_SOME_FAILED
         return EXIT_DONE
 
     def _planned(self, event: Planned) -> None:
-        if offline := [role for role, binding in event.config.models.items() if binding.model == DEFAULT_MODEL]:
+        casts = event.config.players
+        if offline := [role for role in casts[0] if any(cast[role].model == DEFAULT_MODEL for cast in casts)]:
             say(
                 f"{', '.join(offline)}: played by {DEFAULT_MODEL}, a scripted stand-in; "
                 "--model [ROLE=]MODEL names another"
             )
-        trials = event.config.trials
-        each = f" ({event.scenarios // trials:,} scenarios, {trials} trials each)" if trials > 1 else ""
-        say(f"planned {event.scenarios:,} {'conversations' if each else 'scenarios'}{each} in {event.path}")
+        trials, users = event.config.trials, len(casts)
+        factors = [f"{users} user models"] * (users > 1) + [f"{trials} trials each"] * (trials > 1)
+        each = f" ({', '.join([f'{event.scenarios // (trials * users):,} scenarios', *factors])})" if factors else ""
+        say(f"planned {event.scenarios:,} {event.config.units}{each} in {event.path}")
 
-    def _begin(self, event: Began) -> None:
+    def _begin(self, event: Started) -> None:
         self._what = event.action if event.judging is None else f"{event.action} as {event.judging!r}"
         self._total, self._done, self._failed = event.scenarios, 0, 0
         self._started = self._shown = time.monotonic()
@@ -173,24 +184,32 @@ class Watcher:
             self._bar.start()
 
     def _end(self, event: Ended) -> None:
-        """Print the last lines: what was done, and how to go on."""
+        """Print the last lines: what was done, and how to continue."""
         assert self._run is not None, "what ends has begun"
         self._ended = event
         self._failed_in_all += event.failed
         self._has_played |= event.judging is None
-        status = self._run.status()
+        status, errors = self._run.status(), self._run.check_errors() if event.judging is None else []
+        units = self._run.config.units
         self._rest()
         self._tell_again()
         seconds = time.monotonic() - self._started
         say(
             f"{event.done:,} done, {event.failed:,} failed in {seconds:,.1f} s "
-            f"({status.done:,} of {status.total:,} scenarios of the run are done)"
+            f"({status.done:,} of {status.total:,} {units} of the run are done)"
         )
+        for each in errors:
+            say(f"failed check: {each}")
         again = self._again(event)
         if self._worked is not None:
             say(_busy(self._worked))
             self._worked = None
-        if event.stopped is not None:
+        if not self._is_kept:
+            if event.stopped is not None:
+                say(f"stopped: {_worded(event.stopped)}")
+            if event.failed or not event.is_complete:
+                say("nothing is kept without -o RUN; with it, the command can be repeated to go on")
+        elif event.stopped is not None:
             say(f"stopped: {_worded(event.stopped)}")
             say(f"what was answered is kept. Go on with: {_further(event.stopped, again, self._retry(event))}")
         elif not event.is_complete:
@@ -242,14 +261,14 @@ class Watcher:
         )
 
     def _tell_failed(self, event: ScenarioFailed) -> None:
-        """Report a failure: a cause is printed once, and its count at the end. JSON output reports each failure."""
+        """Report a failure. Each cause is printed once, and its count at the end; JSON output reports every failure."""
         cause = (str(event.fault), event.error)
         self._told[cause] += 1
         if self._json or self._told[cause] == 1:
             self._log.warning("scenario failed", scenario=event.id, fault=cause[0], error=event.error)
 
     def _tell_again(self) -> None:
-        """Print the number of repetitions of each cause that was printed once."""
+        """Print how often each cause of failures occurred again after it was printed."""
         for (_, error), times in self._told.items():
             if times > 1 and not self._json:
                 say(f"the same {times - 1:,} times more: {_shortened(error)}")
@@ -297,7 +316,7 @@ class Watcher:
         return " · ".join([*self._standing().figures(), *self._notices()])
 
     def _notices(self) -> list[str]:
-        """Return what the work is waiting for, one line each: below the bar, or at the end of a log line."""
+        """Return a line for each thing that the work waits for, to show below the bar or at the end of a log line."""
         slow = slow_calls(self.control.in_flight)
         return [
             *(f"waiting for {provider}" for provider in sorted(self._away)),
@@ -314,14 +333,14 @@ class Watcher:
 
 
 def _worded(stopping: Stopping) -> str:
-    """Return the reason for stopping, with the option as its flag."""
+    """Return the reason for stopping, with flags in place of option names."""
     if stopping.setting is None:
         return stopping.reason
     return stopping.reason.replace(stopping.setting, flag(stopping.setting), 1)
 
 
 def _further(stopping: Stopping, again: str, retry: str) -> str:
-    """Return the command that goes on with work that was stopped."""
+    """Return the command that continues work that was stopped."""
     match stopping.fault:
         case None:
             return f"{again} (what failed: {retry})"
@@ -363,10 +382,6 @@ def _scenarios(count: int) -> str:
     return "1 scenario" if count == 1 else f"{count:,} scenarios"
 
 
-def _has_failures(path: Path) -> bool:
-    return RunReader(path).status().failed > 0
-
-
 def _made_harmless(_logger: Any, _method: str, values: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Return the values to log, without terminal control sequences."""
     return {key: harmless(value) if isinstance(value, str) else value for key, value in values.items()}
@@ -377,7 +392,7 @@ def _json_line(values: Any, **_: Any) -> str:
 
 
 def _logger(as_json: bool) -> Any:
-    """Return a logger of plain lines on standard error, coloured only on a terminal; or of JSON, one event a line."""
+    """Return a logger to standard error: of plain lines, coloured only on a terminal, or of one JSON event per line."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso" if as_json else "%H:%M:%S", utc=as_json),

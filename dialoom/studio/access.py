@@ -1,4 +1,4 @@
-"""Access control: browsers with the printed token, under the studio's own host name, and from its own pages only."""
+"""Access control: only browsers admitted by the printed token, the studio's own host names, and its own pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOKEN = "token"
 
 READING = ("GET", "HEAD")
 _BYTES = 32
-"""Random bytes in a token, and in the cookie's value."""
+"""The number of random bytes in a token and in the cookie's value."""
 
 _POLICY = "; ".join(
     (
@@ -59,7 +59,7 @@ class Keys:
     """The token that admits the next browser, and the value of the cookie of admitted browsers.
 
     Args:
-        on_used: Called with the next token as soon as one was used.
+        on_used: Called with the next token as soon as the current one was used.
     """
 
     def __init__(self, on_used: Callable[[str], None] = lambda _token: None) -> None:
@@ -68,7 +68,7 @@ class Keys:
         self.pass_ = secrets.token_urlsafe(_BYTES)
 
     def exchange(self, token: str) -> bool:
-        """Return whether this is the token; if so, it is replaced by a new one."""
+        """Return whether a text is the current token; if it is, replace the token by a new one."""
         if not hmac.compare_digest(token.encode(), self.token.encode()):
             return False
         self.token = secrets.token_urlsafe(_BYTES)
@@ -76,20 +76,20 @@ class Keys:
         return True
 
     def is_known(self, pass_: str) -> bool:
-        """Return whether a browser was admitted."""
+        """Return whether a cookie's value is that of admitted browsers."""
         return hmac.compare_digest(pass_.encode(), self.pass_.encode())
 
 
 class AccessControl:
-    """A middleware before the whole application: its pages, its files and its web socket.
+    """A middleware in front of the whole application: its pages, its files and its web socket.
 
     Args:
         application: The application behind it (ASGI).
         keys: The token and the cookie of admitted browsers.
-        port: The port it listens on.
-        names: Under which names, besides those of this machine alone; an address in numbers is always one if
-            `is_remote`.
-        is_remote: True if other machines may connect.
+        port: The port that the studio listens on.
+        names: The studio's host names besides those of loopback; if `is_remote`, any numeric address is accepted as
+            well.
+        is_remote: Whether other machines may connect.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class AccessControl:
         self.cookie = f"dialoom-studio-{port}"  # cookies are shared by all ports of a machine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
+        """Answer a request, or pass it on to the application."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -121,7 +121,7 @@ class AccessControl:
             await self._application(scope, receive, _with_headers(send))
 
     def _is_own_host(self, host: str) -> bool:
-        """Return whether a host name is the studio's own; a name pointed here by others (DNS rebinding) is not."""
+        """Return whether a host name is the studio's own, not one pointed here by others (DNS rebinding)."""
         try:
             address = urlsplit(f"//{host}")
             name, port = address.hostname or "", address.port or 80
@@ -155,7 +155,7 @@ class AccessControl:
 
 
 def _of_links(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the site values that are allowed for links: other pages may link here, but not read what is here."""
+    """Return the site values allowed for links: pages of other sites may link to the studio, but not read its pages."""
     return ("same-site", "cross-site") if headers.get("sec-fetch-mode") == "navigate" else ()
 
 
@@ -208,7 +208,7 @@ async def _answer(send: Send, status: int, body: bytes, headers: Mapping[str, st
 
 
 def _with_headers(send: Send) -> Send:
-    """Return a sender that adds the common headers to a response, and drops those that would open it to others."""
+    """Return a sender that adds the common headers to a response, and drops headers that would allow other origins."""
     ours = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()]
 
     async def sent(message: MutableMapping[str, Any]) -> None:

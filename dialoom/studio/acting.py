@@ -1,4 +1,4 @@
-"""Actions on a conversation: each holds the file only while it is carried out, in a thread."""
+"""Actions on a conversation. Each runs in a thread and holds the run's file only while it is carried out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dialoom import Run
 from dialoom.prompts import ChatMessage
 from dialoom.runs.configuration.trust import player_references
 from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Event, NodeSaid, Noted
+from dialoom.runs.progress import Event, NodeMessage, Notice
 from dialoom.runs.stepping import Stepper, Stop
 from dialoom.runs.stepping.values import parsed_value
 from dialoom.runs.store.connections import is_written_by_another
@@ -44,8 +44,8 @@ class Work:
     """An action that is being carried out.
 
     Attributes:
-        passed: Number of stops passed.
-        notes: Notes reported by nodes.
+        passed: The number of passed stops.
+        notes: The notes that nodes reported.
     """
 
     run: Run
@@ -61,13 +61,13 @@ class Work:
         """Carry out the action; return the position afterwards.
 
         Raises:
-            DialoomError: If it cannot be done, or another writes the file.
-            asyncio.CancelledError: If it was stopped.
+            DialoomError: If the action cannot be carried out, or another process writes the file.
+            asyncio.CancelledError: If the action was stopped.
         """
         return await asyncio.to_thread(lambda: asyncio.run(self._carried_out()))
 
     def stop(self) -> None:
-        """Cancel the action; calls that were answered are kept."""
+        """Cancel the action; answered calls are kept."""
         self._is_stopped = True
         if self._task is not None:
             self._task.get_loop().call_soon_threadsafe(self._task.cancel)
@@ -90,12 +90,12 @@ class Work:
         self.passed += 1
 
     def _told(self, event: Event) -> None:
-        if isinstance(event, NodeSaid | Noted):
+        if isinstance(event, NodeMessage | Notice):
             self.notes.append(event.text)
 
 
 def begin() -> Action:
-    """Put the conversation's beginning into the file, by opening it."""
+    """Write the conversation's initial state to the file by opening the conversation."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         return stepper
@@ -104,7 +104,7 @@ def begin() -> Action:
 
 
 def go_on() -> Action:
-    """Make one step: along what was played, else by playing it."""
+    """Go one step forward: move to the next recorded checkpoint or, if there is none, play the next step."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.step()
@@ -114,7 +114,7 @@ def go_on() -> Action:
 
 
 def play_on(*conditions: str) -> Action:
-    """Play on to the end, or until one of some conditions is met."""
+    """Play until one of the conditions is met, or to the end."""
 
     async def act(stepper: Stepper, tell: Callable[[Stop], None]) -> Stepper:
         await stepper.run([stepper.condition(each) for each in conditions if each.strip()], tell)
@@ -124,7 +124,7 @@ def play_on(*conditions: str) -> Action:
 
 
 def say(who: str, words: str) -> Action:
-    """Let a role say this in the next step."""
+    """Use a given text as a role's reply in the next step."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.say(who, words)
@@ -134,7 +134,7 @@ def say(who: str, words: str) -> Action:
 
 
 def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
-    """Play the next step with another request."""
+    """Play the next step with an edited request."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.ask_instead(who, messages)
@@ -144,7 +144,7 @@ def ask_instead(who: str, messages: Sequence[ChatMessage]) -> Action:
 
 
 def edit(path: str, value: str) -> Action:
-    """Set a place in the state; a value is parsed as JSON if possible, else taken as text."""
+    """Set a value in the state; it is parsed as JSON if possible, and otherwise used as text."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.edit(path.strip(), parsed_value(value))
@@ -154,10 +154,10 @@ def edit(path: str, value: str) -> Action:
 
 
 def exchange(role: str, model: str) -> Action:
-    """Let another model play a role from here on.
+    """Let another model play a role from this position on.
 
     Raises:
-        RunError: If the model is code: that is named where the studio is started, and not in a browser.
+        RunError: If the model is code, which can be given only where the studio is started, not in a browser.
     """
     if list(player_references(model)):
         raise RunError(f"model {model!r:.80} is code of this machine, which no browser names; name it in the terminal")
@@ -170,7 +170,7 @@ def exchange(role: str, model: str) -> Action:
 
 
 def resample() -> Action:
-    """Sample new replies from here on."""
+    """Sample new replies from this position on."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.resample()
@@ -180,7 +180,7 @@ def resample() -> Action:
 
 
 def fork(name: str) -> Action:
-    """Fork a branch from here, and switch to it."""
+    """Fork a branch at this position, and switch to it."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         return await stepper.fork(name)
@@ -189,7 +189,7 @@ def fork(name: str) -> Action:
 
 
 def promote() -> Action:
-    """Make this branch's end the scenario's outcome."""
+    """Make the end of this branch the scenario's outcome."""
 
     async def act(stepper: Stepper, _tell: Any) -> Stepper:
         await stepper.promote()

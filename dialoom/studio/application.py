@@ -20,9 +20,9 @@ from .shell import show
 from .studio import Studio
 
 _STYLES = sorted(Path(__file__).parent.glob("*.css"), key=lambda each: (each.stem != "studio", each.stem))
-"""The studio's own style sheet first, then those of single pages."""
+"""The style sheets: first the one of the whole studio, then those of single pages."""
 _PATIENCE = 60.0
-"""Time-out of building a page, in seconds."""
+"""The time limit for building a page, in seconds."""
 _OF_LIBRARY = f"/_nicegui/{__version__}/"
 _KEPT = {"cache-control": "max-age=31536000, immutable"}
 
@@ -57,7 +57,7 @@ class _Keeping:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, with a header that says how long the answer may be cached."""
+        """Answer a request with a header that states how long the answer may be cached."""
         path = scope.get("path", "")
         is_kept = path.startswith(_OF_LIBRARY) and not path.startswith(f"{_OF_LIBRARY}dynamic_resources/")
         kept = [(name.encode(), value.encode()) for name, value in _KEPT.items()] if is_kept else []

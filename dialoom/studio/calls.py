@@ -1,4 +1,4 @@
-"""One call of a model on a page: its figures, and on demand its request and reply."""
+"""One call of a model on a page: its figures and, on demand, its request and reply."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .parts import element, folded, on_opening, said, text
 from .wording import many
 
 _SAME = 4
-"""Messages of a first request that are shown whole; of a longer one the first two and the last two."""
+"""Maximum number of messages of a first request shown completely; of more, the first and last two are shown."""
 
 
 def figures(call: Mapping[str, Any]) -> str:
-    """Return the figures of a call: tokens, tokens from the provider's cache, cost, time, attempts."""
+    """Return the figures of a call: tokens, tokens from the provider's cache and of reasoning, cost, time, attempts."""
     tokens = ["?" if call[kind] is None else f"{call[kind]:,}" for kind in ("input_tokens", "output_tokens")]
     told = ["tokens unknown" if tokens == ["?", "?"] else f"{' + '.join(tokens)} tokens"]
-    told += [f"{call['cached_tokens']:,} cached"] if call["cached_tokens"] else []
+    told += [f"{call[f'{kind}_tokens']:,} {kind}" for kind in ("cached", "reasoning") if call[f"{kind}_tokens"]]
     told += ["price unknown" if call["cost"] is None else f"${call['cost']:,.4f}"]
     told += [] if call["latency"] is None else [f"{call['latency']:.2f} s"]
     told += [f"{call['attempts']} attempts"] if (call["attempts"] or 1) > 1 else []
@@ -33,7 +33,7 @@ def figures(call: Mapping[str, Any]) -> str:
 
 
 def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-    """Add a part that opens to a call's request, compared with the one before, and its reply."""
+    """Add a folded part with a call's request, compared with the request before, and its reply."""
     with folded(summary, "call") as part:
         pass
 
@@ -54,7 +54,7 @@ def call_fold(run: Run, summary: str, call: Mapping[str, Any], before: Mapping[s
 
 
 def request(shown: RequestDiff) -> None:
-    """Add a request, message by message; messages of the one before are folded, new ones are highlighted."""
+    """Add the messages of a request; those of the request before are folded, and new ones are highlighted."""
     new = sum(each.mark == "new" for each in shown.messages)
     if shown.has_before:
         gone = sum(each.mark == "gone" for each in shown.messages)
@@ -102,7 +102,7 @@ def _messages(messages: Sequence[MarkedMessage]) -> None:
 
 
 def _stretches(shown: RequestDiff) -> list[tuple[bool, list[MarkedMessage]]]:
-    """Return stretches of messages, unchanged or not; of a first request, the middle is one stretch."""
+    """Return groups of consecutive messages, each unchanged or new; the middle of a first request is one group."""
     messages = list(shown.messages)
     if not shown.has_before:
         if len(messages) <= _SAME:

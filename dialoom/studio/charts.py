@@ -1,6 +1,6 @@
-"""A report's charts as Apache ECharts options: hovering shows the value, its interval and its count.
+"""A report's charts as options of Apache ECharts; hovering shows a value, its interval and its count.
 
-Texts are drawn (`richText`), never put into the page as HTML, and no function is sent with them.
+Texts are drawn on the canvas (`richText`) and never put into the page as HTML. The options contain no functions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _ROW = 26
 """Height of a row of a small chart, in pixels."""
 
 _FEW = 10
-"""Values of a scale that are all labelled at an axis."""
+"""The maximum number of values of a scale for which an axis labels every value."""
 
 Counts = Mapping[float, int]
-"""The number of values behind each mean, where it is known."""
+"""The number of values from which each mean is computed, if it is known."""
 
 
 def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def options_of(chart: Chart, counts: Counts) -> dict[str, Any]:
 
     Args:
         chart: The chart.
-        counts: For what is said of a point.
+        counts: The counts that are shown with points.
     """
     is_named = bool(chart.names)
     return {
@@ -72,7 +72,7 @@ def _steps(series: Sequence[Series]) -> dict[str, Any]:
 
 
 def _ends(scale: tuple[float, float] | None) -> dict[str, Any]:
-    """Return an axis from one end of a scale to the other, in whole numbers if there are few."""
+    """Return an axis from one end of a scale to the other, with whole numbers if there are few."""
     if scale is None:
         return {}
     low, high = scale
@@ -110,7 +110,7 @@ def _point(chart: Chart, series: Series, place: int, counts: Counts) -> dict[str
 
 
 def _intervals(series: Series, colour: str, is_bar: bool) -> list[dict[str, Any]]:
-    """Return lines from the lower ends to the upper ones; none for bars, several of which are at one place."""
+    """Return lines from the lower to the upper ends of intervals; none for bars, as several share one place."""
     if is_bar or not (series.low and series.high):
         return []
     ends = [
@@ -149,8 +149,8 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
 
     Args:
         table: The table.
-        column: The place of the column.
-        keys: What each row is called.
+        column: The index of the column.
+        keys: The name of each row.
     """
     name = table.columns[column]
     scale = table.scales.get(name)
@@ -205,7 +205,7 @@ def height_of(rows: int) -> int:
 
 
 def counts_of(tables: Sequence[Table]) -> Counts:
-    """Return the count behind each mean of the tables, where no other mean is the same."""
+    """Return the count of values for each mean in the tables, unless an equal mean has another count."""
     found: dict[float, set[int]] = {}
     for table in tables:
         for row in table.rows:
@@ -223,5 +223,5 @@ def _value(y: float | None, low: float | None, high: float | None) -> str:
 
 
 def _plain(told: str) -> str:
-    """Escape a text so that nothing in it is a placeholder or a style of the library's."""
+    """Escape a text so that nothing in it is a placeholder or a style of the library."""
     return told.replace("{", "(").replace("}", ")").replace("|", "/")

@@ -1,4 +1,4 @@
-"""Forms: choices sent as addresses, fields, and the forms of the step debugger."""
+"""Forms: forms whose values are sent in an address, fields, and the forms of the step debugger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .wording import many
 
 _ONLY_WHAT_IS_SAID = "(event) => { for (const each of event.target.elements) if (!each.value) each.disabled = true; }"
 _MOST_OF_ADDRESS = 8_000
-"""Bytes of a field as encoded in an address; servers and browsers limit the length of addresses."""
+"""Maximum size in bytes of a field encoded in an address; servers and browsers limit the length of addresses."""
 _MEASURED = f"""(event) => {{
   const field = event.target, isTooLong = encodeURIComponent(field.value).length > {_MOST_OF_ADDRESS};
   field.setCustomValidity(isTooLong ? "This is too long to stand in an address: shorten it." : "");
@@ -35,11 +35,11 @@ _AT_ONCE = "(event) => event.target.form.requestSubmit()"
 
 @contextmanager
 def form(target: str, label: str) -> Iterator[Any]:
-    """Add a form whose fields become the query of an address; empty ones are left out.
+    """Add a form whose fields become the query of an address; empty fields are left out.
 
     Args:
         target: The address without a query.
-        label: What it is, for who hears it read.
+        label: The form's name for screen readers.
     """
     with element("form", "stack", action=target, method="get", role="search", aria_label=label) as made:
         made.on("submit", js_handler=_ONLY_WHAT_IS_SAID)
@@ -68,7 +68,7 @@ class Entry:
             self._made.props["placeholder"] = hint
 
     def refuse(self, words: str) -> None:
-        """Show below the field what is wrong with its value, which stays there to be corrected."""
+        """Show below the field what is wrong with its value; the value stays in the field to be corrected."""
         self._made.props["aria-invalid"] = "true"
         self._made.props["aria-describedby"] = f"{self._name}-refused"
         with self._field:
@@ -76,13 +76,13 @@ class Entry:
 
 
 def choice(name: str, label: str, values: Mapping[str, int | None], chosen: str) -> None:
-    """Add a field with one of several values, which is submitted as soon as it is chosen.
+    """Add a field to select one of several values; a selection is submitted at once.
 
     Args:
         name: Its name in the address.
         label: What stands above it.
-        values: How many of each there are, if that is known.
-        chosen: What is chosen now; empty for all.
+        values: The values, each with the number of its scenarios if that is known.
+        chosen: The selected value; empty for all.
     """
     with element("div", "field"):
         text("label", label, for_=name)
@@ -102,11 +102,11 @@ def submit(words: str) -> None:
 
 
 _MOST_LETTERS = 900_000
-"""Characters that can be sent from a field, escapes included: the library cuts off messages of a million."""
+"""Maximum number of characters sent from a field, escapes included; the library limits messages to a million."""
 
 
 def _tell(most: int) -> str:
-    """Return JavaScript that sends a field's value, or nothing if it is too long, which the browser then shows."""
+    """Return JavaScript that sends a field's value; if it is too long, the script sends nothing and shows that."""
     return f"""(event) => {{
       const field = event.target, isTooLong = JSON.stringify(JSON.stringify(field.value)).length > {most};
       field.setCustomValidity(isTooLong ? "This is too long, with more than {most:,} letters: shorten it." : "");
@@ -119,13 +119,13 @@ class Field:
     """A field with its label.
 
     Args:
-        label: What it asks for.
+        label: The label.
         value: What stands in it.
-        lines: So many lines high; of one line if 1.
-        options: Choices by value, of a list that one is chosen from.
-        hint: What is to be seen in it while it is empty.
+        lines: The height in lines; 1 makes a one-line field.
+        options: For a list: the choices by value.
+        hint: The placeholder of an empty field.
         classes: Its classes.
-        most: So many letters may stand in it.
+        most: The maximum number of characters.
     """
 
     _number = 0
@@ -166,7 +166,7 @@ class Field:
         """The current value.
 
         Raises:
-            RunError: If that is too long to be sent.
+            RunError: If the value is too long to be sent.
         """
         if self._is_too_long:
             raise RunError(f"{self._label}: what stands there is too long, with more than {self._most:,} letters")
@@ -195,7 +195,7 @@ def entered(field: Field, act: Any) -> None:
 
 
 def left(field: Field, act: Any) -> None:
-    """Call a function when a field's value has changed, and it loses focus or the enter key is pressed in it."""
+    """Call a function when a field with a changed value loses focus, or the enter key is pressed in it."""
 
     async def changed(event: Any) -> None:
         if event.args is not None:
@@ -211,11 +211,11 @@ _MEANING = (
     "it is not the outcome. No branch is lost, so another can be made the outcome again."
 )
 _LONGEST = 14
-"""Greatest height of a field in lines."""
+"""Maximum height of a field in lines."""
 
 
 class FormPage(Protocol):
-    """The page, which carries out the actions of a form."""
+    """The interface of the page that carries out the actions of a form."""
 
     run: Run
     view: View
@@ -232,8 +232,8 @@ class Forms:
     """The forms below a stop.
 
     Args:
-        page: Carries out what is asked for.
-        seen: Where one stands.
+        page: The page, which carries out the actions.
+        seen: The current place in the conversation.
     """
 
     def __init__(self, page: FormPage, seen: Looked) -> None:
@@ -254,7 +254,7 @@ class Forms:
             self._branch()
 
     def _asked(self, asked: NextRequest, who: str) -> None:
-        """Add the next request, and the actions in place of the role asked."""
+        """Add the next request, and the actions that replace the reply of its role."""
         with card(classes="stack"):
             with element("div", "section-head"):
                 text("h2", f"Next, {asked.role} is asked" + ("" if who == asked.role else f" by {who}"))
@@ -263,13 +263,13 @@ class Forms:
                 pass
             on_opening(part, partial(_blocks, asked.request.messages))
             is_to_change = bool(self._page.view.one("before"))  # the page was opened by `change it`
-            with folded("Say it in their place", "form", is_open=is_to_change):
+            with folded("Write this reply", "form", is_open=is_to_change):
                 recorded = self._seen.recorded.get(asked.name, "")
                 words = Field(f"What {asked.role} says", recorded, lines=_lines(recorded))
                 if recorded:
                     text("p", "This is what was said here; change it.", "quiet small")
                 self._button("Say it", lambda: acting.say(who, words.value))
-            with folded("Ask in other words", "form") as rewriting:
+            with folded("Edit prompt", "form") as rewriting:
                 pass
             on_opening(rewriting, lambda: self._rewrite(asked, who))
 
@@ -286,7 +286,7 @@ class Forms:
         self._button("Ask this, and play the step", lambda: acting.ask_instead(who, messages()))
 
     def _edit(self) -> None:
-        """Add the form for a place in the state, whose value is filled in as soon as the place is chosen."""
+        """Add the form to edit a place in the state; the value is filled in as soon as the place is selected."""
         with card("Edit the state", "stack"):
             path = Field("Place", hint="messages[-1].content")
             value = Field("Value", lines=3, hint="what stands there comes here; JSON, or a text as it is")
@@ -310,13 +310,13 @@ class Forms:
             on_opening(part, self._state)
 
     def _models(self) -> None:
-        """Add the form for another model of one of the roles."""
-        with card("Another model from here on", "stack"):
+        """Add the form to give a role another model."""
+        with card("Model of a role", "stack"):
             asked = () if isinstance(self._seen.asked, str) else self._seen.asked
             now = {each.role: each.request.model for each in asked}
             role = Field("Role", next(iter(now), ""), options={each: each for each in self._seen.roles})
             model = Field("Model", now.get(role.value, ""), hint="openai/gpt-4o-mini")
-            self._button("Exchange it", lambda: acting.exchange(role.value, model.value.strip()))
+            self._button("Change model", lambda: acting.exchange(role.value, model.value.strip()))
 
     async def _state(self) -> None:
         state = await state_at(self._page.run, self._page.view.scenario, self._page.place)
@@ -333,7 +333,7 @@ class Forms:
             self._button("Fork", lambda: acting.fork(name.value.strip()))
             if not stop.is_end:
                 text("p", "Replies are taken from what was recorded, where the same is asked.", "quiet small")
-                self._button("Ask anew from here on", acting.resample)
+                self._button("Regenerate from here", acting.resample)
             elif stop.branch != self._seen.outcome_branch:
                 promoting(stop.branch, self._seen.outcome_branch, lambda: self._page.act(acting.promote))
             button("Save as a case", self._page.save)
@@ -346,12 +346,12 @@ class Forms:
 
 
 def promoting(branch: str, outcome: str | None, act: Callable[[], Awaitable[None]]) -> None:
-    """Add the button that makes a branch the outcome, folded below an explanation.
+    """Add a folded part with an explanation and the button that makes a branch the outcome.
 
     Args:
         branch: The branch.
-        outcome: The branch that the outcome is from now; `None` if there is none yet.
-        act: Does it.
+        outcome: The branch that the outcome comes from; `None` if there is no outcome yet.
+        act: Carries out the action.
     """
     with folded(f"Make {branch} the outcome …", "form promote"):
         instead = "" if outcome is None else f", instead of that of {outcome}"

@@ -1,4 +1,4 @@
-"""The judgements of a conversation, and labelling them with hidden scores."""
+"""The judgements of a conversation, and the labelling of judgements with hidden scores."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from dialoom.runs.agreement.items import Scales
 from dialoom.runs.errors import StoreError
 from dialoom.runs.reading.conversations import Conversation, Item
 from dialoom.runs.report import texts_of
+from dialoom.runs.report.differences import subject_of
+from dialoom.runs.report.health import Health
 from dialoom.runs.store import JudgementSet
 
 from .page import View
@@ -38,7 +40,7 @@ def labels_by(view: View) -> Mapping[int, Labelled]:
 
 
 def start(view: View) -> None:
-    """Add a name field and a button to the first conversation of the list that the annotator has not labelled."""
+    """Add a field for the annotator's name, and a button to the first conversation without their labels."""
     with element("div", "row-of small", role="group", aria_label="Labelling"):
         text("label", "Label as", "quiet", for_="labeller")
         made = element("input", "input", id="labeller", placeholder="your name", maxlength="80")
@@ -69,19 +71,19 @@ def start(view: View) -> None:
 def _first(view: View, annotator: str) -> str | None:
     """Return the id of the first finished scenario of the list that an annotator has not labelled."""
     query = replace(query_of(view), state="done", without=labelled_in(view, annotator))
-    where, said = view.one("where") or None, view.one("said") or None
-    rows = view.run.run.scenarios(query, where=where, said=said, limit=1).rows
+    where, search = view.one("where") or None, view.one("search") or None
+    rows = view.run.run.scenarios(query, where=where, search=search, limit=1).rows
     return rows[0].id if rows else None
 
 
 def after_this(view: View) -> int | None:
-    """Return the position of the next scenario in the list without the annotator's labels; `None` if there is none."""
+    """Return the position of the list's next scenario that the annotator has not labelled; `None` if there is none."""
     run = view.run.run
     here = run.position(view.scenario)
     others = labelled_in(view) - {here}
     query = replace(query_of(view, here), state="done", without=others)
-    where, said = view.one("where") or None, view.one("said") or None
-    beside = run.neighbours(view.scenario, query, where=where, said=said)
+    where, search = view.one("where") or None, view.one("search") or None
+    beside = run.neighbours(view.scenario, query, where=where, search=search)
     return None if beside is None else beside.after
 
 
@@ -95,7 +97,7 @@ def go_on(view: View, after: int | None) -> None:
 
 
 def told(labels: Labelled | None) -> str:
-    """Return the number of a scenario's labels, in words."""
+    """Return the number of a scenario's labels as text."""
     if labels is None:
         return "not labelled"
     return "labelled" if labels.is_complete else f"{labels.given} of {labels.wanted} labelled"
@@ -105,7 +107,7 @@ _PATH = "/runs/{run}/scenarios/{scenario}"
 
 
 def judged_word(judgement: Judgement) -> str:
-    """Return a score, or the reason why there is none."""
+    """Return a score, or the reason why there is no score."""
     if judgement.score is None:
         return judgement.status
     if isinstance(judgement.score, bool):
@@ -113,18 +115,35 @@ def judged_word(judgement: Judgement) -> str:
     return f"{judgement.score:g}"
 
 
+def badge_of(judgement: Judgement, health: Mapping[str, Health]) -> tuple[str, str]:
+    """Return a judgement's score, marked if its judge fails a check, and the reasons."""
+    found = health.get(subject_of(judgement))
+    if found is None or not found.marks:
+        return judged_word(judgement), ""
+    return f"{judged_word(judgement)}{found.marks}", f"This judge fails a check: {'; '.join(found.failures())}"
+
+
 class JudgementBox:
     """The judgements of a conversation.
 
     Args:
-        view: The page's: `judging` names the set, `as` who labels, `metrics` what is labelled; `blind` says whether the
-            judge's scores are hidden, by default whenever somebody labels.
+        view: The page's view. In its query, `judging` is the set, `as` the annotator and `metrics` the labelled
+            metrics; `blind` sets whether the judge's scores are hidden, which is the default while somebody labels.
         shown: The conversation.
         sets: All sets of judgements of the run.
-        after: The position of the next that is to be labelled, if there is one.
+        health: The health of the judge by what it judges.
+        after: The position of the next scenario to label, if there is one.
     """
 
-    def __init__(self, view: View, shown: Conversation, sets: Sequence[JudgementSet], after: int | None = None) -> None:
+    def __init__(
+        self,
+        view: View,
+        shown: Conversation,
+        sets: Sequence[JudgementSet],
+        health: Mapping[str, Health],
+        after: int | None = None,
+    ) -> None:
+        self._health = health
         self._after = after
         self._view = view
         self._shown = shown
@@ -174,7 +193,7 @@ class JudgementBox:
                     link.props('aria-current="true"')
 
     def _who(self) -> None:
-        """Add the annotator's name, which is kept in the address."""
+        """Add the field for the annotator's name, which is kept in the address."""
         with element("div", "field"):
             text("label", "Label as").props("for=annotator")
             name = element("input", "input", id="annotator", placeholder="your name, then Enter", maxlength="80")
@@ -187,7 +206,7 @@ class JudgementBox:
         )
 
     def _what_to_label(self, items: Sequence[Item]) -> None:
-        """Add the metrics, each a link that adds it to those that are labelled or removes it."""
+        """Add a link for each metric, which adds the metric to the labelled metrics or removes it from them."""
         known = list(dict.fromkeys(item.judgement.metric for item in items))
         if len(known) < 2:
             return
@@ -210,7 +229,7 @@ class JudgementBox:
             return ()
 
     def _earlier(self, labels: Sequence[GivenLabel], items: Sequence[Item]) -> None:
-        """Add labels of judgements of an earlier conversation that this one does not have."""
+        """Add labels given to judgements of an earlier conversation that the current one does not have."""
         here = {item.id for item in items}
         if count := sum(each.is_earlier and each.item not in here for each in labels):
             told = f"{many(count, 'label')} of yours given to an earlier conversation, of what is not in this one"
@@ -226,10 +245,13 @@ class JudgementBox:
                     f"{judgement.target}{f', turn {judgement.turn}' if judgement.turn is not None else ''}",
                     "quiet small",
                 )
+                word, why = badge_of(judgement, self._health)
                 if not self._is_blind:
-                    text("div", judged_word(judgement), "badge push word")
+                    text("div", word, "badge push word")
             if not self._is_blind and judgement.explanation:
                 said(judgement.explanation, "said small quiet")
+            if not self._is_blind and why:
+                text("div", why, "small quiet")
             if self._annotator and self._shown.episode.state == "done":
                 self._what(item)
                 of_it = [each for each in labels if each.item == item.id]
@@ -240,19 +262,19 @@ class JudgementBox:
                     )
 
     def _what(self, item: Item) -> None:
-        """Add the judged text, if it is not on the page anyway."""
+        """Add the judged text unless the page shows it already."""
         outcome = self._shown.episode.outcome
         lines = WithLabels.of(self._view.run.run.recipe).judged_lines(outcome, item.judgement)
         if list(lines) == list(conversation_to(outcome, item.judgement)):
             return
-        with folded("What is to be judged"):
+        with folded("Judged content"):
             for line in lines:
                 with element("div", "spoken"):
                     text("span", line.role, "label")
                     said(line.spoken)
 
     def _choices(self, item: Item, given: str) -> None:
-        """Add the values of the scale as buttons; the current label's is pressed, and pressing it removes the label."""
+        """Add the values of the scale as buttons; pressing the current label's button removes the label."""
         scale = self._scales.of(item.judgement.metric)
         made: dict[str, ui.element] = {}
         given = _as_written(scale, given)
@@ -279,7 +301,7 @@ class JudgementBox:
 
 
 def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up to now") -> None:
-    """Add the agreement of labels and judge, on demand."""
+    """Add the agreement of labels and judge, computed on demand."""
     with folded(told) as part:
         pass
 
@@ -302,12 +324,12 @@ def agreement_up_to_now(run: Run, judging: str | None, told: str = "Agreement up
 
 
 def _values(scale: Scale) -> list[str]:
-    """Return the values that an annotator can press; all of them, even of a long scale."""
+    """Return the values that an annotator can select: all values, even of a long scale."""
     return ["yes", "no"] if scale.is_verdict else [str(value) for value in range(scale.low, scale.high + 1)]
 
 
 def _as_written(scale: Scale, label: str) -> str:
-    """Return a label as the buttons name it, also if it was written otherwise in a spreadsheet."""
+    """Return a label as the buttons show it, even if a spreadsheet has written it in another form."""
     try:
         value = scale.parse(label)
     except ValueError:
@@ -318,7 +340,7 @@ def _as_written(scale: Scale, label: str) -> str:
 def metrics_of(view: View) -> Sequence[str] | None:
     """Return the metrics of the judgements that the address selects; `None` if there are no such judgements.
 
-    A panel counts as one of the sets, though no single judge made it.
+    A panel counts as one of the sets, although no single judge made it.
     """
     try:
         return view.run.run.metrics(view.one("judging") or None)
@@ -327,7 +349,7 @@ def metrics_of(view: View) -> Sequence[str] | None:
 
 
 def lacks_its_judgements(view: View) -> bool:
-    """Return whether the address selects judgements that do not exist; if so, those that exist are shown."""
+    """Return whether the address selects judgements that do not exist; the page then shows the existing ones."""
     wanted = view.one("judging")
     if not wanted or metrics_of(view) is not None:
         return False

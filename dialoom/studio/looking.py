@@ -1,4 +1,4 @@
-"""The data of the step page, read in one go: without the file's lock, and in a thread."""
+"""The data of the step page, read in a single pass in a thread, without the file's lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .acting import Spot, kept_from_acting
 
 @dataclass(frozen=True, slots=True)
 class BranchShown:
-    """A branch: its name, the branch it was forked from, its position, and the models exchanged in it."""
+    """A branch: its name, the branch that it was forked from, its position, and its exchanged models."""
 
     name: str
     origin: str | None
@@ -31,17 +31,17 @@ class BranchShown:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A place in a conversation, and its surroundings.
+    """A place in a conversation, with the data that the page shows around it.
 
     Attributes:
         closed: The reason why the conversation is read-only; empty if it is not.
-        stop: The current stop; `None` before anything was played.
+        stop: The current stop; `None` if nothing was played yet.
         line: The numbers of this branch's checkpoints, from its beginning to its end.
         outcome_branch: The branch that the scenario's outcome comes from; `None` if it has none yet.
         asked: The requests of the next step, or why they are unknown.
         parsed: Parsed structured replies, by the calls' rows.
-        recorded: Replies in the next step when it was played, by `NextRequest.name`.
-        outcome: The conversation's outcome here.
+        recorded: The recorded replies of the next step, if it was played, by `NextRequest.name`.
+        outcome: The conversation's outcome at this place.
     """
 
     closed: str
@@ -57,14 +57,14 @@ class Looked:
     outcome: Outcome | None = None
 
     def neighbour(self, by: int) -> int | None:
-        """Return the checkpoint of this branch at an offset from this one."""
+        """Return the checkpoint of this branch at an offset from the current one."""
         assert self.stop is not None
         at = self.line.index(self.stop.number) + by if self.stop.number in self.line else -1
         return self.line[at] if 0 <= at < len(self.line) else None
 
 
 async def looked(run: Run, scenario: str, place: Spot) -> Looked:
-    """Read a place.
+    """Read a place in a conversation.
 
     Raises:
         DialoomError: If there is no such place, or the run's recipe cannot be loaded.
@@ -87,7 +87,7 @@ async def compared(run: Run, scenario: str, left: str, right: str) -> Difference
 
 
 async def saved(run: Run, scenario: str, place: Spot) -> str:
-    """Return a branch up to a place as a case that can be replayed: JSON."""
+    """Return a branch up to a place as a case that can be replayed, in JSON."""
 
     async def look() -> str:
         async with run.look(scenario, branch=place.branch, checkpoint=place.number) as looking:
@@ -110,8 +110,8 @@ async def number_where(run: Run, scenario: str, branch: str, where: str) -> int:
     """Return the first checkpoint of a branch where a condition, in the syntax of `until`, is met.
 
     Raises:
-        DialoomError: If it is met nowhere.
-        ConditionError: If it is no condition.
+        DialoomError: If no checkpoint meets the condition.
+        ConditionError: If the text is not a condition.
     """
 
     async def look() -> int:
@@ -136,7 +136,7 @@ async def number_before(run: Run, scenario: str, branch: str, step: int) -> int:
 
 
 async def checked(run: Run, scenario: str, where: str) -> None:
-    """Raise a `ConditionError` if a text is no condition."""
+    """Raise a `ConditionError` if a text is not a condition."""
 
     async def look() -> None:
         async with run.look(scenario) as looking:
@@ -146,7 +146,7 @@ async def checked(run: Run, scenario: str, where: str) -> None:
 
 
 def as_json(value: Any) -> str:
-    """Return a value of a state for editing: a text as it is, else JSON."""
+    """Return a value of a state for editing: a text unchanged, another value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
@@ -182,9 +182,9 @@ async def _around(looking: ReadOnlyStepper, closed: str) -> Looked:
 
 
 async def _recorded(looking: ReadOnlyStepper, number: int, asked: Sequence[NextRequest] | str) -> dict[str, str]:
-    """Return the recorded replies to the next requests, in the form in which a person enters one in their place.
+    """Return the recorded replies to the next requests, in the form in which a person would enter a reply.
 
-    They are those of this branch; if it has not gone on yet, of the first branch that has.
+    The replies are those of this branch or, if it ends here, of the first branch that continues from here.
     """
     if isinstance(asked, str):
         return {}

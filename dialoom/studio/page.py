@@ -13,21 +13,21 @@ from dialoom.runs.errors import RunError
 from .studio import Studio, StudioRun
 
 Scope = Literal["studio", "run", "scenario"]
-"""All runs, one of them (`/runs/{run}/...`), or one of its scenarios (`/runs/{run}/scenarios/{scenario}...`)."""
+"""The subject of a page: all runs, a run (`/runs/{run}/...`), or a scenario (`/runs/{run}/scenarios/{scenario}...`)."""
 
 Query = Mapping[str, str | Sequence[str] | None]
-"""The query of an address: one value or several by name; `None` and an empty text are left out."""
+"""The query of an address: one or several values by name; `None` and empty texts are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The view of one page: all of it is in the address, so that the address can be shared.
+    """The view of one page. The address contains all of it, so that the address can be shared.
 
     Attributes:
         studio: The runs.
-        names: The parts of the path that have a name: `run`, `scenario`.
-        query: What stands behind the path, all values of each name.
-        pattern: The path of the page, as the page has it.
+        names: The values of the path's placeholders, such as `run` and `scenario`.
+        query: The query parameters, with all values of each name.
+        pattern: The path of the page with its placeholders.
     """
 
     studio: Studio
@@ -37,16 +37,16 @@ class View:
 
     @property
     def run(self) -> StudioRun:
-        """The run that the page is of.
+        """The run that the page is about.
 
         Raises:
-            RunError: If there is none of that name.
+            RunError: If there is no run of that name.
         """
         return self.studio.run(self.names["run"])
 
     @property
     def scenario(self) -> str:
-        """The scenario that the page is of, as `Run.episode` takes it."""
+        """The scenario that the page is about, in a form that `Run.episode` accepts."""
         return self.names["scenario"]
 
     def one(self, name: str, default: str = "") -> str:
@@ -58,13 +58,13 @@ class View:
         """Return a whole number of the query.
 
         Raises:
-            RunError: If it is none.
+            RunError: If the value is not a whole number.
         """
         text = self.one(name)
         if not text:
             return default
         if not (text.isdecimal() and len(text) < 10):
-            raise RunError(f"{name} {text!r:.40} is no whole number")
+            raise RunError(f"{name} must be a whole number, got {text!r:.40}")
         return int(text)
 
     def here(self, query: Query) -> str:
@@ -72,7 +72,7 @@ class View:
         return self.path(self.pattern, query)
 
     def path(self, pattern: str, query: Query | None = None, **names: str | int) -> str:
-        """Return the address of a page, of the same run and scenario unless others are named."""
+        """Return the address of a page, of the same run and scenario unless others are given."""
         return address(pattern, query, **{**self.names, **names})
 
 
@@ -81,13 +81,13 @@ class Page:
     """A page of the studio.
 
     Attributes:
-        path: Its address, such as `/runs/{run}/scenarios`.
-        title: What its tab says.
-        scope: What it is of; the tabs of that are shown above it.
-        build: Makes what is on it, within the page's frame. `DialoomError`s are shown in its place. It may be
-            asynchronous; what takes long is to be awaited in a thread (`asyncio.to_thread`).
-        has_tab: Whether the tabs above a run or a scenario name it, by what is looked at.
-        is_wide: Whether it uses the whole width of the window.
+        path: The page's address, such as `/runs/{run}/scenarios`.
+        title: The label of the page's tab.
+        scope: What the page is about; the tabs of the run or scenario are shown above the page.
+        build: Builds the page's content within its frame; a `DialoomError` is shown in its place. The function may be
+            asynchronous, and must do long work in a thread (`asyncio.to_thread`).
+        has_tab: Returns whether the page has a tab in a view.
+        is_wide: Whether the page uses the whole width of the window.
     """
 
     path: str
@@ -99,12 +99,12 @@ class Page:
 
 
 def address(pattern: str, query: Query | None = None, **names: Any) -> str:
-    """Return an address, with every part of it quoted.
+    """Return an address in which every part is quoted.
 
     Args:
         pattern: A page's path.
-        query: What stands behind it.
-        names: The parts that the path leaves open; others are ignored.
+        query: The query parameters.
+        names: Values of the path's placeholders; others are ignored.
     """
     needed = {name: quote(str(names[name]), safe="") for _, name, _, _ in Formatter().parse(pattern) if name}
     pairs = []

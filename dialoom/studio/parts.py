@@ -25,11 +25,11 @@ _OPENED = f"""(event) => {{
 
 
 class WrittenElement:
-    """An element of a fragment; in a `with` block, others are added to it.
+    """An element of a fragment; elements made in its `with` block are added to it.
 
     Args:
-        sheet: Where it stands.
-        node: What is written of it.
+        sheet: The fragment that contains the element.
+        node: The element's HTML node.
     """
 
     def __init__(self, sheet: _Sheet, node: Element) -> None:
@@ -51,7 +51,7 @@ class WrittenElement:
 
 
 class _Sheet:
-    """A fragment that is rendered as one: the open elements, the innermost last, and the parts filled on demand."""
+    """A fragment that is rendered as a whole: its open elements, the innermost last, and its parts filled on demand."""
 
     def __init__(self, root: Element) -> None:
         self.open = [root]
@@ -108,9 +108,9 @@ def text(tag: str, words: str, classes: str = "", **attributes: str) -> Any:
 
     Args:
         tag: Its name in HTML.
-        words: What it says; nothing of it is markup.
-        classes: Its classes in the style sheet.
-        attributes: Its attributes; an underscore stands for a hyphen.
+        words: The text; nothing in it is read as markup.
+        classes: The element's classes in the style sheet.
+        attributes: The element's attributes; an underscore stands for a hyphen.
     """
     told = _named(attributes)
     made = part(tag, harmless(words), {"class": classes, **told})
@@ -134,9 +134,9 @@ def _with(made: Any, attributes: Mapping[str, str]) -> Any:
 
 
 def begun_with(field: Any, value: str) -> Any:
-    """Set a field's initial value: text that is typed there stays when the page changes around it.
+    """Set a field's initial value so that typed text is kept when the page around the field changes.
 
-    This needs an attribute; a property would be set anew with every change.
+    The value is set as an attribute, because a property would be set again with every change.
     """
     field.props["^value"] = harmless(value)
     return field
@@ -165,11 +165,11 @@ def card(title: str = "", classes: str = "") -> Iterator[Any]:
 
 @contextmanager
 def table(columns: Sequence[tuple[str, bool]], label: str) -> Iterator[Any]:
-    """Add a table that scrolls in itself where the window is narrow.
+    """Add a table that scrolls horizontally in a narrow window.
 
     Args:
-        columns: What stands above each, and whether it holds numbers.
-        label: What it is, for who hears it read.
+        columns: The heading of each column, and whether the column contains numbers.
+        label: The table's name for screen readers.
     """
     with element("div", "scroll", tabindex="0", role="region", aria_label=label), element("table", "data"):
         with element("thead"), element("tr"):
@@ -180,7 +180,7 @@ def table(columns: Sequence[tuple[str, bool]], label: str) -> Iterator[Any]:
 
 
 def cells(values: Sequence[tuple[str, bool]], classes: str = "") -> list[Any]:
-    """Add a row of a table, the first cell as its heading; return the cells, to be updated later."""
+    """Add a row of a table, with the first cell as its heading; return the cells, which can be updated later."""
     with element("tr", classes):
         return [
             text("td", words, "number" if is_number else "")
@@ -191,12 +191,12 @@ def cells(values: Sequence[tuple[str, bool]], classes: str = "") -> list[Any]:
 
 
 def badge(words: str, kind: str = "") -> Any:
-    """Add a state in a word."""
+    """Add a badge with a state."""
     return text("span", words, f"badge {kind}")
 
 
 def figure(name: str, value: str, more: str | None = None) -> list[Any]:
-    """Add a figure under its name, within a `dl.figures`; return the elements that may change."""
+    """Add a figure below its name, within a `dl.figures`; return the elements that may change."""
     with element("div"):
         text("dt", name)
         shown = [text("dd", value, "number")]
@@ -204,13 +204,13 @@ def figure(name: str, value: str, more: str | None = None) -> list[Any]:
 
 
 def table_head(words: str, is_number: bool, target: str, order: str | None) -> None:
-    """Add a column's name that is a link to the same table in its order.
+    """Add a column's name as a link to the same table sorted by that column.
 
     Args:
         words: The name.
         is_number: Whether it holds numbers.
-        target: Where it leads.
-        order: `asc` or `desc` if the table is in its order now.
+        target: The address of the link.
+        order: `asc` or `desc` if the table is sorted by this column.
     """
     with element("th", "number" if is_number else "", scope="col") as made:
         if order is not None:
@@ -219,16 +219,16 @@ def table_head(words: str, is_number: bool, target: str, order: str | None) -> N
 
 
 LONG = 6_000
-"""Characters of a text that a page holds at once; the rest is loaded on demand."""
+"""Number of characters of a text that a page contains at first; the rest is loaded on demand."""
 
 
 def said(words: str, classes: str = "said", marks: Sequence[str] = ()) -> None:
-    """Add text from a model or user as it is; of a long text the beginning, and the rest on demand.
+    """Add text from a model or user unchanged; of a long text only the beginning, and the rest on demand.
 
     Args:
         words: The text.
         classes: Its classes.
-        marks: Stretches of it that are to stand out, such as the words of a fault.
+        marks: Passages of the text to highlight, such as the evidence of a fault.
     """
     _marked(words[:LONG], classes, marks)
     if rest := words[LONG:]:
@@ -247,7 +247,7 @@ def button(label: str, on_click: Callable[[], Any], classes: str = "button", **a
 
 @contextmanager
 def folded(summary: str, classes: str = "", is_open: bool = False) -> Iterator[Any]:
-    """Add a part that opens at a click, in the browser alone."""
+    """Add a part that opens at a click, without a request to the server."""
     with element("details", classes, **({"open": ""} if is_open else {})) as made:
         text("summary", summary)
         yield made
@@ -273,7 +273,7 @@ def on_opening(folded_part: ui.element | WrittenElement, fill: Callable[[], Any]
 
 
 def definitions(values: Mapping[str, Any], classes: str = "facts") -> None:
-    """Add names and values, one below the other; structured values as they are."""
+    """Add names and values, one below the other; structured values keep their form."""
     with element("dl", classes):
         for name, value in values.items():
             with element("div"):
@@ -297,7 +297,7 @@ def _value(value: Any) -> None:
 
 
 def _marked(words: str, classes: str, marks: Sequence[str]) -> None:
-    """Add a text with highlighted stretches; of nested stretches, the earlier one is highlighted."""
+    """Add a text with highlighted passages; of overlapping passages, only the earlier one is highlighted."""
     spans = sorted((at, at + len(mark)) for mark in marks if mark and (at := words.find(mark)) >= 0)
     if not spans:
         text("div", words, classes)

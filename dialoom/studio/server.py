@@ -31,15 +31,15 @@ def serve(
 
     Args:
         paths: The run files.
-        host: On which of this machine's addresses.
-        port: On which port; by default 8790, or any free one if that is taken.
-        allow_remote: Whether other machines may reach it, which a host beyond loopback means.
-        trust: Use the code and the addresses that the files name.
-        on_address: Called with the address that admits a browser, and with a new one as soon as one was used.
+        host: The address of this machine to listen on.
+        port: The port to listen on; by default 8790, or any free port if that is in use.
+        allow_remote: Whether other machines may connect; required for a host other than loopback.
+        trust: Whether the code and the addresses that the files refer to are used.
+        on_address: Called with the address that admits a browser, and with a new address as soon as one was used.
 
     Raises:
         RunError: If the library is not installed, or the host and port are not available.
-        StoreError: If a file is no run.
+        StoreError: If a file is not a run.
     """
     if not allow_remote and not is_loopback(host):
         raise RunError(
@@ -91,7 +91,7 @@ def address_of(host: str, port: int, token: str) -> str:
 
 
 def _names(host: str, is_remote: bool) -> Collection[str]:
-    """Return the host names of this machine under which the studio answers."""
+    """Return the host names of this machine for which the studio answers requests."""
     if not is_remote:
         return ()
     found = [host]

@@ -15,7 +15,7 @@ from .page import Page, View
 from .wording import kept
 
 _MOST_LETTERS = 2_000
-"""Characters of an error that are shown; it may quote text that somebody has pasted."""
+"""Maximum number of characters of an error that are shown; an error may quote a long pasted text."""
 _TOGGLE = """
 window.dialoomShade = () => {
   Quasar.Dark.set(!document.body.classList.contains("body--dark"));
@@ -23,7 +23,7 @@ window.dialoomShade = () => {
   localStorage.setItem("dialoom-shade", isDark ? "dark" : "light");
 };
 """
-"""A script that switches between light and dark, and keeps the choice in the browser."""
+"""A script that switches between light and dark, and stores the choice in the browser."""
 _APPLY = """
 (() => {
   const kept = localStorage.getItem("dialoom-shade");
@@ -38,7 +38,7 @@ async def show(page: Page, view: View, pages: Sequence[Page], style: str) -> Non
 
     Args:
         page: The page.
-        view: What it shows.
+        view: The view that the page shows.
         pages: All pages, for the tabs.
         style: The address of the style sheet.
     """
@@ -130,7 +130,7 @@ _LISTEN = """
 
 
 def listen() -> None:
-    """Let the keys j and k (or the arrows on a message) move through the messages, n and p through the conversations.
+    """Let the keys j and k (or the arrow keys on a message) move between messages, and n and p between conversations.
 
     The key l leads to the next conversation to label.
     """

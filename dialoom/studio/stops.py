@@ -1,4 +1,4 @@
-"""A stop of the step debugger on a page: its calls, its changes, the conversation, and two branches side by side."""
+"""A stop of the step debugger on a page: calls, changes, conversation, tree of checkpoints; two branches compared."""
 
 from __future__ import annotations
 
@@ -8,26 +8,33 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from nicegui import ui
+
 from dialoom.graphs import Judgement, Line, Outline
+from dialoom.graphs.outcome import ENVIRONMENT
 from dialoom.prompts.messages import call_text
 from dialoom.runs.reading.conversations import Piece, word_diff
+from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference, Stop
-from dialoom.runs.stepping.stop import ABSENT, Change, change_text, cost_text, named
-from dialoom.runs.stepping.tree import SpokenLine, transcript_lines
+from dialoom.runs.stepping.stop import ABSENT, PLAYERS, Change, change_text, cost_text, named
+from dialoom.runs.stepping.tree import SpokenLine, TreeNode, columns_of, transcript_lines
+from dialoom.runs.stepping.values import plain
+from dialoom.runs.stepping.view import HistoryEntry
 from dialoom.runs.store.branches import StepCall
 from dialoom.runs.store.ledger import SAID
 
 from .calls import message_block
-from .labelling import judged_word
-from .parts import element, folded, on_opening, said, text
+from .labelling import badge_of, judged_word
+from .looking import as_json
+from .parts import element, folded, link, on_opening, said, text, written
 from .wording import many
 
 _LAST = 6
-"""Lines of a conversation that are shown at once."""
+"""Number of lines of a conversation that are shown at first."""
 _CHANGES = 4
-"""Changes of a step that are shown at once."""
+"""Number of changes of a step that are shown at first."""
 _FEW = 2
-"""Calls of a step that are shown at once."""
+"""Number of calls of a step that are shown at first."""
 
 
 def heading(stop: Stop) -> None:
@@ -58,7 +65,7 @@ def _reasons(stop: Stop) -> dict[str, list[str]]:
 
 
 def calls(stop: Stop, parsed: Mapping[int, Any]) -> None:
-    """Add the calls that led here; of many only their number, until they are opened."""
+    """Add the calls that led to this stop; if there are many, only their number is shown until they are opened."""
     if len(stop.calls) > _FEW:
         with folded(cost_text(stop.cost), "call") as part:
             pass
@@ -105,12 +112,12 @@ def step_figures(call: StepCall) -> str:
     cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
     told = [f"{tokens} tokens", cost, f"{call.seconds or 0:.2f} s"]
     told += [f"replayed {call.replays} ×"] if call.replays else []
-    told += ["asked once for all that ask the same"] if call.is_common else []
+    told += ["shared by all scenarios that need it"] if call.is_common else []
     return " · ".join(told)
 
 
 def changed(changes: Sequence[Change]) -> None:
-    """Add the changes of the state since the stop before."""
+    """Add the changes of the state since the previous stop."""
     if not changes:
         return
     if len(changes) > _CHANGES:
@@ -129,8 +136,20 @@ def _change(change: Change) -> None:
         said(change_text(change, 400), "said mono")
 
 
+def kept(state: Mapping[str, Any]) -> None:
+    """Add the states of stateful players and of the environment, on demand."""
+    players = state.get(PLAYERS)  # a recipe may have a channel of that name
+    held = {f"State of {role}": each for role, each in players.items()} if isinstance(players, Mapping) else {}
+    if ENVIRONMENT in state:
+        held["State of the environment"] = state[ENVIRONMENT]
+    for name, value in held.items():
+        with folded(name) as part:
+            pass
+        on_opening(part, partial(said, as_json(plain(value)), "said mono block"))
+
+
 def transcript(shown: Sequence[Line] | Outline) -> None:
-    """Add the conversation so far: its last lines, and the others on demand."""
+    """Add the conversation so far: its last lines, and the earlier ones on demand."""
     lines = transcript_lines(shown)
     left, last = lines[:-_LAST], lines[-_LAST:]
     if left:
@@ -139,7 +158,7 @@ def transcript(shown: Sequence[Line] | Outline) -> None:
         on_opening(part, partial(_spoken_lines, left))
     _spoken_lines(last)
     if not lines:
-        text("p", "Nothing was said yet.", "quiet")
+        text("p", "Nothing has been said yet.", "quiet")
 
 
 def _spoken_lines(lines: Sequence[SpokenLine]) -> None:
@@ -160,27 +179,31 @@ def _spoken(line: SpokenLine, pieces: Sequence[Piece] | None) -> None:
             text("span" if piece.is_shared else "mark", piece.text, "" if piece.is_shared else "differs")
 
 
-def judgements(found: Sequence[Judgement]) -> None:
+def judgements(found: Sequence[Judgement], health: Mapping[str, Health]) -> None:
     """Add the judgements at the end of a branch."""
     for each in found:
+        word, why = badge_of(each, health)
         with element("div", "judgement"):
             with element("div", "row-of"):
                 text("span", each.metric.replace("_", " "), "metric")
                 text("span", each.target + ("" if each.turn is None else f", turn {each.turn}"), "quiet small")
-                text("span", judged_word(each), "badge push word")
+                text("span", word, "badge push word")
             if each.explanation:
                 said(each.explanation, "said small quiet")
+            if why:
+                text("div", why, "small quiet")
 
 
-def difference(shown: Difference, side: Callable[[int], None] | None = None) -> None:
-    """Add two branches side by side: first differing judgements, then the messages, and the number of equal ones.
+def difference(shown: Difference, health: Mapping[str, Health], side: Callable[[int], None] | None = None) -> None:
+    """Add two branches side by side: first the differing judgements, then the messages; equal messages are counted.
 
     Args:
-        shown: The two.
-        side: Adds to the head of each side what can be done with it.
+        shown: The two branches.
+        health: The health of the judge by what it judges.
+        side: Adds the possible actions to the head of each side.
     """
     stands = " and ".join(
-        f"{name} at {number}{', its end' if is_end else ''}"
+        f"{name}, step {number}{' (end)' if is_end else ''}"
         for name, (number, is_end) in zip(shown.names, shown.stands, strict=True)
     )
     text("p", f"{stands}; {many(shown.shared, 'step')} in common ({cost_text(shown.before)})", "quiet")
@@ -190,7 +213,7 @@ def difference(shown: Difference, side: Callable[[int], None] | None = None) -> 
                 text("div", name, "label side-name")
                 if side is not None:
                     side(place)
-        _all_judged(shown)
+        _all_judged(shown, health)
         for is_same, group in groupby(shown.lines, key=lambda pair: pair.is_same):
             pairs = list(group)
             if is_same:
@@ -203,13 +226,13 @@ def difference(shown: Difference, side: Callable[[int], None] | None = None) -> 
             text("div", f"since they parted: {cost_text(cost)}", "quiet small side")
 
 
-def _all_judged(shown: Difference) -> None:
-    """Add judgements that differ, and those that are equal in one line each."""
+def _all_judged(shown: Difference, health: Mapping[str, Health]) -> None:
+    """Add the judgements that differ, and one line for each equal judgement."""
     for wanted in (False, True):
         for thing, ours, theirs in shown.judgements:
             if (is_so := _word(ours) == _word(theirs)) == wanted:
                 for each in (ours, theirs):
-                    _judged(thing, each, is_so=is_so, is_worded_so=ours == theirs)
+                    _judged(thing, each, health, is_so=is_so, is_worded_so=ours == theirs)
 
 
 def _side_by_side(left: SpokenLine | None, right: SpokenLine | None) -> None:
@@ -225,10 +248,91 @@ def _word(judgement: Judgement | None) -> str:
     return "not judged" if judgement is None else judged_word(judgement)
 
 
-def _judged(thing: str, judgement: Judgement | None, *, is_so: bool, is_worded_so: bool) -> None:
-    """Add a judgement beside the other side's: marked if it differs, explained if the wording differs."""
+def _judged(
+    thing: str, judgement: Judgement | None, health: Mapping[str, Health], *, is_so: bool, is_worded_so: bool
+) -> None:
+    """Add a judgement beside the other side's: marked if the scores differ, with explanation if the wording differs."""
     with element("div", "side judged-side quiet" if is_so else "side judged-side"):
         text("span", thing, "label")
-        text("span", _word(judgement), "badge" if is_so else "badge warn")
+        word, why = (_word(judgement), "") if judgement is None else badge_of(judgement, health)
+        text("span", word, "badge" if is_so else "badge warn")
         if judgement is not None and judgement.explanation and not is_worded_so:
             said(judgement.explanation, "said small quiet")
+        if why:
+            text("div", why, "small quiet")
+
+
+_ROW, _COLUMN, _MARGIN = 28, 16, 11
+"""Sizes in pixels."""
+
+_SHOW_HERE = """
+const list = document.querySelector(".history"), here = list?.querySelector("[aria-current]");
+if (here) list.scrollTop = here.parentElement.offsetTop - list.clientHeight / 2;
+"""
+
+
+def checkpoint_tree(
+    entries: Sequence[HistoryEntry],
+    here: int,
+    line: Sequence[int],
+    label: Callable[[HistoryEntry], str],
+    address: Callable[[int], str],
+) -> None:
+    """Draw the tree.
+
+    Args:
+        entries: The checkpoints, the oldest first.
+        here: The number of the current checkpoint.
+        line: The numbers of the checkpoints on the displayed branch, which are highlighted.
+        label: Returns the text of a row.
+        address: Returns the address that a click on a row opens.
+    """
+    columns = columns_of([TreeNode(each.number, each.parent, "") for each in entries])
+    rows = {each.number: place for place, each in enumerate(entries)}
+    width = _MARGIN * 2 + _COLUMN * max(columns.values(), default=0)
+    with written("div", "history"):
+        _lines(entries, columns, rows, width, frozenset(line), here)
+        with element("ol", style=f"padding-inline-start: {width}px"):
+            for each in entries:
+                is_here = {"aria_current": "step"} if each.number == here else {}
+                with element("li"), link("", address(each.number), **is_here):
+                    text("span", str(each.number), "number quiet")
+                    text("span", label(each), "clipped")
+                    for name in each.branches:
+                        text("span", name, "badge accent")
+    ui.run_javascript(_SHOW_HERE)
+
+
+def _lines(
+    entries: Sequence[HistoryEntry],
+    columns: Mapping[int, int],
+    rows: Mapping[int, int],
+    width: int,
+    line: frozenset[int],
+    here: int,
+) -> None:
+    height = _ROW * len(entries)
+    box = f"0 0 {width} {height}"
+    with element("svg", width=str(width), height=str(height), viewBox=box, aria_hidden="true"):
+        for each in entries:
+            if each.parent is not None and each.parent in rows:
+                is_on = each.number in line and each.parent in line
+                element("path", "on" if is_on else "", d=_path(each.number, each.parent, columns, rows))
+        for each in entries:
+            x, y = _at(each.number, columns, rows)
+            classes = f"{'on' if each.number in line else ''} {'here' if each.number == here else ''}"
+            element("circle", classes, cx=str(x), cy=str(y), r="6" if each.number == here else "4")
+
+
+def _at(number: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> tuple[int, int]:
+    return _MARGIN + _COLUMN * columns[number], _ROW * rows[number] + _ROW // 2
+
+
+def _path(number: int, parent: int, columns: Mapping[int, int], rows: Mapping[int, int]) -> str:
+    """Return the path from a checkpoint's parent across to its column, then down in it."""
+    x, y = _at(number, columns, rows)
+    from_x, from_y = _at(parent, columns, rows)
+    if x == from_x:
+        return f"M {from_x} {from_y} V {y}"
+    bend = from_y + _ROW
+    return f"M {from_x} {from_y} C {from_x} {bend - 6} {x} {from_y + 6} {x} {bend} V {y}"

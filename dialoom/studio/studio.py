@@ -9,13 +9,16 @@ from pathlib import Path
 
 from dialoom import Run, open_run
 from dialoom.runs.errors import RunError
+from dialoom.runs.report.health import Health
 from dialoom.runs.store import Choices, ScenarioQuery
 from dialoom.runs.store.connections import Signature, signature
 
 from .watching import Reports, Watch
 
+_WAITED = 1.0
+"""Seconds that a page waits for the health of a run's judges; of a large run it is on the next page."""
 _LOOKED_AT = 25
-"""Scenarios from the beginning, and as many from all over the plan, that are read to find the facets that differ."""
+"""The number of scenarios from the beginning, and again from the whole plan, that are read to find differing facets."""
 
 
 @dataclass(slots=True)
@@ -23,9 +26,10 @@ class StudioRun:
     """A run of the studio.
 
     Attributes:
-        name: In addresses and headings: its file's, with a number where several have the same.
-        run: The handle on its file.
-        watch: Its progress, read once for all browsers.
+        name: The run's name in addresses and headings: the file's name, with a number if several files have the same
+            name.
+        run: The handle of the run.
+        watch: The run's progress, read once for all browsers.
     """
 
     name: str
@@ -33,15 +37,17 @@ class StudioRun:
     watch: Watch
     _choices: tuple[Signature, Choices] | None = None
     _telling: tuple[str, ...] | None = None
+    _computing: dict[str, tuple[Signature, asyncio.Task[list[Health]]]] = field(default_factory=dict)
+    _health: dict[str, Mapping[str, Health]] = field(default_factory=dict)
 
     @property
     def known_choices(self) -> Choices | None:
-        """The result of `choices`, if it is cached and up to date."""
+        """The result of `choices` if it is cached and current; otherwise `None`."""
         known = self._choices
         return known[1] if known is not None and known[0] == signature(self.run.path) else None
 
     async def choices(self) -> Choices:
-        """Return the values by which scenarios can be filtered; read again when the file has changed."""
+        """Return the values by which scenarios can be filtered; they are read again when the file has changed."""
         known = self.known_choices
         if known is None:
             seen = signature(self.run.path)
@@ -49,8 +55,19 @@ class StudioRun:
             self._choices = (seen, known)
         return known
 
+    async def judge_health(self, judging: str) -> Mapping[str, Health]:
+        """Return the health of a judge by what it judges: as known before, or nothing, if computing it takes long."""
+        seen, known = signature(self.run.path), self._computing.get(judging)
+        if known is None or (known[0] != seen and known[1].done()):
+            known = seen, asyncio.create_task(asyncio.to_thread(self.run.judge_health, judging))
+            self._computing[judging] = known
+        done, _ = await asyncio.wait([known[1]], timeout=_WAITED)
+        for task in done:
+            self._health[judging] = {each.what: each for each in task.result()}
+        return self._health.get(judging, {})
+
     async def telling_facets(self) -> Sequence[str]:
-        """Return the facets that differ between scenarios, in the recipe's order; planned scenarios do not change."""
+        """Return the facets that differ between scenarios, in the recipe's order; read once, as plans do not change."""
         if self._telling is None:
             self._telling = await asyncio.to_thread(self._facets_that_differ)
         return self._telling
@@ -66,12 +83,12 @@ class StudioRun:
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """The runs, by their names, in the order in which they were given.
+    """The runs of a studio by name, in the order in which they were given.
 
     Attributes:
         runs: The runs.
-        is_trusted: Whether the code and the addresses may be used that their files name; see `dialoom.open_run`.
-        reports: The reports that were computed, or are being computed.
+        is_trusted: Whether the code and the addresses that the files refer to may be used; see `dialoom.open_run`.
+        reports: The reports that were computed or are being computed.
     """
 
     runs: Mapping[str, StudioRun]
@@ -83,8 +100,8 @@ class Studio:
         """Return a studio of run files.
 
         Raises:
-            StoreError: If one of them is no run.
-            RunError: If one is named twice.
+            StoreError: If a file is not a run.
+            RunError: If a file is given twice.
         """
         runs: dict[str, StudioRun] = {}
         seen: set[Path] = set()

@@ -1,4 +1,4 @@
-"""Watching a run, and reports computed in the background: each read once for all browsers."""
+"""The progress of a run, and reports computed in the background; each is read once for all browsers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dialoom.runs.progress import RunProgress
 from dialoom.runs.store.connections import Signature, signature
 
 _LEAST = 1.0
-"""Least seconds between two readings."""
+"""Minimum seconds between two readings."""
 _MOST = 15.0
-"""Most seconds between two readings, however long reading takes."""
+"""Maximum seconds between two readings, however long a reading takes."""
 _SHARE = 10
-"""Reading takes at most one part in this many of the time."""
+"""The minimum ratio of the time between readings to the time that a reading takes."""
 _WINDOW = 60.0
 """Seconds over which rates are computed."""
 _SOON = 3.0
@@ -30,9 +30,9 @@ class Pace:
     """The rates of a run while it is watched.
 
     Attributes:
-        scenarios: Finished per second.
-        tokens: Read and written per second; `None` if unknown.
-        cost: US dollars per second; `None` if unknown.
+        scenarios: Finished scenarios per second.
+        tokens: Input and output tokens per second; `None` if unknown.
+        cost: Cost in US dollars per second; `None` if unknown.
     """
 
     scenarios: float
@@ -50,7 +50,7 @@ class _Reading:
 
 @dataclass(slots=True)
 class Watch:
-    """The last reading of one run's progress, and its rate."""
+    """The last reading of one run's progress, and the run's rate."""
 
     run: Run
     _progress: RunProgress | None = None
@@ -60,7 +60,7 @@ class Watch:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def look(self) -> RunProgress:
-        """Return the progress; it is read again only if that is due, and the file may have changed."""
+        """Return the progress. It is read again only if enough time has passed and the file may have changed."""
         async with self._reading:
             now = time.monotonic()
             if self._progress is None or (now >= self._due and self._may_have_changed()):
@@ -73,7 +73,7 @@ class Watch:
             return self._progress
 
     def _may_have_changed(self) -> bool:
-        """Return whether the progress may have changed; a run being played may end without a change of its file."""
+        """Return whether the progress may have changed; always true while a run is played, as it may end."""
         return (self._progress is not None and self._progress.is_played) or signature(self.run.path) != self._seen
 
     def _keep(self, progress: RunProgress, now: float) -> None:
@@ -89,7 +89,7 @@ class Watch:
 
     @property
     def rate(self) -> Pace | None:
-        """The rates over the last minute; `None` while nobody plays, or it is too soon."""
+        """The rates over the last minute; `None` while the run is not played, or if playing has just begun."""
         if not self._readings:
             return None
         first, last = self._readings[0], self._readings[-1]
@@ -102,22 +102,22 @@ class Watch:
 
 
 _KEPT = 8
-"""Reports that are cached: each holds tables, and no conversation."""
+"""The number of cached reports; a report contains tables, but no conversations."""
 
 Question = tuple[tuple[tuple[str, Signature], ...], str | None, str | None]
 
 
 class Viewer(Protocol):
-    """Somebody who waits for a report: a page's client."""
+    """The client of a page, which waits for a report."""
 
     @property
     def is_deleted(self) -> bool:
-        """True if the browser has gone away."""
+        """True if the browser has left the page."""
         ...
 
 
 class AbandonedError(Exception):
-    """The computation of a report for which nobody waits any more."""
+    """The error of a computation that ended because no page waits for its report any more."""
 
 
 class Computation:
@@ -126,10 +126,10 @@ class Computation:
     Args:
         runs: The runs.
         judging: The set of judgements; `None` for the default.
-        where: Only scenarios that this expression holds of.
+        where: Only scenarios that match this expression.
 
     Attributes:
-        read: How many finished scenarios were read so far; each is read several times.
+        read: The number of finished scenarios read so far; each is read several times.
     """
 
     def __init__(self, runs: Sequence[Run], judging: str | None, where: str | None) -> None:
@@ -140,7 +140,7 @@ class Computation:
 
     @property
     def is_abandoned(self) -> bool:
-        """True if the browsers of all who asked for it are gone."""
+        """True if all pages that requested the report were left."""
         return all(viewer.is_deleted for viewer in self._viewers)
 
     def join(self, viewer: Viewer) -> None:
@@ -152,7 +152,7 @@ class Computation:
 
         Raises:
             DialoomError: As `dialoom.report`.
-            AbandonedError: If everybody had left.
+            AbandonedError: If all waiting pages were left.
         """
         return await asyncio.shield(self.task)
 
@@ -163,19 +163,19 @@ class Computation:
 
 
 class Reports:
-    """The reports of a studio, by their arguments and by the state of the runs' files."""
+    """The cached reports of a studio, by their arguments and by the state of the runs' files."""
 
     def __init__(self) -> None:
         self._running: dict[Question, Computation] = {}
         self._done: OrderedDict[Question, Report] = OrderedDict()
 
     async def find(self, runs: Sequence[Run], judging: str | None, where: str | None) -> Report | Computation:
-        """Return a report if it is known, or else its computation, which the caller joins.
+        """Return a report if it is cached, or otherwise its computation, which the caller joins.
 
         Args:
             runs: The runs.
             judging: As for `dialoom.report`.
-            where: Likewise.
+            where: As for `dialoom.report`.
         """
         states = await asyncio.to_thread(lambda: tuple((str(each.path), signature(each.path)) for each in runs))
         question = (states, judging, where)

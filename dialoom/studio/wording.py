@@ -1,4 +1,4 @@
-"""Figures as text, and addresses: the scenarios that a query selects, and the query behind a figure."""
+"""Figures as text, and queries of addresses: the scenarios that a query selects, and a query for each figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def count(value: int | None) -> str:
 
 
 def short(value: int | None) -> str:
-    """Format a number that may be large, abbreviated: `2.3 M`."""
+    """Format a number in a short form: `2.3 M`."""
     if value is None:
         return UNKNOWN
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
@@ -59,19 +59,19 @@ def many(number: int, one: str, several: str | None = None) -> str:
 
 FACET, LEAST, MOST = "facet.", "min.", "max."
 LABELLED, UNLABELLED = "labelled", "not yet"
-_NARROWING = frozenset({"state", "ended_by", "fault", "where", "said", "labels"})
+_NARROWING = frozenset({"state", "ended_by", "fault", "where", "search", "labels"})
 _OF_A_LIST = _NARROWING | {"sort", "order"}
 
 
 def query_of(view: View, here: int | None = None) -> ScenarioQuery:
-    """Return the query of the address, without `where` and `said`.
+    """Return the scenario query that the page's address specifies, without `where` and `search`.
 
     Args:
-        view: The page's.
-        here: The scenario that one looks at: it stays among those that are not labelled while it is labelled.
+        view: The view that the page shows.
+        here: The displayed scenario; it stays in a list of unlabelled scenarios while it is being labelled.
 
     Raises:
-        RunError: If a bound is no number.
+        RunError: If a bound is not a number.
     """
     wanted = view.one("labels") if view.one("as") else ""
     labelled = labelled_in(view) if wanted in (LABELLED, UNLABELLED) else frozenset()
@@ -91,12 +91,12 @@ def query_of(view: View, here: int | None = None) -> ScenarioQuery:
 
 
 def chosen_metrics(view: View) -> tuple[str, ...]:
-    """Return the metrics that are labelled; empty for all."""
+    """Return the metrics to label; empty for all."""
     return tuple(filter(None, view.one("metrics").split(",")))
 
 
 def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
-    """Return the positions of the scenarios of which the annotator has labelled all chosen metrics."""
+    """Return the positions of scenarios for which the annotator has labelled all metrics to label."""
     found = view.run.run.labelled(
         annotator or view.one("as"), metrics=chosen_metrics(view), judging=view.one("judging") or None
     )
@@ -104,19 +104,19 @@ def labelled_in(view: View, annotator: str = "") -> frozenset[int]:
 
 
 def is_blind(view: View) -> bool:
-    """Return whether the judge's scores are hidden: by default whenever an annotator labels."""
+    """Return whether the judge's scores are hidden, which is the default while an annotator labels."""
     return view.one("blind") != "0" if view.one("as") else view.one("blind") == "1"
 
 
 def named(view: View, prefix: str) -> dict[str, str]:
-    """Return the values whose names have a prefix, by the rest of their names."""
+    """Return the query's values whose names have a prefix, by the rest of the name."""
     return {
         name.removeprefix(prefix): view.one(name) for name in view.query if name.startswith(prefix) and view.one(name)
     }
 
 
 def list_of(view: View) -> Query:
-    """Return the part of the address that selects the list; empty for all scenarios in plan order."""
+    """Return the part of the query that selects the list of scenarios; empty for all scenarios in plan order."""
     return {
         name: view.one(name)
         for name in view.query
@@ -125,12 +125,12 @@ def list_of(view: View) -> Query:
 
 
 def is_narrowed(view: View) -> bool:
-    """Return whether the address selects some of the scenarios, not all in any order."""
+    """Return whether the address selects only some scenarios; an order alone does not count."""
     return any(name in _NARROWING or name.startswith((FACET, LEAST, MOST)) for name in list_of(view))
 
 
 def kept(view: View) -> dict[str, str]:
-    """Return the parameters kept on the way to another conversation: the list, and the view of conversations."""
+    """Return the parameters to keep when another conversation is opened: those of the list and of the view."""
     own = {name: view.one(name) for name in ("judging", "blind", "as", "metrics") if view.one(name)}
     return {**{name: view.one(name) for name in list_of(view)}, **own}
 
@@ -139,7 +139,7 @@ def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise RunError(f"{name} {value!r:.40} is no number") from None
+        raise RunError(f"{name} must be a number, got {value!r:.40}") from None
 
 
 _PENDING = "pending"
@@ -149,15 +149,15 @@ _PLAYED = f"state != '{_PENDING}'"
 def counted(
     table: Table, row: Sequence[object], column: str, choices: Choices, label: str = "", where: str = ""
 ) -> Mapping[str, str] | None:
-    """Return the query of a figure's conversations; `None` if the report does not tell which these are.
+    """Return the query that selects a figure's conversations; `None` if the report does not state which these are.
 
     Args:
         table: The report's.
-        row: One of its rows.
-        column: Where the figure stands in it.
-        choices: What the scenarios of the row's run can be chosen by.
-        label: What the row begins with if it is of one of several runs.
-        where: What holds of all that the report is of.
+        row: A row of the table.
+        column: The index of the figure's column.
+        choices: The values by which the scenarios of the row's run can be filtered.
+        label: The run's label, with which the row begins if there are several runs.
+        where: The expression that selects the report's scenarios.
     """
     query = _by_facets(table, row, column, choices, label)
     if query is None:

@@ -1,4 +1,4 @@
-"""The pictures of docs/debugging.md, made from what the debugger really prints.
+"""The pictures of docs/first-debug.md and docs/debugging.md, made from real output of the debugger.
 
     python docs/pictures/step.py [--parts]
 

@@ -1,8 +1,375 @@
-"""ALOE: preference trees of users who reveal themselves gradually.
+"""ALOE: preference trees of users who reveal themselves gradually. See docs/design/aloe.md.
 
-The system of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words and code.
+The system of section 2.1 of "Aligning LLMs with Individual Preferences via Interaction" (COLING 2025), in our own words
+and code: the state and nodes of a tree, its graph and outcomes. Data of the current round is kept in separate channels
+(`said`, `induced`, ...) until `follow` turns it into a finished round, so a failure never leaves half a round in a
+conversation.
 """
 
-from .recipe import RECIPE
+from __future__ import annotations
 
-__all__ = ["RECIPE"]
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypedDict
+
+from pydantic import BaseModel, field_validator
+
+from dialoom.graphs.capabilities import (
+    WithExports,
+    WithFacets,
+    WithGate,
+    WithLabels,
+    WithOutline,
+    WithProgress,
+    WithPrompts,
+    WithReport,
+    WithRoles,
+)
+from dialoom.graphs.conversation import joined
+from dialoom.graphs.gate.talk import Said, Talk
+from dialoom.graphs.judge import Graph, Judge, add_judges
+from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
+from dialoom.graphs.recipe import Recipe
+from dialoom.graphs.reporting import Facet, Outline, Table
+from dialoom.graphs.stage import Scene, Stage, Update, node
+from dialoom.inputs import Frozen
+from dialoom.prompts import Utterance
+from dialoom.roles import UnparsedReplyError
+
+from . import report, tree
+from .report import EXPORTERS
+from .tree import (
+    PREFERRED,
+    REJECTED,
+    SPOKEN,
+    AloeOptions,
+    AloeScenario,
+    Round,
+    conversation,
+    lines_along,
+    with_verdicts,
+)
+
+_STAGE_DIRECTION = re.compile(r"\*[^*]*\*")
+_NOTHING = re.compile(r"\W*(?:none|null|nothing(?: yet)?|n/?a|unknown)?\W*", re.IGNORECASE)
+
+
+class TreeState(TypedDict, total=False):
+    """The state that is checkpointed.
+
+    Attributes:
+        rounds: The finished rounds, as `Outcome.details` holds them.
+        open: The open paths, in the order in which they were opened.
+        said: The user's message of the current round, by path. The next three channels are by path, too.
+        judgements: The judgements of pairs of replies.
+        unread: Paths whose reply to the induction prompt could not be parsed.
+        broken_off: Lines that were cut off: path, role, and the provider's finish reason.
+    """
+
+    rounds: Annotated[list[Round], joined]
+    open: list[str]
+    said: dict[str, str]
+    induced: dict[str, dict[str, str | None]]
+    preferred: dict[str, str]
+    rejected: dict[str, str]
+    judgements: Annotated[list[dict[str, Any]], joined]
+    unread: Annotated[list[str], joined]
+    broken_off: Annotated[list[tuple[str, str, str]], joined]
+
+
+class InducedPersona(Frozen):
+    """The reply of the induction: what the user has revealed so far, or nothing."""
+
+    profile: str | None
+    personality: str | None
+
+    @field_validator("profile", "personality", mode="before")
+    @classmethod
+    def _one_text(cls, value: Any) -> Any:
+        """Return a list of sentences as one text, and `None` for a text that only says that there is nothing."""
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = " ".join(value)
+        if isinstance(value, str):
+            return None if _NOTHING.fullmatch(value) else value.strip()
+        return value
+
+
+class BetterAnswer(Frozen):
+    """The reply of the judge of a pair."""
+
+    better: str
+    explanation: str = ""
+
+    @field_validator("better")
+    @classmethod
+    def _one_of_two(cls, value: str) -> str:
+        if value.strip().lower() not in ("first", "second"):
+            raise ValueError("must be 'first' or 'second'")
+        return value.strip().lower()
+
+
+REPLY_TYPES: Mapping[str, type[BaseModel]] = {"induced-persona": InducedPersona, "better-answer": BetterAnswer}
+
+
+async def user(state: TreeState, scene: Scene) -> Update:
+    """Ask for the next message of each open path."""
+    persona, rounds = scene.scenario.persona(), state["rounds"]
+
+    async def write(path: str) -> str:
+        history, said = conversation(rounds, path), lines_along(rounds, path)
+        reply = await scene.ask_user("aloe/user", said, str, history=history, **persona)
+        if not (line := without_directions(reply)):
+            raise UnparsedReplyError("aloe/user", reply, "the line is nothing but stage directions")
+        return line
+
+    return await _written("said", "user", state["open"], write, scene)
+
+
+async def induction(state: TreeState, scene: Scene) -> Update:
+    """Ask what the user of each path has revealed of the persona, with the user's lines as evidence.
+
+    If a reply cannot be parsed, the round continues with the previous round's result, and its path is recorded.
+    """
+    persona = scene.scenario.persona()
+    unread: list[str] = []
+
+    async def induce(path: str) -> dict[str, str | None]:
+        try:
+            reply: InducedPersona = await scene.ask("aloe/induction", history=_history(state, path), **persona)
+        except UnparsedReplyError:
+            unread.append(path)
+            before: Round = next((done for done in state["rounds"] if path and done["path"] == path[:-1]), {})
+            return {key: before.get(f"inferred_{key}") for key in ("profile", "personality")}
+        return reply.model_dump()
+
+    induced = await _by_path(state["open"], induce)
+    return {"induced": induced, "unread": sorted(unread)}
+
+
+async def preferred(state: TreeState, scene: Scene) -> Update:
+    """Ask a responder that sees the induced persona for its reply."""
+
+    async def reply(path: str) -> str:
+        history = _history(state, path, "preferred")
+        return str(await scene.ask("aloe/preferred", history=history, **state["induced"][path]))
+
+    return await _written("preferred", "preferred", state["open"], reply, scene)
+
+
+async def rejected(state: TreeState, scene: Scene) -> Update:
+    """Ask a responder that sees nothing of the persona for its reply."""
+
+    async def reply(path: str) -> str:
+        return str(await scene.ask("aloe/rejected", history=_history(state, path, "rejected")))
+
+    return await _written("rejected", "rejected", state["open"], reply, scene)
+
+
+async def follow(state: TreeState, scene: Scene) -> Update:
+    """Finish the current round of each path.
+
+    The next round follows one of its replies, or both where the tree branches.
+    """
+    rounds = under_way(state)
+    for done in rounds:
+        path = done["path"]
+        if len(path) < scene.scenario.branching:
+            done["followed"] = [PREFERRED, REJECTED]
+        else:
+            done["followed"] = [scene.draw(f"follow {path}").choice((PREFERRED, REJECTED))]
+    return {"rounds": rounds, "open": [done["path"] + reply for done in rounds for reply in done["followed"]]}
+
+
+def under_way(state: TreeState) -> list[Round]:
+    """Return the current round of each open path that has both replies; `followed` is still empty in these rounds."""
+    rounds: list[Round] = []
+    replies = state.get("preferred", {}).keys() & state.get("rejected", {}).keys()
+    written = [path for path in state.get("open", []) if path in replies]
+    for path in written:
+        broken_off = {role: why for of, role, why in state.get("broken_off", []) if of == path}
+        induced = state["induced"][path]
+        rounds.append(
+            {
+                "path": path,
+                "user": state["said"][path],
+                "preferred": state["preferred"][path],
+                "rejected": state["rejected"][path],
+                "followed": [],
+                "inferred_profile": induced["profile"],
+                "inferred_personality": induced["personality"],
+                "verified": None,
+                "named": None,
+                **({"broken_off": broken_off} if broken_off else {}),
+            }
+        )
+    turn = len(written[0]) + 1 if written else None
+    found = [Judgement.model_validate(each) for each in state.get("judgements", []) if each["turn"] == turn]
+    return with_verdicts(rounds, found)
+
+
+def without_directions(text: str) -> str:
+    """Return a reply without stage directions (text between asterisks); the result may be empty."""
+    return " ".join(_STAGE_DIRECTION.sub(" ", text).split())
+
+
+def _history(state: TreeState, path: str, speaker: str = "assistant") -> list[Utterance]:
+    """Return the conversation at a path, ending with the message of the current round."""
+    return [*conversation(state["rounds"], path, speaker), {"speaker": "user", "content": state["said"][path]}]
+
+
+async def _by_path(paths: Sequence[str], work: Callable[[str], Awaitable[Any]]) -> dict[str, Any]:
+    """Run the same work for all paths concurrently, and return the results by path."""
+    return dict(zip(paths, await asyncio.gather(*map(work, paths)), strict=True))
+
+
+async def _written(
+    channel: str, role: str, paths: Sequence[str], work: Callable[[str], Awaitable[str]], scene: Scene
+) -> Update:
+    """Return a role's line on each path, and the lines that were cut off."""
+    broken_off: list[tuple[str, str, str]] = []
+
+    async def write(path: str) -> str:
+        line = await work(path)
+        if scene.finish_reason is not None:  # it belongs to this line, because nothing was awaited since the reply
+            broken_off.append((path, role, scene.finish_reason))
+        return line
+
+    written = await _by_path(paths, write)
+    return {channel: written, **({"broken_off": sorted(broken_off)} if broken_off else {})}
+
+
+class Aloe(
+    Recipe, WithRoles, WithPrompts, WithFacets, WithReport, WithGate, WithLabels, WithOutline, WithProgress, WithExports
+):
+    """Trees of preferred and rejected replies to users who reveal themselves gradually (ALOE)."""
+
+    name = "aloe"
+    languages = ("en",)
+    roles = {
+        "user": 0.8,
+        "induction": 0.0,
+        "preferred": 0.7,
+        "rejected": 0.7,
+        "judge": 0.0,
+    }
+    reply_limits = dict.fromkeys(("user", "preferred", "rejected"), SPOKEN)
+    prompts = ("aloe/user", "aloe/induction", "aloe/preferred", "aloe/rejected")
+    reply_types = REPLY_TYPES
+    options_type = AloeOptions
+    formats = EXPORTERS
+    scenario_type = AloeScenario
+    judges = (tree.PAIR,)
+    facets = (Facet("persona", splits=True),)
+
+    def judges_used(self, options: AloeOptions) -> Sequence[Judge]:
+        """Return the judge of pairs, if pairs are verified."""
+        return self.judges if options.verify_pairs else ()
+
+    def scenarios(
+        self, options: AloeOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[AloeScenario]:
+        """Yield a tree for each persona, in the file's order."""
+        size = {"rounds": options.rounds, "branching": options.branching}
+        for persona in options.people()[: options.limit]:
+            texts = {"profile": persona.profile, "personality": persona.personality}
+            yield AloeScenario(person=persona.id, **texts, **size)
+
+    def graph(self, options: AloeOptions) -> Graph:
+        """Return the graph: user; induction and rejected reply in parallel; preferred reply; judge; follow."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
+
+        builder = StateGraph(TreeState, context_schema=Stage)
+        for work in (user, induction, preferred, rejected, follow):
+            builder.add_node(work.__name__, node(work))
+        builder.add_edge(START, "user")
+        builder.add_edge("user", "induction")
+        builder.add_edge("user", "rejected")
+        builder.add_edge("induction", "preferred")
+        for following in add_judges(builder, self, self.judges_used(options), then="follow") or ["follow"]:
+            builder.add_edge(["preferred", "rejected"], following)
+
+        async def after_follow(state: TreeState) -> str:
+            return END if len(state["open"][0]) >= options.rounds else "user"
+
+        builder.add_conditional_edges("follow", after_follow, ["user", END])
+        return builder
+
+    def initial(self, scenario: AloeScenario) -> dict[str, Any]:
+        """Return the state with one open path without messages."""
+        return {"rounds": [], "open": [""], "judgements": [], "unread": []}
+
+    def outcome(self, scenario: AloeScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return an outcome with the tree as its details, and the conversation along the first path as its messages."""
+        given: Any = state
+        rounds = sorted(state.get("rounds", []), key=lambda done: (len(done["path"]), done["path"]))
+        path, going_on = tree.first_path(rounds), [] if failed else under_way(given)
+        unread = state.get("unread")
+        return Outcome(
+            messages=tuple(tree.lines_along(rounds, path)),
+            ended_by="error" if failed else "all_rounds",
+            counts={
+                "rounds": len(path),
+                "pairs": len(rounds),
+                "paths": len(state.get("open", [])),
+                **({"unread_inductions": len(unread)} if unread else {}),
+            },
+            details={"persona": {"id": scenario.person, **scenario.persona()}, "rounds": [*rounds, *going_on]},
+            judgements=tuple(Judgement.model_validate(value) for value in state.get("judgements", [])),
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of finished rounds on the longest path."""
+        return {"round": max(map(len, state.get("open", [])), default=0)}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Return the tree as an outline, round by round."""
+        return report.outline(episode)
+
+    def played_by(self, scenario: AloeScenario) -> Mapping[str, str]:
+        """Return the persona."""
+        return scenario.persona()
+
+    def spoken(self, reply: str) -> str:
+        """Return a line without stage directions."""
+        return without_directions(reply)
+
+    def talks(self, scenario: AloeScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Yield each reply of the tree with the lines before it, so that the gate checks each line once."""
+        facts, rounds = self.facts(scenario), outcome.details["rounds"]
+        along = tree.first_path(rounds)
+        for done in rounds:
+            path = done["path"]
+            before = [Said(line["speaker"], line["content"]) for line in tree.conversation(rounds, path)]
+            on_first = 2 * len(path) if along.startswith(path) else None
+            is_cut = {role: why == "length" for role, why in done.get("broken_off", {}).items()}
+            user = Said("user", done["user"], on_first, path, is_cut.get("user", False))
+            for number, (reply, role) in enumerate(tree.REPLIES.items()):
+                message = None if on_first is None or not along.startswith(path + reply) else on_first + 1
+                last = Said(role, done[role], message, path, is_cut.get(role, False))
+                yield Talk([*before, user, last], facts, since=len(before) + bool(number))
+
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
+        """Return the lines before a pair of replies, and the pair, without revealing which reply used the persona."""
+        depth, rounds = (judgement.turn or 1) - 1, outcome.details["rounds"]
+        # There is one verdict per round. Verdicts are in the order of the rounds' paths.
+        verdicts = [each for each in outcome.judgements if each.turn == judgement.turn]
+        pairs = [done for done in rounds if len(done["path"]) == depth]
+        # Verdicts may be equal, so the judgement is found by identity.
+        place = next((place for place, each in enumerate(verdicts) if each is judgement), None)
+        done = pairs[verdicts.index(judgement) if place is None else place]
+        before = tree.conversation(rounds, done["path"])
+        return [
+            *(Line(role=line["speaker"], content=line["content"]) for line in before),
+            Line(role="user", content=done["user"]),
+            Line(role="the reply in question", content=done["preferred"]),
+            Line(role="another reply", content=done["rejected"]),
+        ]
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the tables of the trees by round."""
+        return report.tables(episodes)
+
+
+RECIPE = Aloe()

@@ -1,7 +1,7 @@
 """Trees as outlines, the tables of a run's trees, and their export formats.
 
-A training example corresponds to one round of a tree, and each round occurs once, however many paths continue from it.
-Its history is the actual conversation: the replies that were followed, preferred or not.
+Each round of a tree gives one training example, however many paths continue from it. The example's history is the
+actual conversation: the replies that were followed, whether they were preferred or rejected.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dialoom.graphs.reporting import Outline, Span, Table, Tally, intervals, sha
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.prompts import ChatMessage
 
-from .tree import PREFERRED, REPLIES, Round, conversation, first_path, leaves, rounds_of
+from .tree import PAIR, PREFERRED, REPLIES, Round, conversation, first_path, leaves, rounds_of
 
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?]+(?=\s|$)|$|(?=\n))")
 _PRONOUN = re.compile(r"\b(?:he|she|they|his|hers?|him|their|them|himself|herself|themselves)\b|/", re.IGNORECASE)
 
 
 def outline(episode: Episode) -> Outline:
-    """Return the whole tree. Rounds of one path are siblings; each branch of a fork is indented."""
+    """Return the whole tree as an outline. Rounds of one path are siblings; each branch of a fork is indented."""
     rounds = rounds_of(episode.outcome)
     by_path, shown = {done["path"]: done for done in rounds}, first_path(rounds)
     heading = Span(f"the tree of {episode.outcome.details['persona']['id']}", "heading")
@@ -34,7 +34,7 @@ def outline(episode: Episode) -> Outline:
 
 
 def sentences(text: str | None) -> list[str]:
-    """Return the sentences of an induced text."""
+    """Split an induced text into its sentences."""
     return [found.strip() for found in _SENTENCE.findall(text or "") if found.strip()]
 
 
@@ -68,7 +68,7 @@ def _round(done: Round, before: Round | None, path: str) -> Outline:
 
 
 def _induced(key: str, done: Round, before: Round | None) -> Outline:
-    """Return the induced sentences of a round: the number of known ones, and the new ones."""
+    """Return how many of a round's induced sentences were known before, and a list of the new ones."""
     known = {_unnamed(sentence) for sentence in sentences(before[f"inferred_{key}"])} if before else set()
     now = sentences(done[f"inferred_{key}"])
     line = Outline([Span(f"  {key}: ", "note")])
@@ -92,7 +92,7 @@ _FIGURES: Mapping[str, Callable[[Round], int | bool | None]] = {
     "preferred followed %": lambda done: done["followed"] == [PREFERRED] if len(done["followed"]) == 1 else None,
     "verified %": lambda done: done["verified"],
 }
-"""The columns of a round's row: each is a mean of this figure."""
+"""The columns of a round's row: each shows the mean of the figure that the function returns."""
 
 
 def tables(episodes: Iterable[Episode]) -> list[Table]:
@@ -112,6 +112,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
                 if (value := figure(done)) is not None:
                     of_depth[name].add(value, episode.facets["persona"])
     table = Table("rounds", "Trees by round", ["round", "pairs", *_FIGURES])
+    table.judged = {"verified %": [f"{PAIR.metric} ({PAIR.target}) by turn"]}
     for depth, of_depth in sorted(tallies.items()):
         table.rows.append([depth, pairs[depth], *(tally.estimate() for tally in of_depth.values())])
     table.notes = [
@@ -127,7 +128,7 @@ def tables(episodes: Iterable[Episode]) -> list[Table]:
 
 
 def _order(named: Counter[str]) -> list[Table]:
-    """Return the table of the pair judge's verdicts in both orders, which reveals position bias."""
+    """Return the table of the pair judge's verdicts in both orders of the replies, which reveals position bias."""
     if not named:
         return []
     agreed, placed = named["preferred"] + named["rejected"], named["first"] + named["second"]
@@ -143,7 +144,7 @@ def _order(named: Counter[str]) -> list[Table]:
 
 
 KTO_DISTANCE = 64
-"""The number of other wanted replies between a round's wanted and unwanted reply."""
+"""The number of wanted replies of other rounds between a round's wanted and its unwanted reply."""
 
 _PAIR_ROLES = ("preferred", "rejected")
 _NOTHING = "None"  # the release's word for an induction without result
@@ -192,15 +193,16 @@ def preference(prompt: Prompt, each: Round) -> Rows:
 
 
 def kto(prompt: Prompt, each: Round) -> Rows:
-    """Yield both replies with their labels; `apart` separates them later."""
+    """Yield both replies of a round with their labels; `apart` moves them away from each other later."""
     yield {"prompt": prompt, "completion": _said(each["preferred"]), "label": True}
     yield {"prompt": prompt, "completion": _said(each["rejected"]), "label": False}
 
 
 def apart(rows: Rows) -> Rows:
-    """Yield wanted replies immediately and each unwanted one at a distance.
+    """Yield each wanted reply immediately, and each unwanted reply some rows later.
 
-    KTO compares a batch's replies with the prompts next to them, so rows with the same prompt must not be adjacent.
+    Within a batch, KTO also pairs a reply with the prompt of the adjacent row, so adjacent rows must differ in their
+    prompts.
     """
     waiting: deque[dict[str, Any]] = deque()
     for row in rows:
@@ -226,13 +228,13 @@ def release_lines(episode: Episode, *_: Any) -> Rows:
 
 
 def tree_lines(episode: Episode, *_: Any) -> Rows:
-    """Yield the tree as the run keeps it."""
+    """Yield the tree in the form in which the run stores it."""
     if rounds := _finished(episode):
         yield {"id": episode.scenario, "persona": episode.outcome.details["persona"], "rounds": rounds}
 
 
 def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
-    """Return an exporter's function that makes rows round by round."""
+    """Return a function for an exporter: it yields the rows of each round in order."""
 
     def items(episode: Episode, *_: Any, options: PairOptions) -> Rows:
         rounds = _finished(episode)
@@ -245,7 +247,7 @@ def _pairs(rows: Callable[[Prompt, Round], Rows]) -> Callable[..., Rows]:
 
 
 def _finished(episode: Episode) -> list[Round]:
-    """Return the rounds of a finished tree; none if it failed."""
+    """Return the rounds of a tree; none if the tree failed."""
     return rounds_of(episode.outcome) if episode.state == "done" else []
 
 

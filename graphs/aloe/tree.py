@@ -1,7 +1,8 @@
-"""Preference trees: options, scenarios, rounds by their paths, the conversation before each, and their judge.
+"""Preference trees: their options and scenarios, the rounds and the conversation before each, and the judge of pairs.
 
-A path consists of the replies followed before a round: a text of `p` (preferred) and `r` (rejected), empty for the
-first round. Rounds are ordered by length of path, then path. `docs/design/aloe.md` describes the JSON of a round.
+A path states which replies were followed before a round: a text of `p` (preferred) and `r` (rejected), empty for the
+first round. Rounds are ordered by the length of their path, then by the path itself. `docs/design/aloe.md` describes
+the JSON of a round.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from dialoom.graphs.judge import Case, Judge
-from dialoom.graphs.option_types import AbsolutePath
 from dialoom.graphs.outcome import Judgement, Line, Outcome
-from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.recipe import AbsolutePath, RecipeOptions
 from dialoom.graphs.scenario import Scenario
 from dialoom.personas.pools import Persona, combined, read_personas, shipped_seeds
 from dialoom.prompts import Utterance
 
 SPOKEN = 300
-"""The most tokens of users' and assistants' messages (the release's limit); structured replies have no limit."""
+"""Maximum number of tokens of a user's or an assistant's message, as in the release.
+
+Structured replies have no limit.
+"""
 _SAMPLES = 20
 
 
 class PersonaOptions(RecipeOptions):
-    """The personas, and the number of rounds."""
+    """Options that choose the personas and the number of rounds."""
 
     personas: AbsolutePath | None = Field(
         None, description="JSONL of personas with profile and personality; by default the shipped samples."
@@ -70,7 +73,7 @@ class PersonaScenario(Scenario):
         person: The persona's id.
         profile: The facts of the person's life, one sentence each.
         personality: The traits, one sentence each.
-        rounds: The number of the person's messages in each conversation.
+        rounds: The number of messages that the person writes in each conversation.
     """
 
     person: str
@@ -92,7 +95,7 @@ class PersonaScenario(Scenario):
         return {**self.facets(), **self.persona()}
 
     def persona(self) -> dict[str, str]:
-        """Return the persona as inputs of prompts."""
+        """Return the persona as prompt inputs."""
         return {"profile": self.profile, "personality": self.personality}
 
 
@@ -106,13 +109,13 @@ class AloeScenario(PersonaScenario):
     branching: int = 0
 
     def facets(self) -> dict[str, Any]:
-        """Return the persona's id and the tree's size."""
+        """Return the persona's id, and the options that decide the tree's size."""
         return {**super().facets(), "branching": self.branching}
 
 
 PREFERRED, REJECTED = "p", "r"
 REPLIES = {PREFERRED: "preferred", REJECTED: "rejected"}
-"""The names of the replies, by the letters of paths."""
+"""The names of the two replies, by their letter in a path."""
 
 Round = dict[str, Any]
 
@@ -122,7 +125,7 @@ NAMED = {
     "first": "the two orders disagree: each names the first reply",
     "second": "the two orders disagree: each names the second reply",
 }
-"""The results of a judge that read a round's replies in both orders, and the beginnings of its explanations."""
+"""The results of a judge that reads both replies in both orders, each with the beginning of its explanation."""
 _EXPLANATION = re.compile(rf"(?:after ([pr]+): )?(?:({'|'.join(NAMED.values())}):)?")
 
 
@@ -138,13 +141,13 @@ def lines_along(rounds: Sequence[Round], path: str) -> list[Line]:
 
 
 def conversation(rounds: Sequence[Round], path: str, speaker: str = "assistant") -> list[Utterance]:
-    """Return the lines before a round as prompts take them, with `speaker` as the name of the other side."""
+    """Return the lines before a round in the form that prompts take, with `speaker` as the name of the other side."""
     roles = {"user": "user", "assistant": speaker}
     return [{"speaker": roles[line.role], "content": line.content} for line in lines_along(rounds, path)]
 
 
 def first_path(rounds: Iterable[Round]) -> str:
-    """Return the path that takes the preferred reply at each fork, as far as rounds are finished."""
+    """Return the path that takes the preferred reply at each fork, up to the last finished round."""
     by_path = {done["path"]: done for done in rounds}
     path = ""
     while path in by_path:
@@ -153,7 +156,10 @@ def first_path(rounds: Iterable[Round]) -> str:
 
 
 def leaves(rounds: Sequence[Round]) -> list[str]:
-    """Return the paths of whole conversations, their last reply included; preferred before rejected at a fork."""
+    """Return the paths of all complete conversations, including the last reply.
+
+    At a fork, the preferred branch comes first.
+    """
     paths = {done["path"] for done in rounds}
     return sorted({done["path"] + step for done in rounds for step in done["followed"]} - paths)
 
@@ -177,10 +183,19 @@ def _pairs(scenario: AloeScenario, outcome: Outcome) -> Iterator[Case]:
 
 
 def _better(there: Any, back: Any) -> tuple[bool, str]:
-    """Return whether the preferred reply was named in both orders (it is second in `back`), and the explanation."""
+    """Return whether the judge chose the preferred reply in both orders, and an explanation.
+
+    In `back` the preferred reply is second.
+    """
     swapped = "preferred" if there.better == "first" else "rejected"
     named = there.better if there.better == back.better else swapped
     return named == "preferred", f"{NAMED[named]}: {there.explanation} / {back.explanation}"
+
+
+def _placed(judgement: Judgement) -> bool | None:
+    """Return whether a judge of pairs chose the same position in both orders; `None` if its explanation is silent."""
+    match = _EXPLANATION.match(judgement.explanation)
+    return match[2] in (NAMED["first"], NAMED["second"]) if match and match[2] else None
 
 
 PAIR = Judge(
@@ -191,12 +206,13 @@ PAIR = Judge(
     cases=_pairs,
     both_orders=("first", "second"),
     read=_better,
+    placed=_placed,
 )
 """The judge that decides whether the preferred reply is better, regardless of the order."""
 
 
 def with_verdicts(rounds: Iterable[Round], judgements: Iterable[Judgement]) -> list[Round]:
-    """Return rounds with the verdicts of a judge of their replies.
+    """Return rounds with the verdicts of the judge of pairs.
 
     Args:
         rounds: The rounds.

@@ -1,5 +1,293 @@
-"""APOLLO: a benchmark of agents with tools that should follow a preference stated long ago (see `docs/apollo.md`)."""
+"""APOLLO: a benchmark of agents with tools that should follow a preference stated earlier (see `docs/apollo.md`).
 
-from .recipe import RECIPE
+Samples are planned for every combination of the axes; the agent's graph plays each sample.
+"""
 
-__all__ = ["RECIPE"]
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from dialoom.graphs.capabilities import (
+    WithExports,
+    WithFacets,
+    WithGate,
+    WithJudging,
+    WithLabels,
+    WithProgress,
+    WithReport,
+)
+from dialoom.graphs.check import Check
+from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.judge import Case, Graph, Judge
+from dialoom.graphs.outcome import Judgement, Line, Outcome
+from dialoom.graphs.recipe import RecipeError, chosen
+from dialoom.graphs.reporting import Chart, Facet, Runs, Table
+from dialoom.graphs.scenario import Shared
+from dialoom.graphs.stage import Stage, node
+from dialoom.personas.apollo.source import ApolloHistory, ApolloPair, ApolloSession, HistoryError, history
+
+from . import nodes, report
+from .exports import EXPORTERS
+from .loop import LABELS, calls_of, flags_of, label_of, outputs_of, turns_of
+from .nodes import AgentState
+from .scenario import COUNTERS, NAMES, ApolloCase, ApolloOptions, ApolloPerson, ApolloScenario, ApolloSetting, Framework
+
+
+def samples(options: ApolloOptions, note: Callable[[str], None]) -> Iterator[ApolloScenario]:
+    """Yield samples by pair, then by length (or number of sessions and position), evolving preferences, and framework.
+
+    Raises:
+        RecipeError: If an option's value is wrong, or a history cannot be made.
+        DataError: If a source file is broken.
+    """
+    plan = _Plan(options)
+    asking = {pair.user for pair in plan.pairs}
+    note(f"{len(plan.pairs)} pairs of {len(asking)} users; tokens are counted by {NAMES[options.tokenizer]}")
+    if silent := [user for user in plan.users if user not in asking]:
+        note(f"no pair is of {', '.join(silent)}")
+    yield from islice(plan.samples(), options.limit)
+    if plan.borrowed:
+        note(f"{plan.borrowed:,} samples have tools among their eight that no session of their history calls")
+
+
+class _Plan:
+    def __init__(self, options: ApolloOptions) -> None:
+        self._options = options
+        self._source = options.loaded()
+        self.users = chosen("users", options.users, self._source.users)
+        wanted = set(self.users)
+        self.pairs = [pair for pair in self._source.pairs.values() if pair.user in wanted]
+        if not self.pairs:
+            raise RecipeError(f"users: no pair of the source is of {', '.join(self.users)}", setting="users")
+        split = options.split_of(self._source)
+        self._people = {
+            id_: Shared(
+                ApolloPerson(
+                    user=self._source.users[id_], unrelated=tuple(self._source.unrelated[id_]), split=split.get(id_, "")
+                )
+            )
+            for id_ in self.users
+        }
+        self._settings = [Shared(self._setting(framework)) for framework in options.framework]
+        self.borrowed = 0
+
+    def samples(self) -> Iterator[ApolloScenario]:
+        for pair in self.pairs:
+            who, cases = self._people[pair.user], dict[bool, Shared[ApolloCase]]()
+            for length, made in self._histories(pair):
+                self.borrowed += bool(made.borrowed)
+                telling = tuple(made.sessions[place - 1] for place in (*made.earlier, made.place))
+                case = cases.setdefault(
+                    bool(made.earlier),
+                    Shared(ApolloCase(pair=pair, telling=telling, tools=made.tools, stale=made.stale)),
+                )
+                order = _order(made.sessions, who.value.unrelated, case.value.telling)
+                for setting in self._settings:
+                    yield ApolloScenario(
+                        who=who, case=case, setting=setting, length=length, tokens=made.tokens, order=order
+                    )
+
+    def _histories(self, pair: ApolloPair) -> Iterator[tuple[int, ApolloHistory]]:
+        """Yield histories with the requested length, which is 0 if a number of sessions was requested."""
+        options = self._options
+        make = partial(history, self._source, pair, counter=COUNTERS[options.tokenizer])
+        for length in options.lengths():
+            for evolving in _EVOLVING[options.evolving]:
+                yield length, _made(make, "length", length=length, evolving=evolving)
+        for sessions in options.history_sessions:
+            for place in options.places(sessions):
+                for evolving in _EVOLVING[options.evolving]:
+                    wanted = {"sessions": sessions, "place": place, "evolving": evolving}
+                    yield 0, _made(make, "history_sessions", **wanted)
+
+    def _setting(self, framework: Framework) -> ApolloSetting:
+        """Return the settings of a framework.
+
+        Settings that it does not use are empty, so that they do not change a sample's id.
+        """
+        options, meta = self._options, self._source.meta
+        return ApolloSetting(
+            framework=framework,
+            protocol=options.protocol,
+            counter=NAMES[options.tokenizer],
+            turn_limit=options.turn_limit,
+            reflections=options.reflections if framework == "reflexion" else 0,
+            embedder=options.embedder if framework == "rag" else "",
+            world_seed=meta.world_seed,
+            world=meta.world,
+        )
+
+
+_EVOLVING = {"no": (False,), "yes": (True,), "both": (False, True)}
+
+
+def _made(make: Callable[..., ApolloHistory], setting: str, **wanted: Any) -> ApolloHistory:
+    try:
+        return make(**wanted)
+    except HistoryError as error:
+        raise RecipeError(f"{setting}: {error}", setting=setting) from error
+
+
+def _order(
+    sessions: Sequence[ApolloSession], pool: Sequence[ApolloSession], telling: Sequence[ApolloSession]
+) -> tuple[int, ...]:
+    places = {session.id: place for place, session in enumerate(pool)}
+    places |= {session.id: -1 - place for place, session in enumerate(telling)}
+    return tuple(places[session.id] for session in sessions)
+
+
+def _asked_about(scenario: ApolloScenario) -> dict[str, Any]:
+    return {name: scenario.described()[name] for name in ("request", "preference", "gold")}
+
+
+def _attempt(scenario: ApolloScenario, outcome: Outcome) -> Iterator[Case]:
+    """Yield one case for the judge: the request, the gold calls, and the last attempt as readable text."""
+    yield Case(None, {**_asked_about(scenario), "transcript": nodes.last_attempt(scenario, outcome)})
+
+
+class Apollo(EmbeddingRecipe, WithJudging, WithFacets, WithReport, WithGate, WithLabels, WithProgress, WithExports):
+    """A benchmark of whether an agent with tools follows a preference that its user stated earlier (APOLLO)."""
+
+    name = "apollo"
+    languages = ("en",)
+    roles = {"assistant": 0.0, "memory": 0.0, "embedder": 0.0, "judge": 0.0}
+    prompts = ("apollo/*",)
+    reply_types = {
+        "preference-notes": nodes.PreferenceNotes,
+        "error-label": nodes.ErrorLabel,
+    }
+    options_type = ApolloOptions
+    formats = EXPORTERS
+    scenario_type = ApolloScenario
+    metrics = ("accuracy", "f1", *LABELS)
+    judges = (
+        Judge(
+            "error",
+            prompt="apollo/judge-error",
+            labels=tuple(LABELS),
+            node="label",
+            when=lambda _, outcome: not outcome.details["scores"]["accuracy"],  # only failed samples have an error
+            cases=_attempt,
+            read=lambda reply: (reply.label, reply.explanation),
+        ),
+    )
+    checks = (
+        Check("accuracy", lambda sample: bool(sample.outcome.details["scores"]["accuracy"])),
+        Check("f1", lambda sample: round(float(sample.outcome.details["scores"]["f1"]), 6)),
+    )
+    facets = (Facet("user", splits=True), Facet("pair", unit="pairs"))
+    evaluated = "assistant"
+
+    def embeds(self, options: ApolloOptions) -> bool:
+        """Return whether any sample uses rag."""
+        return "rag" in options.framework
+
+    def roles_used(self, options: ApolloOptions) -> Mapping[str, float]:
+        """Return the roles used: the agent, the note taker if memory is used, and the embedder if rag uses a model."""
+        used = super().roles_used(options)
+        return {role: value for role, value in used.items() if role != "memory" or "memory" in options.framework}
+
+    def judges_used(self, options: ApolloOptions) -> Sequence[Judge]:
+        """Return no judges, because samples are judged only after the run."""
+        return ()
+
+    def scenarios(
+        self, options: ApolloOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[ApolloScenario]:
+        """Yield the samples of each pair along the axes.
+
+        Nothing is drawn here: all draws were made when the source was built.
+        """
+        if self.embeds(options):
+            embedder_here(options.embedder)
+        return samples(options, note)
+
+    def graph(self, options: ApolloOptions) -> Graph:
+        """Return the graph: preparation, then agent and tools in turn, then scores; reflexion adds further attempts."""
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
+
+        builder = StateGraph(AgentState, context_schema=Stage)
+        for work in (nodes.prepare, nodes.agent, nodes.tools, nodes.score):
+            builder.add_node(work.__name__, node(work))
+
+        async def after_score(state: AgentState) -> str:
+            return END if state.get("is_scored") else "agent"
+
+        builder.add_edge(START, "prepare")
+        builder.add_edge("prepare", "agent")
+        builder.add_conditional_edges("agent", nodes.after_agent, ["tools", "agent", "score"])
+        builder.add_conditional_edges("tools", nodes.after_tools, ["agent", "score"])
+        builder.add_conditional_edges("score", after_score, ["agent", END])
+        return builder
+
+    def initial(self, scenario: ApolloScenario) -> dict[str, Any]:
+        """Return the initial state."""
+        played = scenario.played
+        start = {"framework": played.framework, "turn_limit": played.turn_limit}
+        return {**start, "is_native": False, "messages": [], "began": [0]}
+
+    def outcome(self, scenario: ApolloScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the agent's calls and their scores."""
+        given: Any = state
+        is_native, attempts = given["is_native"], nodes.attempts_of(given)
+        turns, outputs = turns_of(attempts[-1], is_native), outputs_of(attempts[-1])
+        pair, calls = scenario.pair, calls_of(turns)
+        flags = flags_of(turns, outputs, given.get("unread", ()))
+        details: dict[str, Any] = {
+            "request": pair.query,
+            "tools": list(scenario.case.value.tools),
+            "gold": pair.calls(),
+            "calls": calls,
+            "outputs": outputs,
+            "protocol": "native" if is_native else "text",
+            "flags": flags,
+            "error": label_of(pair.flow, pair.gold, calls, "asked" in flags),
+            "scores": nodes.scores_of(scenario, attempts[-1], is_native)._asdict(),
+        }
+        if earlier := attempts[:-1]:
+            details["attempts"] = [calls_of(turns_of(messages, is_native)) for messages in earlier]
+        if "notes" in state:
+            details["notes"] = state["notes"]
+        if state.get("unread"):
+            details["unread"] = state["unread"]
+        if "retrieved" in state:
+            details |= {"retrieved": state["retrieved"], "hit": scenario.place in state["retrieved"]}
+        return Outcome(
+            messages=tuple(nodes.shown_lines(scenario, given)),
+            ended_by="error" if failed else nodes.ended_by(given),
+            counts={"turns": len(turns), "calls": len(calls), "attempts": len(attempts)},
+            details=details,
+        )
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of the agent's turns and calls."""
+        turns = turns_of(state.get("messages", []), state.get("is_native", False))
+        return {"turn": len(turns), "call": len(calls_of(turns))}
+
+    def compared(self, runs: Runs) -> list[Table]:
+        """Return accuracy and F1 by length, form, framework and the other axes."""
+        return report.compared(runs)
+
+    def charts(self, runs: Runs) -> list[Chart]:
+        """Return charts of accuracy by length, position and framework, for the axes that have several values."""
+        return report.charts(runs)
+
+    def judged_lines(self, outcome: Outcome, judgement: Judgement) -> list[Line]:
+        """Return all lines, because they contain no scores."""
+        return list(outcome.messages)
+
+    def judged_about(self, scenario: ApolloScenario, judgement: Judgement) -> Mapping[str, Any]:
+        """Return the judge's other inputs, without the irrelevant part of a long history."""
+        return _asked_about(scenario)
+
+    def talks(self, scenario: ApolloScenario, outcome: Outcome) -> Iterable[Talk]:
+        """Return no conversations: only the agent speaks, and its calls are not a conversation."""
+        return ()
+
+
+RECIPE = Apollo()

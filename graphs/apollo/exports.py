@@ -1,12 +1,11 @@
 """APOLLO's formats: a row per sample with its scores, and rows for trainers.
 
-Calls are text in rows for trainers: a trainer has one list of tools for all rows, while each row's eight tools are
-described in its prompt.
+Rows for trainers hold calls as text. A trainer takes one list of tools for all rows, but each row has its own eight
+tools, which its prompt describes.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from dialoom.graphs.capabilities import Exporter
 from dialoom.graphs.outcome import Episode
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.apollo import TOOLS, execute
+from dialoom.personas.apollo.calls import json_text
 from dialoom.personas.apollo.scores import FINISH, call_text, responses_text
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
@@ -36,7 +36,10 @@ class RolloutOptions(SystemOptions):
 
 
 def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, models: Mapping[str, str]) -> Rows:
-    """Yield a sample as a row. Values whose shape varies between rows are JSON text, so that columns have one type."""
+    """Yield a sample as a row.
+
+    Values whose structure varies between rows are JSON text, so that each column has one type.
+    """
     if episode.state != "done":
         return
     details, outcome = episode.outcome.details, episode.outcome
@@ -46,11 +49,11 @@ def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, mo
         **scenario.facets(),
         "protocol": details["protocol"],
         "request": details["request"],
-        "preference": _json(dict(scenario.pair.values)),
+        "preference": json_text(dict(scenario.pair.values)),
         "tools": details["tools"],
-        "gold_calls": _json(details["gold"]),
-        "calls": _json(details["calls"]),
-        "outputs": _json(details["outputs"]),
+        "gold_calls": json_text(details["gold"]),
+        "calls": json_text(details["calls"]),
+        "outputs": json_text(details["outputs"]),
         "ended_by": outcome.ended_by,
         "flags": details["flags"],
         "turns": outcome.counts["turns"],
@@ -63,10 +66,10 @@ def sample_rows(episode: Episode, scenario: ApolloScenario, _: PromptLibrary, mo
 def grpo_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
-    """Yield prompts with the expected calls, for TRL's rewards and for verl. The protocol, section 9.
+    """Yield prompts with the expected calls, for TRL's rewards and for verl (section 9 of the protocol).
 
-    Objects that differ between rows are JSON text. A step expects one call, or none: then the agent should say that it
-    has finished.
+    Objects that differ between rows are JSON text. A step expects one call; a step that expects none wants the agent to
+    say that it has finished.
     """
     if episode.state != "done":
         return
@@ -74,12 +77,12 @@ def grpo_rows(
     start = len(messages) - (2 * len(gold) + 1)  # each call with its output, and the final message
     is_step = options.rows == "step"
     for step in range(len(gold) + 1 if is_step else 1):
-        calls = _json(gold[step : step + 1] if is_step else gold)
+        calls = json_text(gold[step : step + 1] if is_step else gold)
         yield {
             "prompt": messages[: start + 2 * step],
             **scenario.facets(),
             **({"step": step + 1} if is_step else {}),
-            "tools": _json([TOOLS[name].definition() for name in scenario.case.value.tools]),
+            "tools": json_text([TOOLS[name].definition() for name in scenario.case.value.tools]),
             "gold_calls": calls,
             "data_source": "dialoom/apollo",
             "ability": "tool_calling",
@@ -92,7 +95,7 @@ def grpo_rows(
 def sft_rows(
     episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary, _: Any, *, options: RolloutOptions
 ) -> Rows:
-    """Yield the gold dialogue: as `messages`, or as a row per turn of the agent, in TRL's prompt-completion form."""
+    """Yield the gold dialogue as one row of `messages`, or as rows in TRL's prompt-completion form, one per turn."""
     if episode.state != "done":
         return
     messages = options.applied(right_dialogue(episode, scenario, prompts))
@@ -105,14 +108,14 @@ def sft_rows(
 
 
 def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLibrary) -> list[ChatMessage]:
-    """Return a sample's dialogue with the gold calls made one by one, including the system message.
+    """Return a sample's dialogue in which the gold calls are made one by one, including the system message.
 
-    The agent's help is that of the sample's first attempt: the same notes or retrieved sessions.
+    The agent gets the same notes or retrieved sessions as in the sample's first attempt.
     """
     world, tools = world_of(scenario), scenario.case.value.tools
     said: list[Utterance] = []
     for call in scenario.pair.calls():
-        output = json.dumps(execute(world, call, tools), ensure_ascii=False)
+        output = json_text(execute(world, call, tools))
         said.append({"speaker": ASSISTANT, "content": call_text(call)})
         said.append({"speaker": "tool", "content": responses_text([output])})
     said.append({"speaker": ASSISTANT, "content": FINISH})
@@ -122,10 +125,6 @@ def right_dialogue(episode: Episode, scenario: ApolloScenario, prompts: PromptLi
     state |= helped
     calling = prompts["apollo/calling"].render(calling_inputs(scenario))[0]["content"]
     return prompts["apollo/agent"].render({**agent_inputs(scenario, state, calling), "history": said})
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 EXPORTERS: Mapping[str, Exporter] = {

@@ -1,4 +1,4 @@
-"""An agent's turns: parsed and rendered, the loop's ending and unusual behaviour, and labels of failed samples.
+"""An agent's turns: parsing and rendering, the end of the loop, unusual behaviour, and labels of failed samples.
 
 A turn is one reply of the agent: calls, or text. Only calls are scored (the protocol, section 5). A failed sample has
 one of four error labels, by a rule that uses only the calls (section 8); a judge may label samples, too.
@@ -36,7 +36,7 @@ FLAGS: Mapping[str, str] = {
     "failed_call": "a call answered by an error",
     UNREAD_NOTES: "a session about which nothing is noted, as the memory's reply could not be read",
 }
-"""Unusual behaviour in a sample; it does not change a score."""
+"""Kinds of unusual behaviour in a sample. They do not change a score."""
 
 _QUESTION = re.compile(r"\?(?=\W*(?:\s|$))")
 
@@ -45,7 +45,7 @@ class AgentTurn(NamedTuple):
     """One reply of the agent.
 
     Attributes:
-        words: The text besides its calls, stripped.
+        words: The text besides the calls, stripped.
         calls: The calls, each with `name` and `arguments` as the agent wrote them.
     """
 
@@ -54,7 +54,7 @@ class AgentTurn(NamedTuple):
 
     @property
     def finishes(self) -> bool:
-        """Return whether the agent says that it has finished. Text beside a call does not count."""
+        """Return whether the agent says that it has finished. Text in a turn with calls does not count."""
         return not self.calls and says_finish(self.words)
 
 
@@ -63,7 +63,7 @@ def turn_of(message: BaseMessage, is_native: bool) -> AgentTurn:
 
     Args:
         message: The message.
-        is_native: Whether calls are separate from the text, as providers return them, or part of it.
+        is_native: Whether calls are separate from the text, as providers return them, rather than part of the text.
     """
     if is_native:
         return AgentTurn(str(message.content).strip(), message_calls(message))
@@ -76,7 +76,7 @@ def turns_of(messages: Sequence[BaseMessage], is_native: bool) -> list[AgentTurn
 
 
 def ending(turns: Sequence[AgentTurn], limit: int) -> str | None:
-    """Return the reason for which the loop ends after these turns, at most `limit`; `None` if it goes on."""
+    """Return the reason why the loop ends after these turns, of which `limit` are allowed; `None` if it goes on."""
     if turns and turns[-1].finishes:
         return FINISHED
     if len(turns) > 1 and not any(turn.calls for turn in turns[-2:]):
@@ -95,7 +95,7 @@ def flags_of(turns: Sequence[AgentTurn], outputs: Sequence[Any], unread: Sequenc
     Args:
         turns: The agent's turns.
         outputs: The results of its calls.
-        unread: The sessions whose notes could not be parsed.
+        unread: The numbers of the sessions whose notes could not be parsed.
     """
     found = {
         "parallel": any(len(turn.calls) > 1 for turn in turns),
@@ -115,7 +115,7 @@ def outputs_of(messages: Sequence[BaseMessage]) -> list[Any]:
 
 
 def read_lines(messages: Sequence[BaseMessage], is_native: bool) -> list[Line]:
-    """Return turns and results as people read them."""
+    """Return turns and results as readable text."""
     made: list[Line] = []
     for message in messages:
         if isinstance(message, ToolMessage):
@@ -150,14 +150,14 @@ def output_line(output: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Return a value as in calls, without quotes."""
+    """Return a value as a call shows it, but without quotes."""
     return value if isinstance(value, str) else shown(value)
 
 
 def gold_refusal(world: World, pair: ApolloPair) -> str | None:
-    """Return the failure of a pair's gold calls when an agent makes them one by one; `None` if they score 1.
+    """Return how a pair's gold calls fail when an agent makes them one by one; `None` if they score 1.
 
-    A pair is kept only in the latter case. The protocol, section 3, check (f).
+    A pair is kept only if its gold calls score 1 (section 3 of the protocol, check (f)).
 
     Args:
         world: The world of the calls.
@@ -178,7 +178,7 @@ def gold_refusal(world: World, pair: ApolloPair) -> str | None:
 
 
 def _output(message: ToolMessage) -> Any:
-    """Return a tool's result, or its text if an agent's own loop returned something other than JSON."""
+    """Return a tool's result parsed from JSON, or as text if an agent's own loop returned something other than JSON."""
     try:
         return json.loads(str(message.content))
     except ValueError:
@@ -192,17 +192,17 @@ LABELS: Mapping[str, str] = {
     HALLUCINATED: "a call goes by a preference that the user does not have",
     TOOL_RELATED: "a call is wrong where no preference decides, such as its day or place, or a tool is out of place",
 }
-"""The labels with their meanings; the first that applies is used."""
+"""The labels with their meanings. The first label that applies is used."""
 
 _OF_PREFERENCES = ("preference", "output")
-"""The provenances of arguments that a preference decides, directly or by the choice of a tool's row."""
+"""The provenances of arguments that a preference decides, either directly or by choosing a row of a tool's result."""
 
 
 def label_of(flow: str, gold: Sequence[GoldCall], made: Sequence[Mapping[str, Any]], asked: bool) -> str | None:
-    """Return the label of a sample by its calls; `None` if they are the gold calls.
+    """Return the error label of a sample from its calls; `None` if they are the gold calls.
 
     Args:
-        flow: The flow of its request.
+        flow: The flow of the sample's request.
         gold: The expected calls.
         made: The agent's calls.
         asked: Whether the agent asked the user something.
@@ -229,7 +229,7 @@ def kappa(pairs: Sequence[tuple[Any, Any]]) -> float | None:
 def _label_of_call(flow: str, place: int, right: GoldCall, call: Mapping[str, Any]) -> str:
     """Return the label of the first wrong call."""
     if call["name"] != right.name:
-        # After a lookup, the agent has applied another rule: it took the other branch, or decided too early.
+        # If a lookup came before, the agent has applied another rule: it took the other branch or decided too early.
         return HALLUCINATED if place and call["name"] in _ends(flow) else TOOL_RELATED
     try:
         given = arguments_of(call)

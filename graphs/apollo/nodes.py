@@ -14,13 +14,13 @@ from operator import itemgetter
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import BaseMessage, ToolMessage
-from pydantic import BaseModel, ConfigDict
 
 from dialoom.graphs.conversation import acted, appended, said, tool_said, utterances
 from dialoom.graphs.embedding import embedded_rows, highest
 from dialoom.graphs.outcome import Line, Outcome
 from dialoom.graphs.recipe import RecipeError
 from dialoom.graphs.stage import Scene, Update
+from dialoom.inputs import Frozen
 from dialoom.personas.apollo import TOOLS, CallScores, World, compare, execute
 from dialoom.personas.apollo.scores import responses_text
 from dialoom.personas.apollo.source import Speech
@@ -34,22 +34,20 @@ ASSISTANT = "assistant"
 RETRIEVED = 3
 """The number of sessions that rag retrieves."""
 HISTORY = "history"
-"""The role of lines that show past sessions, or that stand for several of them."""
+"""The role of lines that show a past session, or that replace several past sessions."""
 _AGAIN = "reflexion"
 """The role of the line before a further attempt."""
 
 
-class PreferenceNotes(BaseModel):
+class PreferenceNotes(Frozen):
     """What a session shows of its user's preferences."""
 
-    model_config = ConfigDict(frozen=True)
     notes: tuple[str, ...]
 
 
-class ErrorLabel(BaseModel):
+class ErrorLabel(Frozen):
     """Why a sample failed."""
 
-    model_config = ConfigDict(frozen=True)
     label: Literal["unhelpful", "unawareness", "hallucination", "tool_related"]
     explanation: str = ""
 
@@ -58,12 +56,12 @@ class AgentState(TypedDict, total=False):
     """The state that is checkpointed.
 
     Attributes:
-        framework: The scenario's framework, for the edges; `turn_limit` likewise.
+        framework: The scenario's framework. It and `turn_limit` are in the state because the edges read them.
         is_native: Whether calls have the provider's native format.
         notes: With memory, the notes with the numbers of their sessions.
         unread: With memory, the numbers of the sessions whose notes could not be parsed.
         retrieved: With rag, the numbers of the retrieved sessions, in order.
-        messages: The agent's turns, the tools' results, and the messages sent when it made no call.
+        messages: The agent's turns, the tools' results, and the messages sent when the agent made no call.
         began: The index of each attempt's first message.
         has_own_loop: Whether the agent is a graph that ran the tools itself.
         is_scored: Whether the last attempt is over and no further one follows.
@@ -96,7 +94,10 @@ async def prepare(state: AgentState, scene: Scene) -> Update:
 
 
 async def agent(state: AgentState, scene: Scene) -> Update:
-    """Request one turn. If it has no call and does not end the loop, add a message that asks the agent to go on."""
+    """Request one turn of the agent.
+
+    If it has no call and does not end the loop, add a message that asks it to go on.
+    """
     scenario: ApolloScenario = scene.scenario
     messages, is_native = state["messages"], state["is_native"]
     definitions = [TOOLS[name].definition() for name in scenario.case.value.tools] if is_native else []
@@ -129,7 +130,7 @@ async def tools(state: AgentState, scene: Scene) -> Update:
 
 
 async def score(state: AgentState, scene: Scene) -> Update:
-    """Score the calls; or, if they failed and an attempt is left, record its beginning."""
+    """Score the calls. If they failed and an attempt is left, record where the next attempt begins instead."""
     scores = scores_of(scene.scenario, attempts_of(state)[-1], state["is_native"])
     if not scores.accuracy and len(state["began"]) <= scene.scenario.played.reflections:
         return {"began": [*state["began"], len(state["messages"])]}
@@ -137,7 +138,7 @@ async def score(state: AgentState, scene: Scene) -> Update:
 
 
 async def after_agent(state: AgentState) -> str:
-    """Return `tools` after calls; otherwise the agent while the loop goes on, or the scores."""
+    """Return the next node: `tools` after calls, the agent while the loop goes on, and otherwise the scores."""
     if state.get("has_own_loop"):
         return "score"
     if turn_of(state["messages"][-1], state["is_native"]).calls:
@@ -146,12 +147,12 @@ async def after_agent(state: AgentState) -> str:
 
 
 async def after_tools(state: AgentState) -> str:
-    """Return the agent while there are turns left, else the scores."""
+    """Return the next node: the agent while there are turns left, and otherwise the scores."""
     return "score" if _ending(state) else "agent"
 
 
 def scores_of(scenario: ApolloScenario, messages: Sequence[BaseMessage], is_native: bool) -> CallScores:
-    """Return the scores of the calls of an attempt."""
+    """Return the scores of an attempt's calls."""
     return compare(calls_of(turns_of(messages, is_native)), scenario.pair.calls(), scenario.case.value.stale)
 
 
@@ -162,7 +163,7 @@ def attempts_of(state: AgentState) -> list[list[BaseMessage]]:
 
 
 def ended_by(state: AgentState) -> str:
-    """Return the reason for which the last attempt ended."""
+    """Return the reason why the last attempt ended."""
     return "finished" if state.get("has_own_loop") else _ending(state) or "error"
 
 
@@ -175,8 +176,8 @@ def world_of(scenario: ApolloScenario) -> World:
     world = _world(scenario.played.world_seed)
     if world.hash != scenario.played.world:
         raise RecipeError(
-            f"source: the sample was made in the world {scenario.played.world[:12]}..., and this version's is "
-            f"{world.hash[:12]}...: make the source anew",
+            f"source: the sample was made in the world {scenario.played.world[:12]}..., and this version has the world "
+            f"{world.hash[:12]}...; generate the source again",
             setting="source",
         )
     return world
@@ -211,7 +212,7 @@ def calling_inputs(scenario: ApolloScenario) -> dict[str, Any]:
 
 
 def shown_lines(scenario: ApolloScenario, state: AgentState) -> Iterator[Line]:
-    """Yield a sample as people read it: the user, the relevant sessions, the request, and each attempt."""
+    """Yield a sample as readable lines: the user, the relevant sessions, the request, and each attempt."""
     pair = scenario.pair
     yield Line(role="user information", content="\n".join(scenario.user.information(pair.today)))
     for telling, run in groupby(scenario.history, key=lambda each: each.number in scenario.places):
@@ -271,7 +272,7 @@ def _ending(state: AgentState) -> str | None:
 async def _noted(scenario: ApolloScenario, scene: Scene) -> tuple[list[dict[str, Any]], list[int]]:
     """Return notes on every session, in order, and the numbers of sessions whose notes could not be parsed.
 
-    The requests are common calls, because a session's notes depend on nothing else.
+    The requests are common calls, shared between samples, because a session's notes depend only on the session.
     """
 
     async def of(numbered: NumberedSession) -> PreferenceNotes | None:
@@ -295,7 +296,7 @@ async def _nearest(scenario: ApolloScenario, scene: Scene) -> list[int]:
 
 
 def _as_text(messages: Sequence[BaseMessage]) -> list[Utterance]:
-    """Return turns whose calls are text; all results of one turn form one message."""
+    """Return turns in which calls are text, and all results of one turn form one message."""
     made: list[Utterance] = []
     for is_output, run in groupby(messages, key=lambda message: isinstance(message, ToolMessage)):
         if is_output:

@@ -1,8 +1,9 @@
-"""APOLLO's tables and charts, over one run or several: accuracy and F1 by the axes, errors, and flags."""
+"""APOLLO's tables and charts over one or more runs: accuracy and F1 by the axes, errors, and flags."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,7 +30,7 @@ from .loop import ENDINGS, FLAGS, LABELS, kappa
 from .scenario import FRAMEWORKS
 
 Sample: TypeAlias = Mapping[str, Any]
-"""A finished sample: its facets and scores by name, and what `_sample` adds."""
+"""A finished sample: its facets and scores by name, and the entries that `_sample` adds."""
 Group: TypeAlias = Sequence[Sample]
 
 IMPLICIT = tuple(form for form in FORMS if form != "explicit")
@@ -40,7 +41,7 @@ _OFFERS = {
     "text": "It was offered no tools: they were only described in its prompt (protocol text). How an assistant of your "
     "own takes tools is in docs/assistants.md",
 }
-"""Explanations of the way in which an agent got its tools, by protocol."""
+"""Explanations of how an agent was given its tools, by protocol."""
 
 
 class HistorySize(NamedTuple):
@@ -75,7 +76,7 @@ class ApolloResults:
 
     @property
     def warnings(self) -> list[str]:
-        """A sentence for each model that made no call at all although gold calls exist."""
+        """Warnings: a sentence for each model that made no call at all although gold calls exist."""
         found = []
         for (model,), samples in self.grouped(self.samples, ["model"]):
             wanted = sum(sample["has_gold"] for sample in samples)
@@ -89,12 +90,15 @@ class ApolloResults:
         return found
 
     def values(self, axis: str, samples: Iterable[Sample]) -> list[Any]:
-        """Return the samples' values of an axis: models in the order of the runs, names in the order of the options."""
+        """Return the samples' values of an axis.
+
+        Models are in the order of the runs, other names in that of the options.
+        """
         found = {sample[axis] for sample in samples}
         return sorted(found, key=self._orders[axis].index if axis in self._orders else None)
 
     def grouped(self, samples: Iterable[Sample], axes: Sequence[str]) -> list[tuple[tuple[Any, ...], list[Sample]]]:
-        """Return the groups of samples with equal values of these axes, with the values, in their order."""
+        """Return the groups of samples with equal values of these axes, each with its values, ordered by them."""
         groups: dict[tuple[Any, ...], list[Sample]] = {}
         for sample in samples:
             groups.setdefault(tuple(sample[axis] for axis in axes), []).append(sample)
@@ -109,7 +113,7 @@ class ApolloResults:
 def mean(samples: Iterable[Sample], name: str) -> Estimate | None:
     """Return the mean of a score, or the share of samples for which a flag holds, over samples that have it.
 
-    If pairs occur several times, the bootstrap resamples pairs, because samples of one pair are dependent.
+    If pairs occur several times, the bootstrap resamples whole pairs, because samples of one pair are not independent.
     """
     held = [sample for sample in samples if sample[name] is not None]
     once = len({sample["pair"] for sample in held}) == len(held)
@@ -204,7 +208,10 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
-    """Yield the tables about samples without earlier preferences; if there are none, the first two cover all."""
+    """Yield the tables about samples without outdated preferences.
+
+    If there are none, the first two tables cover all samples.
+    """
     lengths = plain or results.samples
     # The paper's table 1: a column for every length, and their mean.
     of_length = _by_size(results, lengths, accuracy, " %")
@@ -220,7 +227,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     title = "Accuracy by type of preference and of query"
     yield _table(results, "preferences", _over(title, plain), plain, _HELD, kinds)
     yield gains(results, plain)
-    # Figure 6: users that were trained on, and others, if the split is known.
+    # Figure 6: users in the training data and other users, if the split is known.
     known = [sample for sample in plain if sample["split"]]
     title, figures = (
         "Accuracy by the users' split (train: trained on; test: others)",
@@ -232,7 +239,7 @@ def _of_plain(results: ApolloResults, plain: Group) -> Iterator[Table]:
     yield _table(results, "form", title, [*plain, *implicit], [*_HELD, "form"], _BOTH)
     for axis, about in _AXES.items():
         yield _table(results, axis, _over(f"Accuracy and F1 by {about}", plain), plain, [*_HELD, axis], _BOTH)
-    # Only given positions: drawn ones have few samples each.
+    # Drawn positions are left out, because each has only few samples.
     placed = [sample for sample in plain if sample["size"].unit == "sessions"]
     title = "Accuracy and F1 by the position of the relevant session"
     yield _table(results, "place", title, placed, [*_HELD, "size", "place"], _BOTH)
@@ -274,7 +281,7 @@ def _table(
 
 
 def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Sample]], Cell], unit: str) -> Figures:
-    """Return a figure for each length, and for all of them if there are several."""
+    """Return a figure for each length, and one for all lengths together if there are several."""
     sizes = results.values("size", samples)
     figures: dict[str, Callable[[Group], Cell]] = {
         f"{size}{unit}": lambda group, size=size: of(each for each in group if each["size"] == size)  # type: ignore[misc]
@@ -284,7 +291,7 @@ def _by_size(results: ApolloResults, samples: Group, of: Callable[[Iterable[Samp
 
 
 def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) -> Table:
-    """Return a table that records the samples behind its figures; the `held` facets apply to all of it."""
+    """Return a table that records which samples its figures cover; the `held` facets apply to the whole table."""
     sizes = {str(size): (_SIZES[size.unit], str(size.amount)) for size in results.values("size", results.samples)}
     names = {name for name, _ in sizes.values()}
     history = FacetColumn(names.pop(), {told: value for told, (_, value) in sizes.items()}) if len(names) == 1 else None
@@ -304,7 +311,10 @@ def _with_facets(table: Table, results: ApolloResults, held: Mapping[str, str]) 
 
 
 def gains(results: ApolloResults, samples: Group) -> Table:
-    """Return each framework's difference from the baseline by length, and overall, on equal samples. The paper, 6."""
+    """Return each framework's difference from the baseline on equal samples, by length and overall.
+
+    See the paper's section 6.
+    """
     sizes = results.values("size", samples)
     several = len(sizes) > 1
     columns = [*_HELD, *(f"{size} %" for size in sizes), *(["mean %"] if several else []), "p"]
@@ -334,16 +344,20 @@ def _difference(samples: Iterable[Sample], plain: Mapping[tuple[object, ...], Sa
 
 
 def _errors(results: ApolloResults) -> Table:
-    """Return the paper's error analysis: by the rule and, if a judge has labelled samples, by the judge."""
+    """Return the paper's error analysis, by the rule's labels and by the judge's, if a judge has labelled samples."""
     judged = any(sample["judged_error"] for sample in results.samples)
     named = [label.replace("_", " ") for label in LABELS]
     columns = [*_HELD, "by", "samples", *(f"{name} %" for name in named), *(["kappa"] if judged else [])]
     table = Table("errors", "Errors of failed samples", columns)
+    table.judged = {f"{name} %": [f"{label} (assistant)"] for name, label in zip(named, LABELS, strict=True)}
     for key, group in results.grouped((sample for sample in results.samples if sample["error"]), _HELD):
         for who, by in (("rule", "error"), ("judge", "judged_error")):
             labels = [sample[by] for sample in group if sample[by]]
             if labels:
                 shares = [share_of(labels.count(label), len(labels)) for label in LABELS]
+                if who == "judge":
+                    constant = len(labels) >= FEWEST and len({*labels}) == 1
+                    shares = [share and replace(share, is_constant=constant) for share in shares]
                 both = [(each["error"], each["judged_error"]) for each in group if each["judged_error"]]
                 agreement = [kappa(both) if who == "judge" else None] if judged else []
                 table.rows.append([*key, who, len(labels), *shares, *agreement])
@@ -353,7 +367,7 @@ def _errors(results: ApolloResults) -> Table:
 
 
 def _endings(results: ApolloResults) -> Table:
-    """Return the endings of the loops, and the flags."""
+    """Return the tables of the loops' endings and of the flags."""
     odd = {flag.replace("_", " "): flag for flag in FLAGS if any(flag in each["flags"] for each in results.samples)}
     ended = {name.replace("_", " "): name for name in ENDINGS}
 
@@ -377,7 +391,7 @@ def _endings(results: ApolloResults) -> Table:
 
 
 def _over(title: str, samples: Group) -> str:
-    """Return a title with the lengths that are combined, if there are several."""
+    """Return a title; if the figures combine several lengths, it states them."""
     sizes = [str(size) for size in sorted({sample["size"] for sample in samples})]
     return title + (f", over {', '.join(sizes)}" if len(sizes) > 1 else "")
 
@@ -388,7 +402,7 @@ def _notes(samples: Group) -> list[str]:
 
 
 def charts(runs: Runs) -> list[Chart]:
-    """Return all charts that have data, in one pass over each run: the paper's figures 3 to 6."""
+    """Return the charts of the paper's figures 3 to 6 that have data. Each run is read once."""
     results = ApolloResults(runs)
     plain = [sample for sample in results.samples if not sample["evolving"]]
     by_length = [sample for sample in plain if sample["size"].unit == "tokens"]
@@ -430,7 +444,7 @@ def _lines(
 
 
 def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
-    """Yield the paper's figure 5: frameworks side by side, one bar per model, over all lengths."""
+    """Yield the chart of the paper's figure 5: frameworks side by side, with one bar per model, over all lengths."""
     names = results.values("framework", samples)
     chart = Chart("frameworks", "Accuracy by framework", "", "accuracy", y_range=(0.0, 1.0), kind="bars", names=names)
     chart.notes = ["Over all lengths. With 95 % intervals over pairs."]
@@ -443,7 +457,10 @@ def _frameworks(results: ApolloResults, samples: Group) -> Iterator[Chart]:
 
 
 def _error_shares(results: ApolloResults) -> Iterator[Chart]:
-    """Yield the paper's figure 3: each error's share of the failed samples; by the judge if there are its labels."""
+    """Yield the paper's figure 3: each error's share of the failed samples.
+
+    The judge's labels are used if there are any.
+    """
     is_judged = any(sample["judged_error"] for sample in results.samples)
     by = "judged_error" if is_judged else "error"
     groups = results.grouped((each for each in results.samples if each[by]), _HELD)

@@ -6,12 +6,21 @@ import re
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from dialoom import personas
-from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, chosen
-from dialoom.graphs.recipe import RecipeError, RecipeOptions
+from dialoom.graphs.recipe import (
+    AbsolutePath,
+    Axis,
+    EmbedderName,
+    FilledAxis,
+    FromOne,
+    RecipeError,
+    RecipeOptions,
+    chosen,
+)
 from dialoom.graphs.scenario import Scenario, Shared
+from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS
 from dialoom.personas.apollo.flows import FLOWS
 from dialoom.personas.apollo.source import (
@@ -117,7 +126,7 @@ class ApolloOptions(RecipeOptions):
         return tuple(dict.fromkeys(map(_tokens, self.length or ("2k", "4k", "8k", "12k"))))
 
     def places(self, sessions: int) -> tuple[int | None, ...]:
-        """Return the positions of the relevant session among so many; `None` for a drawn position.
+        """Return the positions of the relevant session among that number of sessions; `None` for a drawn position.
 
         Raises:
             RecipeError: If a position is beyond the number of sessions.
@@ -129,7 +138,8 @@ class ApolloOptions(RecipeOptions):
         for place in self.position:
             if int(place) > sessions:
                 raise RecipeError(
-                    f"position {place}: there are {sessions} sessions; give a place from 1 to that", setting="position"
+                    f"position {place}: there are {sessions} sessions; give a position from 1 to {sessions}",
+                    setting="position",
                 )
         return tuple(map(int, self.position))
 
@@ -153,13 +163,13 @@ GoldCalls = tuple[dict[str, Any], ...]
 
 
 class NumberedSession(NamedTuple):
-    """A session of a history with its number in it, from 1."""
+    """A session, and its number in a history, from 1."""
 
     number: int
     session: ApolloSession
 
 
-class ApolloPerson(BaseModel):
+class ApolloPerson(Frozen):
     """A user, with the unrelated sessions that all samples of the user draw from.
 
     Attributes:
@@ -168,32 +178,30 @@ class ApolloPerson(BaseModel):
         split: The user's split, `train` or `test`; empty if unknown.
     """
 
-    model_config = ConfigDict(frozen=True)
     user: ApolloUser
     unrelated: tuple[ApolloSession, ...]
     split: str = ""
 
 
-class ApolloCase(BaseModel):
-    """The data that a pair's samples share, however long their histories are.
+class ApolloCase(Frozen):
+    """The data that all samples of a pair share, whatever the length of their histories.
 
     Attributes:
-        pair: The query and the expected calls.
-        telling: The sessions that state a preference, oldest first: the last is the pair's, those before it state
-            outdated preferences.
+        pair: The query, and the expected calls.
+        telling: The sessions that state a preference, oldest first. The last one states the pair's preference, earlier
+            ones state outdated preferences.
         tools: The names of the tools offered to the agent.
         stale: The calls that each outdated preference leads to.
     """
 
-    model_config = ConfigDict(frozen=True)
     pair: ApolloPair
     telling: tuple[ApolloSession, ...]
     tools: tuple[str, ...]
     stale: tuple[GoldCalls, ...] = ()
 
 
-class ApolloSetting(BaseModel):
-    """The settings that the samples of a framework share.
+class ApolloSetting(Frozen):
+    """The settings that all samples of a framework share.
 
     Attributes:
         framework: The way in which the agent is helped.
@@ -206,7 +214,6 @@ class ApolloSetting(BaseModel):
         world: The world's hash.
     """
 
-    model_config = ConfigDict(frozen=True)
     framework: Framework
     protocol: Protocol = "auto"
     counter: str
@@ -218,14 +225,14 @@ class ApolloSetting(BaseModel):
 
 
 class ApolloScenario(Scenario):
-    """One sample. Data shared with other samples is stored once, so a sample adds little to a run's file.
+    """A sample. Data that several samples share is stored once, so that a sample adds little to a run's file.
 
     Attributes:
         who: The user.
         case: The pair and its sessions.
         setting: The settings.
-        length: The requested tokens of the first message; 0 if the number of sessions was requested.
-        tokens: The actual tokens.
+        length: The requested number of tokens of the first message; 0 if a number of sessions was requested.
+        tokens: The actual number of tokens.
         order: The history, oldest first: a number from 0 is an index of the user's unrelated sessions; -1 is the first
             of the sessions that state a preference, -2 the second, and so on.
     """
@@ -254,7 +261,7 @@ class ApolloScenario(Scenario):
 
     @property
     def label(self) -> str:
-        """Pair, length and framework, e.g. `u03-flight-2-tone 8k reminder`."""
+        """The pair, length and framework, e.g. `u03-flight-2-tone 8k reminder`."""
         shown = f"{self.length / 1000:g}k" if self.length else f"{len(self.order)} sessions at {self.place}"
         return " ".join([self.pair.id, shown, self.played.framework, *(["evolving"] if self.is_evolving else [])])
 

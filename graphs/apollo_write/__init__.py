@@ -1,5 +1,324 @@
-"""APOLLO's data, written by models: users, preferences, sessions and queries, checked, and edited by people."""
+"""APOLLO's data, written by models: users, preferences, sessions and queries, checked, and edited by people.
 
-from .recipe import RECIPE
+A graph writes and checks a user's data; exports and tables present it.
+"""
 
-__all__ = ["RECIPE"]
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from dialoom.graphs.apollo_build import SOURCE_FORMAT, pairs_table, topics_table
+from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.generation import GenerationRecipe, Loop, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.reporting.table import Outline, Span, Table
+from dialoom.personas.apollo import World
+from dialoom.personas.apollo.source import ApolloMeta, Speech
+from dialoom.personas.apollo.source.drafts import (
+    DRAFTS,
+    ApolloDraft,
+    DraftsMeta,
+    PreferencesDraft,
+    QueryDraft,
+    SessionDraft,
+    UserDraft,
+    UserDrafts,
+    read_drafts,
+)
+from dialoom.personas.apollo.source.scripted import drawn_resident, user_id
+from dialoom.personas.apollo.source.sessions import interests_shown
+from dialoom.personas.apollo.source.source import META, PAIRS, SESSIONS, USERS
+from dialoom.personas.preferences import read_tellers
+
+from . import writing
+from .drafts import PlannedPair, Rows, WriteState, draft_of, passed, planned_pairs, planned_sessions, rows_of
+from .scenario import PLAN, REPLY_TYPES, UNTIL, WriteOptions, WriteScenario
+
+_AS_CHOSEN = {"offers", "rewrites", "verify_leaks", "until"}
+
+
+def _as_before(options: WriteOptions, meta: DraftsMeta) -> dict[str, Any]:
+    """Return the settings of the input drafts, which the run keeps.
+
+    Raises:
+        RecipeError: If an option differs from these settings, or this version's world differs.
+    """
+    before = {name: getattr(meta, name) for name in PLAN}
+    for name, given in options.plan().items():
+        if given != before[name]:
+            option = name.removesuffix("_seed")
+            told = f"{option} {_told(given)}: the drafts were made with {_told(before[name])}; leave it out"
+            raise RecipeError(told, setting=option)
+    if World(meta.world_seed).hash != meta.world:
+        raise RecipeError(
+            f"drafts: made in the world {meta.world[:12]}..., and this version has another world", setting="drafts"
+        )
+    return before
+
+
+def _told(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _outlined(row: Mapping[str, Any]) -> str:
+    if "turns" in row:
+        return next((turn["text"] for turn in row["turns"] if "text" in turn), "")
+    if "sets" in row:
+        return "; ".join(each["story"] for each in row["sets"])
+    return str(row.get("query") or row.get("persona"))
+
+
+Named = tuple[tuple[str, ...], dict[str, Any]]
+"""The name of a file, and one line of that file."""
+
+
+def draft_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield every draft, and the settings of the drafts. For each user and kind, dropped drafts come first."""
+    if scenario.is_first:
+        plan = scenario.model_dump(include={"flows", "pairs", "errands"})
+        yield (META,), DraftsMeta(**_made_with(scenario), **plan).model_dump(mode="json")
+    if episode.state == "done":
+        for kind in DRAFTS:
+            rows = episode.outcome.details["drafts"][kind].values()
+            yield from (((f"{kind}.jsonl",), row) for row in sorted(rows, key=lambda row: not row["problem"]))
+
+
+def source_rows(episode: Episode, scenario: WriteScenario, *_: Any) -> Iterator[Named]:
+    """Yield a user with all sessions and pairs that passed every check; a user without pairs is left out.
+
+    Raises:
+        RecipeError: If the run ends before queries are written.
+    """
+    if episode.state != "done":
+        return
+    if scenario.until != "complete":
+        raise RecipeError(
+            f"format 'apollo-source': the run ends with {scenario.until}; export drafts, and go on from them"
+        )
+    state = episode.outcome.details
+    pairs = list(with_query(scenario, state))
+    user = draft_of(state, "users", scenario.user)
+    if scenario.is_first:
+        yield (META,), ApolloMeta(maker="written", **_made_with(scenario)).model_dump()
+    if not pairs:
+        return
+    told = {each.session_id for each, _ in pairs}
+    sessions = [
+        planned.session(draft)
+        for id_, planned in planned_sessions(scenario, state).items()
+        if (id_ in told or not isinstance(planned, PlannedPair)) and (draft := passed(state, "sessions", id_))
+    ]
+    person = user.person().model_copy(update={"interests": interests_shown(sessions)})
+    yield (USERS,), person.model_dump()
+    yield from (((SESSIONS,), session.model_dump()) for session in sessions)
+    for each, query in pairs:
+        yield (PAIRS,), each.pair(scenario, query).model_dump()
+
+
+def with_query(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[tuple[PlannedPair, str]]:
+    """Yield the pairs whose session and query have passed, with the query's text."""
+    for each in planned_pairs(scenario, state):
+        query = passed(state, "queries", each.id)
+        if query and passed(state, "sessions", each.session_id):
+            yield each, query.query
+
+
+def _made_with(scenario: WriteScenario) -> dict[str, Any]:
+    return {"seed": scenario.seed, "world_seed": scenario.world_seed, "world": scenario.world}
+
+
+def written_talks(scenario: WriteScenario, drafts: Mapping[str, Rows], facts: Facts) -> Iterator[Talk]:
+    """Yield the texts of each draft that was not dropped, and each session. Unchanged input drafts are left out.
+
+    Requests of the same occasion may be worded alike, so texts are compared only within a draft.
+
+    Args:
+        scenario: The user's scenario, which holds the input drafts.
+        drafts: The drafts by kind and id, as plain values.
+        facts: The facts for the gate.
+    """
+    given = {(draft.id, draft.own_id) for draft in scenario.drafts.all()}
+    found = [type_.model_validate(row) for kind, type_ in DRAFTS.items() for row in drafts[kind].values()]
+    for draft in found:
+        if draft.problem or (draft.id, draft.own_id) in given:
+            continue
+        if isinstance(draft, SessionDraft):
+            yield Talk(
+                [
+                    Said(turn.speaker, turn.text, where=f"{draft.id}, turn {place}")
+                    for place, turn in enumerate(draft.turns, start=1)
+                    if isinstance(turn, Speech)
+                ],
+                facts,
+                author="writer",
+            )
+        else:
+            yield Talk.of_texts("writer", _texts(draft), facts)
+
+
+def _texts(draft: ApolloDraft) -> dict[str, str]:
+    """Return the texts of a draft that nobody speaks, by their location."""
+    match draft:
+        case UserDraft():
+            return {f"{draft.id}, persona": draft.persona}
+        case PreferencesDraft():
+            return {f"{draft.id}, story {place}": each.story for place, each in enumerate(draft.sets, start=1)}
+        case QueryDraft():
+            return {f"{draft.id}, query": draft.query}
+        case _:
+            return {}
+
+
+class ApolloWrite(GenerationRecipe):
+    """Users, sessions and queries for APOLLO, written and checked by models; people can edit them."""
+
+    name = "apollo-write"
+    roles = {"writer": 0.8, "checker": 0.0, writing.SOLVER: 0.8}
+    prompts = ("apollo_write/*",)
+    reply_types = REPLY_TYPES
+    options_type = WriteOptions
+    scenario_type = WriteScenario
+    formats = {
+        "apollo-source": Exporter(SOURCE_FORMAT, "lists", source_rows),
+        "drafts": Exporter(
+            "all drafts with what is wrong of them, to accept, mend and go on from (a folder)", "lists", draft_rows
+        ),
+    }
+    folder = "apollo-source"
+
+    def roles_used(self, options: WriteOptions) -> Mapping[str, float]:
+        """Return all roles; the solver only if leaks are verified."""
+        return {role: value for role, value in self.roles.items() if options.verify_leaks or role != writing.SOLVER}
+
+    def scenarios(
+        self, options: WriteOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[WriteScenario]:
+        """Yield the users one by one. If there are input drafts, these are the users of the drafts."""
+        seed, given = draw.randrange(2**32), dict[str, UserDrafts]()
+        plan = {**PLAN, **options.plan()}
+        if options.drafts:
+            meta, given = read_drafts(options.drafts)
+            seed, plan = meta.seed, _as_before(options, meta)
+        world = World(plan["world_seed"])
+        seeds = read_tellers(options.personas)
+        wanted = list(given) or [user_id(number) for number in range(1, options.users + 1)]
+        if not given and options.users > len(seeds):
+            raise RecipeError(
+                f"users {options.users}: there are {len(seeds)} personas from which users are made",
+                setting="users",
+            )
+        if given:
+            edited = sum(draft.is_edited for drafts in given.values() for draft in drafts.all())
+            note(f"{len(given)} users in the drafts; {edited} edited or accepted drafts are reviewed again")
+        note(f"{len(wanted)} users in the world {world.hash[:12]}")
+        for place, user in enumerate(wanted):
+            drafts = given.get(user, UserDrafts())
+            resident = drafts.users[0].resident if drafts.users else drawn_resident(world, seed, place + 1)
+            yield WriteScenario(
+                user=user,
+                is_first=place == 0,
+                seed_persona="" if given else seeds[place],
+                **resident._asdict(),
+                drafts=drafts,
+                **options.model_dump(include=_AS_CHOSEN),
+                **plan,
+                seed=seed,
+                world=world.hash,
+            )
+
+    def graph(self, options: WriteOptions) -> Graph:
+        """Return a graph of the loops for profile, preferences, sessions and queries, up to the requested stage."""
+
+        def after_piece(name: str) -> Callable[[WriteState], str]:
+            return lambda state: name if state["calls"] else "look_at_sessions"
+
+        pieces = {"talk": after_piece("call"), "call": after_piece("talk")}
+        loops = [
+            Loop(writing.introduce, writing.look_at_user),
+            Loop(writing.offer, writing.prefer, writing.look_at_preferences),
+            Loop(writing.talk, writing.call, writing.look_at_sessions, inner=pieces),
+            Loop(writing.ask, writing.look_at_queries),
+        ][: UNTIL.index(options.until) + 1]
+        if options.until == "complete" and options.verify_leaks:
+            loops.append(Loop(writing.verify))
+        return generation_graph(WriteState, *loops)
+
+    def initial(self, scenario: WriteScenario) -> dict[str, Any]:
+        """Return the state with the input drafts, if any."""
+        drafts = {kind: rows_of(scenario.drafts.of(kind)) for kind in DRAFTS}
+        return {"drafts": drafts, "offers": {}, "calls": {}, **unwritten()}
+
+    def outcome(self, scenario: WriteScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the drafts with their notes, and the forms, kinds and topics of the pairs and sessions that passed."""
+        made: Any = {**self.initial(scenario), **state}
+        passing = [] if failed else list(with_query(scenario, made))
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        for id_, planned in planned_sessions(scenario, made).items():
+            if draft := passed(made, "sessions", id_):
+                session = planned.session(draft)
+                topics[session.kind].append(session.topic)
+        rows = [row for kind in DRAFTS for row in made["drafts"][kind].values()]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else scenario.until,
+            counts={
+                "drafts": len(rows),
+                "out": sum(bool(row["problem"]) for row in rows),
+                "sessions": sum(map(len, topics.values())),
+                "pairs": len(passing),
+            },
+            details={
+                "drafts": made["drafts"],
+                "notes": made["notes"],
+                "pairs": [[each.form, each.kind] for each, _ in passing],
+                "topics": topics,
+            },
+        )
+
+    def talks(self, scenario: WriteScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Return the texts of drafts that were not dropped, and the sessions."""
+        return written_talks(scenario, outcome.details["drafts"], self.facts(scenario))
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of sessions and queries."""
+        drafts = state.get("drafts", {})
+        return {"session": len(drafts.get("sessions", ())), "query": len(drafts.get("queries", ()))}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Return the user's drafts as an outline, with the problems of dropped ones."""
+        drafts = episode.outcome.details["drafts"]
+        counts = episode.outcome.counts
+        title = (
+            f"{episode.facets['user']}: {counts['pairs']} pairs, {counts['sessions']} sessions, {counts['out']} dropped"
+        )
+        rows = [row for kind in DRAFTS for row in drafts[kind].values()]
+        parts = [
+            Outline(
+                [Span(f"{row['id']}  ", "note"), Span(_outlined(row), "user")],
+                [Outline([Span(f"dropped: {row['problem']}", "note")])] if row["problem"] else [],
+            )
+            for row in rows
+        ]
+        return Outline([Span(title, "heading")], parts)
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return tables of attempts in which drafts passed, of rejections, and of the resulting pairs and sessions."""
+        tally, forms = NoteTally(), Counter[tuple[str, str]]()
+        topics: dict[str, list[str]] = {"preference": [], "unrelated": []}
+        for episode in episodes:
+            if episode.state == "done":
+                details = episode.outcome.details
+                tally.add(details["notes"])
+                forms.update((form, kind) for form, kind in details["pairs"])
+                for kind, found in details["topics"].items():
+                    topics[kind] += found
+        return [*tally.tables(), *([pairs_table(forms), topics_table(topics)] if forms else [])]
+
+
+RECIPE = ApolloWrite()

@@ -1,4 +1,4 @@
-"""The drafts of a user: the plan of sessions and queries, the graph's state, and the review of drafts."""
+"""The drafts of a user: which sessions and queries are planned, the graph's state, and how drafts are reviewed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from .scenario import WriteScenario, world_of
 
 Rows = dict[str, dict[str, Any]]
 UNCHECKED = "unchecked: the checker's reply could not be parsed"
-"""The problem of a draft whose check could not be parsed; it is dropped at once, as another text would not help."""
+"""The problem of a draft whose check could not be parsed.
+
+The draft is dropped at once, because a rewrite would not help.
+"""
 
 
 def laid_over(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Reduce drafts: by kind, a draft replaces the one with the same id."""
+    """Reduce drafts: a new draft replaces the draft of the same kind and id."""
     return {kind: {**left.get(kind, {}), **right.get(kind, {})} for kind in DRAFTS}
 
 
@@ -33,8 +36,8 @@ class WriteState(GenerationState, total=False):
 
     Attributes:
         drafts: The drafts by kind and id, as plain values.
-        offers: By flow, the sets of three preferences to choose from.
-        calls: By unfinished session, the call to run next; empty once it has been run.
+        offers: The sets of three preferences to choose from, by flow.
+        calls: The call to run next, by unfinished session; empty once the call has been run.
     """
 
     drafts: Annotated[dict[str, Rows], laid_over]
@@ -43,7 +46,7 @@ class WriteState(GenerationState, total=False):
 
 
 def draft_of(state: Mapping[str, Any], kind: DraftKind, id_: str) -> Any:
-    """Return a draft, typed by its kind; `None` if there is none."""
+    """Return a draft as an object of its kind's type; `None` if there is none."""
     row = state["drafts"][kind].get(id_)
     return None if row is None else DRAFTS[kind].model_validate(row)
 
@@ -65,7 +68,10 @@ def unwritten_of(state: WriteState, kind: DraftKind, planned: Iterable[str]) -> 
 
 
 def stated(reason: str | None) -> Problem | None:
-    """Return the problem for a reason that begins with the check's name and a colon; `None` without a reason."""
+    """Return the problem that a reason describes, or `None` without a reason.
+
+    The reason begins with the check's name and a colon.
+    """
     result: Result = "dropped" if reason == UNCHECKED else "rejected"
     return problem(reason.partition(":")[0], reason, result=result) if reason else None
 
@@ -80,17 +86,17 @@ async def review(
     text: Callable[[Any], str],
     problems: Mapping[str, Problem] | None = None,
 ) -> Update:
-    """Check all new or edited drafts, by rules and then by a model, and settle which ones are rewritten.
+    """Check all new or edited drafts, first by rules and then by a model, and decide which ones are rewritten.
 
     Args:
         state: The state.
         scene: The node's scene.
         kind: The kind of the drafts.
         drafts: All drafts of the stage, by id.
-        rules: Returns the problem that the rules find in a draft.
-        checker: Returns the problems that a model finds in some drafts, by id.
-        text: Returns a draft in the form in which its writer sees it again.
-        problems: The known problems; by default the state's.
+        rules: A function that returns the problem that the rules find in a draft.
+        checker: A function that returns the problems that a model finds in some drafts, by id.
+        text: A function that returns a draft in the form in which its writer sees it again.
+        problems: The known problems; by default those in the state.
     """
     scenario: WriteScenario = scene.scenario
     new = {id_: draft for id_, draft in drafts.items() if draft.is_edited}
@@ -143,7 +149,7 @@ class PlannedPair:
         id: The id of the pair and of the query.
         user: The user.
         preference: The preference.
-        set_number: The number, from 1, of the user's preference for the flow.
+        set_number: The number of the preference among the user's preferences for the flow, from 1.
         story: The reason for the preference.
         form: The form in which the session states it.
         kind: The speaker of the query.
@@ -166,12 +172,12 @@ class PlannedPair:
 
     @property
     def told(self) -> str:
-        """A hash of the session's inputs; see `SessionDraft.about`."""
+        """A hash of the inputs from which the session is written; see `SessionDraft.about`."""
         return digest([*self._wanted, self.form, self.slots.told, self.user.resident])
 
     @property
     def asked(self) -> str:
-        """A hash of the query's inputs; see `QueryDraft.about`."""
+        """A hash of the inputs from which the query is written; see `QueryDraft.about`."""
         return digest([*self._wanted, self.kind, self.slots.asked, self.user.information("")])
 
     @property
@@ -189,7 +195,7 @@ class PlannedPair:
         return _session(draft, "preference", f"{flow.domain}/{first}")
 
     def pair(self, scenario: WriteScenario, query: str) -> ApolloPair:
-        """Return the pair with a query."""
+        """Return the finished pair, given its query."""
         flow, slots = FLOWS[self.preference.flow], self.slots.asked
         request = FlowRequest(world_of(scenario), self.preference, self.user.resident, slots)
         return ApolloPair(
@@ -218,7 +224,7 @@ class PlannedErrand:
     Attributes:
         id: The session's id.
         tool: The tool to call.
-        number: The number, from 1, of the session among those about this tool.
+        number: The number of the session among the sessions about this tool, from 1.
     """
 
     id: str
@@ -227,7 +233,7 @@ class PlannedErrand:
 
     @property
     def told(self) -> str:
-        """A hash of the session's inputs."""
+        """A hash of the inputs from which the session is written."""
         return digest([self.tool])
 
     def session(self, draft: SessionDraft) -> ApolloSession:
@@ -236,7 +242,10 @@ class PlannedErrand:
 
 
 def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedPair]:
-    """Yield the pairs of every flow whose preferences have passed; none for a user whose profile has not passed."""
+    """Yield the planned pairs of every flow whose preferences have passed.
+
+    There are none if the user's profile has not passed.
+    """
     user = passed(state, "users", scenario.user)
     for place, flow in enumerate(FLOWS):
         draft = passed(state, "preferences", f"{scenario.user}-{flow}")
@@ -253,7 +262,7 @@ def planned_pairs(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator
 
 
 def planned_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterator[PlannedErrand]:
-    """Yield the sessions about each unrelated tool."""
+    """Yield the planned sessions about each unrelated tool."""
     if passed(state, "users", scenario.user):
         for number in range(1, scenario.errands + 1):
             for tool in UNRELATED_TOOLS:
@@ -261,7 +270,7 @@ def planned_errands(scenario: WriteScenario, state: Mapping[str, Any]) -> Iterat
 
 
 def planned_sessions(scenario: WriteScenario, state: Mapping[str, Any]) -> dict[str, PlannedPair | PlannedErrand]:
-    """Return all sessions by their ids."""
+    """Return all planned sessions by their ids."""
     pairs = {each.session_id: each for each in planned_pairs(scenario, state)}
     return {**pairs, **{each.id: each for each in planned_errands(scenario, state)}}
 

@@ -1,16 +1,16 @@
-"""Written sources: their options and scenarios (one user each), and the reply types of writer, checker and solver."""
+"""APOLLO source data written by models: options, scenarios (one user each), and the models' reply types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from dialoom.graphs.apollo_build import planned_world
-from dialoom.graphs.option_types import AbsolutePath, chosen
-from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.recipe import AbsolutePath, RecipeOptions, chosen
 from dialoom.graphs.scenario import Scenario
+from dialoom.inputs import Frozen
 from dialoom.personas.apollo import World
 from dialoom.personas.apollo.calls import Value
 from dialoom.personas.apollo.flows import FLOWS
@@ -67,7 +67,9 @@ class WriteOptions(RecipeOptions):
     world: int | None = Field(None, description="Seed of the simulated world. [default: 0, or as in the drafts]")
 
     def plan(self) -> dict[str, Any]:
-        """Return the parts of the plan that options set; drafts keep theirs when a run continues them.
+        """Return the parts of the plan that the options set.
+
+        When a run continues drafts, the other parts stay as they are.
 
         Raises:
             RecipeError: If a flow is unknown.
@@ -78,11 +80,11 @@ class WriteOptions(RecipeOptions):
 
 
 class WriteScenario(Scenario):
-    """A user with everything that writing the user's data needs, so that a run never reads a file again.
+    """A user, with everything needed to write the user's data, so that a started run does not read files again.
 
     Attributes:
         user: The user's id.
-        is_first: Whether the source's own description is exported with this user.
+        is_first: Whether this user's export includes the description of the whole source.
         seed_persona: The persona that the profile is made from.
         city: The city of residence.
         home: The home address.
@@ -90,9 +92,9 @@ class WriteScenario(Scenario):
         drafts: The input drafts.
         seed: The seed of every draw.
         world_seed: The world's seed.
-        world: The world's hash: another world makes another source.
+        world: The hash of the world. A different world gives a different source.
 
-    All other attributes are the options'.
+    All other attributes have the meaning of the options of the same name.
     """
 
     user: str
@@ -115,7 +117,7 @@ class WriteScenario(Scenario):
 
     @property
     def label(self) -> str:
-        """The user's id and city, and the last stage unless the run is complete."""
+        """The user's id and city, and the last stage if the run stops before the final one."""
         return f"{self.user} {self.city}" if self.until == "complete" else f"{self.user} {self.city} {self.until}"
 
     def facets(self) -> dict[str, Any]:
@@ -129,7 +131,7 @@ class WriteScenario(Scenario):
 
 
 def world_of(scenario: WriteScenario) -> World:
-    """Return the world that a scenario was planned in.
+    """Return the world for which a scenario was planned.
 
     Raises:
         RecipeError: If this version's world differs.
@@ -137,12 +139,8 @@ def world_of(scenario: WriteScenario) -> World:
     return planned_world(scenario.world_seed, scenario.world)
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class WrittenProfile(_Reply):
-    """Who a user is."""
+class WrittenProfile(Frozen):
+    """The profile of a user."""
 
     name: Text
     gender: Text
@@ -150,14 +148,14 @@ class WrittenProfile(_Reply):
     persona: Text
 
 
-class ChosenPreferences(_Reply):
+class ChosenPreferences(Frozen):
     """Which of some preferences are a user's, by number, and how each came about."""
 
     choice: Annotated[int, Field(ge=1)]
     stories: Annotated[list[Text], Field(min_length=1)]
 
 
-class WrittenTurn(_Reply):
+class WrittenTurn(Frozen):
     """A turn of words."""
 
     speaker: Literal["user", "assistant"]
@@ -168,41 +166,41 @@ class WrittenTurn(_Reply):
         return Speech(speaker=self.speaker, text=self.text)
 
 
-class WrittenCall(_Reply):
+class WrittenCall(Frozen):
     """A call; whether it can run, the executor says."""
 
     name: str
     arguments: dict[str, Any]
 
 
-class WrittenPiece(_Reply):
+class WrittenPiece(Frozen):
     """A session's next turns, and the call that ends them; without one the session is over."""
 
     turns: list[WrittenTurn]
     call: WrittenCall | None = None
 
 
-class WrittenQuery(_Reply):
+class WrittenQuery(Frozen):
     """What is asked later."""
 
     query: Text
 
 
-class CheckedDraft(_Reply):
+class CheckedDraft(Frozen):
     """A checker's word on something."""
 
     explanation: str = ""
     verdict: Literal["right", "wrong"]
 
 
-class FacetValue(_Reply):
+class FacetValue(Frozen):
     """What somebody takes the value of a facet to be; none if it is not told."""
 
     facet: str
     value: Value | None = None
 
 
-class ReadTalk(_Reply):
+class ReadTalk(Frozen):
     """What a reader makes of a session: the values it tells, in which form, and whether anything is wrong with it."""
 
     facets: list[FacetValue]
@@ -211,7 +209,7 @@ class ReadTalk(_Reply):
     verdict: Literal["right", "wrong"] = "right"
 
 
-class GuessedValues(_Reply):
+class GuessedValues(Frozen):
     """What somebody takes who has not read the history."""
 
     facets: list[FacetValue]

@@ -1,12 +1,20 @@
-"""The gate: rules that detect faults of a conversation, and the roles at fault."""
+"""The gate. It applies rules that detect faults to every conversation of a run, and reports the roles at fault."""
 
-from dialoom.graphs.outcome import KINDS, DialogueFault, is_sound
+from __future__ import annotations
 
-from .gate import Coverage, Gate, coverage, coverage_table, is_reduced, reduced_shares
-from .rules import RULES, Rule
-from .rules.lines import copied_forms
-from .talk import Facts, Said, Talk
-from .vocabulary import PromptWords
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from dialoom.graphs.outcome import BY_JUDGES, KINDS, DialogueFault, Line, Outcome, is_sound
+from dialoom.prompts import Prompt
+
+from .rules import RULES, TEXT_RULES, Rule, copied_forms
+from .talk import UNDETERMINED, Facts, PromptWords, Said, Talk, vocabularies
+
+if TYPE_CHECKING:
+    from dialoom.graphs.capabilities import WithGate
 
 __all__ = [
     "KINDS",
@@ -26,3 +34,145 @@ __all__ = [
     "is_sound",
     "reduced_shares",
 ]
+
+
+class Gate:
+    """A detector of faults in the conversations of a recipe.
+
+    Args:
+        recipe: The recipe, which extracts the conversations of an outcome.
+        prompts: The prompts of the models.
+    """
+
+    def __init__(self, recipe: WithGate, prompts: Iterable[Prompt]) -> None:
+        self._recipe = recipe
+        self._prompts = prompts
+
+    @cached_property
+    def _words(self) -> PromptWords:
+        return PromptWords.of(self._prompts)
+
+    def faults(self, scenario: Any, outcome: Outcome) -> tuple[DialogueFault, ...] | None:
+        """Return the faults of all roles in an outcome, in the order of the messages; `None` without a conversation."""
+        return self.passed(scenario, outcome).faults
+
+    def passed(self, scenario: Any, outcome: Outcome) -> Outcome:
+        """Return an outcome with its faults and the languages of its conversations."""
+        found: dict[DialogueFault, None] = {}
+        talks = list(self._recipe.talks(scenario, outcome))
+        if not talks:
+            return outcome.model_copy(update={"faults": None, "languages": ()})
+        for talk in talks:
+            found.update(dict.fromkeys(self._of_talk(talk)))
+        found.update(dict.fromkeys(self._recipe.noticed(scenario, outcome)))
+        languages = tuple(sorted({talk.language for talk in talks}))
+        return outcome.model_copy(update={"faults": tuple(sorted(found, key=_place)), "languages": languages})
+
+    def faults_of_line(self, scenario: Any, history: Sequence[Line], line: Line) -> list[DialogueFault]:
+        """Return the faults of a line before it is added to the conversation."""
+        talk = Talk.of([*history, line], self._recipe.facts(scenario))
+        return [each for each in self._of_talk(replace(talk, since=len(talk.lines) - 1)) if each.who == line.role]
+
+    def _of_talk(self, talk: Talk) -> Iterator[DialogueFault]:
+        known = replace(talk, prompts=self._words)
+        for rule in RULES if talk.is_spoken else TEXT_RULES:
+            for fault in rule(known):
+                yield fault.model_copy(update={"who": talk.author or fault.who})
+
+
+def _place(fault: DialogueFault) -> tuple[bool, int, str]:
+    return (fault.message is None, fault.message or 0, fault.where)
+
+
+Coverage = Literal["full", "some", "none"]
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "echo": ("is_spaced",),
+    "repetition": ("is_spaced",),
+    "loop": ("is_spaced", "stop"),
+    "swapped_role": ("offers", "requests"),
+    "task_not_stated": ("is_spaced", "stop"),
+    "claimed_action": ("claims",),
+    "glued_lines": ("persons",),
+    "cut_line": ("unfinished",),
+    "other_language": ("scripts",),
+    "early_preferences": ("likes",),
+    "early_end": ("stop", "fillers", "dealt", "asks", "closings"),
+    "no_end": ("closings",),
+}
+"""The attributes of a `Vocabulary` that the rule of each kind of fault needs. Other kinds are found in any language."""
+
+_ALSO_WITHOUT = frozenset({"cut_line", "glued_lines", "early_preferences", "early_end"})
+"""Kinds of faults that are partly found without any word list."""
+
+_ENOUGH = 0.5
+"""For full coverage, a word list must have this share of the entries that English has.
+
+The rules were developed for English.
+"""
+
+
+@cache
+def coverage(language: str) -> Mapping[str, Coverage]:
+    """Return the coverage of each kind of fault by the word lists of a language.
+
+    `full`: every list that the rule needs exists, with at least half as many entries as in English. `none`: the rule
+    finds nothing, because all of its lists are missing, or because it compares words and the language does not separate
+    words with spaces. `some`: everything in between.
+
+    Args:
+        language: An ISO 639 code.
+    """
+    return {kind: _coverage(language, kind) for kind in KINDS if kind != BY_JUDGES}
+
+
+def is_reduced(language: str) -> bool:
+    """Return whether some kind of fault has less coverage in a language than in English."""
+    return any(level != "full" for level in coverage(language).values())
+
+
+def reduced_shares(languages: Mapping[str, int], gated: int) -> str:
+    """Return a sentence about the gated conversations in languages with reduced coverage.
+
+    Args:
+        languages: The number of conversations by ISO 639 code.
+        gated: The number of conversations that the gate checked.
+    """
+    reduced = {language: count for language, count in languages.items() if count and is_reduced(language)}
+    if not reduced:
+        return f"In languages with reduced coverage: 0 of {gated:,}."
+    told = [
+        f"{language} {count:,} ({count / gated:.1%}; {_told(language)})"
+        for language, count in sorted(reduced.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return f"In languages with reduced coverage: {'; '.join(told)}. Faults there may be missed."
+
+
+def coverage_table() -> str:
+    """Return a Markdown table of the coverage by language and by kind of fault, for all kinds that need word lists."""
+    kinds = [kind for kind in coverage("en") if kind in NEEDS]
+    rows = [["language", *(f"`{kind}`" for kind in kinds)], ["---"] * (len(kinds) + 1)]
+    rows += [[f"`{code}`", *(coverage(code)[kind] for kind in kinds)] for code in vocabularies()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _coverage(language: str, kind: str) -> Coverage:
+    known, needed = vocabularies(), NEEDS.get(kind, ())
+    sizes, english = (known[code].sizes if code in known else {} for code in (language, "en"))
+    shares = {group: sizes.get(group, 0) / english[group] for group in needed}
+    if all(share >= _ENOUGH for share in shares.values()):
+        return "full"
+    is_found = shares.get("is_spaced", any(shares.values())) or kind in _ALSO_WITHOUT
+    return "some" if is_found else "none"
+
+
+def _told(language: str) -> str:
+    """Return a message that lists the kinds of faults that are not, or only partly, detected in a language."""
+    if language == UNDETERMINED:
+        return "no language declared or recognised: the rules took it for English"
+    levels = coverage(language)
+    named = {
+        what: ", ".join(kind for kind, each in levels.items() if each == level)
+        for what, level in (("not found", "none"), ("found less well", "some"))
+    }
+    return "; ".join(f"{what}: {kinds}" for what, kinds in named.items() if kinds)

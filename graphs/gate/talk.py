@@ -1,29 +1,262 @@
-"""The rules' view of a conversation's lines, or of one author's texts; and the recipe's facts about them."""
+"""The inputs of the rules: a conversation's lines or an author's texts, facts about them, and vocabularies."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 
 from dialoom.graphs.outcome import DialogueFault, Line
+from dialoom.prompts import Prompt
 
-from .vocabulary import NO_PROMPTS, UNDETERMINED, PromptWords, Vocabulary, language_of, runs_of, vocabulary, words_of
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NEVER = re.compile(r"(?!)")
+
+UNDETERMINED = "und"
+"""The ISO 639 code for a language that is neither declared nor detected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The word lists of a language that the rules use. Patterns match text that `spelt` has normalised.
+
+    Attributes:
+        code: The ISO 639 code.
+        sizes: The number of entries of each word list below.
+        is_spaced: Whether spaces separate its words.
+        scripts: Its scripts, as in the Unicode names of their letters.
+        stop: Its most common words, which carry no content.
+        unfinished: Words that never end a sentence.
+        trailing: Words that rarely end a long sentence.
+        fillers: Words of greetings and of waiting, without content.
+        persons: Words for the speaker and for the person addressed.
+        oneself: Words for the speaker as the subject of an action.
+        vague: Words that name no subject of a task.
+        offers: Phrases that offer help, which users do not say.
+        selves: Phrases by which an assistant describes itself.
+        staging: Phrases about the role that somebody was told to play.
+        claims: Phrases that report an action as done.
+        requests: Phrases that ask for service, which assistants do not say.
+        likes: Phrases that state a preference.
+        closings: Phrases that express satisfaction and say goodbye.
+        dealt: Phrases that say that something is done, or cannot be done.
+        asks: Words that begin an open question.
+        reminders: Phrases that say that something is repeated.
+    """
+
+    code: str
+    sizes: Mapping[str, int]
+    is_spaced: bool = True
+    scripts: frozenset[str] = frozenset({"LATIN"})
+    stop: frozenset[str] = frozenset()
+    unfinished: frozenset[str] = frozenset()
+    trailing: frozenset[str] = frozenset()
+    fillers: frozenset[str] = frozenset()
+    persons: frozenset[str] = frozenset()
+    oneself: frozenset[str] = frozenset()
+    vague: frozenset[str] = frozenset()
+    offers: re.Pattern[str] = _NEVER
+    selves: re.Pattern[str] = _NEVER
+    staging: re.Pattern[str] = _NEVER
+    claims: re.Pattern[str] = _NEVER
+    requests: re.Pattern[str] = _NEVER
+    likes: re.Pattern[str] = _NEVER
+    closings: re.Pattern[str] = _NEVER
+    dealt: re.Pattern[str] = _NEVER
+    asks: re.Pattern[str] = _NEVER
+    reminders: re.Pattern[str] = _NEVER
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, in lower case, with normalised apostrophes."""
+    return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+
+
+def spelt(text: str) -> str:
+    """Return a text in the form that a vocabulary's patterns expect: lower case, normalised apostrophes and spaces."""
+    return " ".join(text.lower().replace("’", "'").split())
+
+
+@cache
+def vocabularies() -> Mapping[str, Vocabulary]:
+    """Return all vocabularies by language code."""
+    found = {}
+    for file in (resources.files(__package__) / "data").iterdir():
+        if file.name.endswith(".toml"):
+            code = file.name.removesuffix(".toml")
+            found[code] = _vocabulary(code, tomllib.loads(file.read_text(encoding="utf-8")))
+    return dict(sorted(found.items()))
+
+
+def vocabulary(languages: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of the first of these languages that has one, or the English vocabulary."""
+    known = vocabularies()
+    return next((known[code] for code in languages if code in known), known["en"])
+
+
+def commonest_words(words: Sequence[str]) -> Counter[str]:
+    """Return by language how many words are among its most common words. Words of one letter do not count."""
+    languages = _languages_of_words()
+    return Counter(code for word in words for code in languages.get(word, ()))
+
+
+def language_of(text: str) -> str | None:
+    """Return the code of the language whose most common words occur most often in a text; `None` with fewer than three.
+
+    Languages written without spaces between words are detected by their script.
+    """
+    for code, count in commonest_words(words_of(text)).most_common(1):
+        if count >= 3:
+            return code
+    if text.isascii():
+        return None
+    scripts = Counter(script_of(letter) for letter in text if letter.isalpha() and not letter.isascii())
+    script = scripts.most_common(1)[0][0] if scripts else "LATIN"
+    return next((code for code, each in vocabularies().items() if script in each.scripts and script != "LATIN"), None)
+
+
+@cache
+def _languages_of_words() -> Mapping[str, Sequence[str]]:
+    found: dict[str, list[str]] = {}
+    for code, each in vocabularies().items():
+        for word in each.stop:
+            if len(word) > 1:
+                found.setdefault(word, []).append(code)
+    return found
+
+
+@cache
+def script_of(letter: str) -> str:
+    """Return the script of a letter, the first word of its Unicode name: `LATIN`, `CYRILLIC`, `CJK`, ..."""
+    return unicodedata.name(letter, "UNKNOWN").split(maxsplit=1)[0].split("-")[0]
+
+
+def _vocabulary(code: str, data: Mapping[str, str | list[str] | bool]) -> Vocabulary:
+    made: dict[str, object] = {}
+    sizes = {"scripts": 1, "is_spaced": 1}
+    for key, value in data.items():
+        if isinstance(value, bool):
+            made[key], sizes[key] = value, int(value)
+            continue
+        sizes[key] = len(value.split() if isinstance(value, str) else value)
+        if isinstance(value, str):
+            made[key] = frozenset(value.split())
+        else:
+            made[key] = re.compile(r"(?<!\w)(?:" + "|".join(value) + r")(?!\w)")
+    return Vocabulary(code, sizes, **made)  # type: ignore[arg-type]
+
+
+RUN = 8
+"""The number of consecutive words shared with a prompt from which a match is not a coincidence."""
+
+STEM = 5
+"""Words that share this many first letters are treated as forms of one word."""
+
+_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\n\s*[-*\d]?")
+_HEADING = re.compile(r"^#{1,6}[ \t][^\n]{1,80}$", re.MULTILINE)
+_READER = frozenset({"you", "your"})
+
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w-]*)")
+_FORM = re.compile(r"\{\s*\"\w+\"\s*:.*?\}", re.DOTALL)
+_VALUE = re.compile(r":\s*\"([^\"]+)\"")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptWords:
+    """An index of the words of some prompts.
+
+    Attributes:
+        runs: The hashes of every `RUN` consecutive words of an instruction.
+        tags: The names of their tags.
+        forms: Placeholders of the reply forms, in the place of the answer.
+        headings: Their Markdown headings.
+        sentences: The stems of the sentences that tell the reader what to do.
+    """
+
+    runs: frozenset[int] = frozenset()
+    tags: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset()
+    headings: frozenset[str] = frozenset()
+    sentences: frozenset[frozenset[str]] = frozenset()
+
+    @classmethod
+    def of(cls, prompts: Iterable[Prompt]) -> PromptWords:
+        """Return an index of the words of these prompts, without their inputs."""
+        runs: set[int] = set()
+        tags: set[str] = set()
+        forms: set[str] = set()
+        headings: set[str] = set()
+        sentences: set[frozenset[str]] = set()
+        for prompt in prompts:
+            for section in prompt.sections:
+                tags.update(name.lower() for name in _TAG.findall(section.text))
+                forms.update(normal(value) for form in _FORM.findall(section.text) for value in _VALUE.findall(form))
+                headings.update(headings_of(section.text))
+                for part in _TEMPLATE.sub("\0", section.text).split("\0"):
+                    runs.update(runs_of(tuple(words_of(part))))
+                    sentences.update(told for told in sentences_of(part) if told & _READER)
+        return cls(
+            frozenset(runs),
+            frozenset(tags),
+            frozenset(form for form in forms if " " in form),
+            frozenset(headings),
+            frozenset(sentences),
+        )
+
+
+NO_PROMPTS = PromptWords()
+
+
+def runs_of(words: tuple[str, ...], length: int = RUN) -> list[int]:
+    """Return the hashes of every `length` consecutive words, by their first word's index."""
+    return [hash(words[place : place + length]) for place in range(len(words) - length + 1)]
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Return the stems of words."""
+    return frozenset(word[:STEM] for word in words)
+
+
+def sentences_of(text: str) -> Iterator[frozenset[str]]:
+    """Yield the stems of each sentence of a text."""
+    for sentence in _SENTENCES.split(text):
+        yield stems(words_of(sentence))
+
+
+def headings_of(text: str) -> Iterator[str]:
+    """Yield the Markdown headings of a text, without their levels."""
+    for heading in _HEADING.findall(text):
+        yield normal(heading)
+
+
+def normal(text: str) -> str:
+    """Return a text's words as one normalised text for comparison."""
+    return " ".join(words_of(text))
+
 
 LONGEST = 20_000
-"""The most letters of a line that are compared word by word: longer ones are never sound, and would stall a run."""
+"""Maximum number of characters of a line that are compared word by word.
+
+Longer lines are never sound and would be too slow.
+"""
 
 STRETCH = 14
-"""The number of consecutive repeated words that is no coincidence."""
+"""The number of consecutive words from which a repetition is not a coincidence."""
 
 _SHOWN = 120
 _LETTERS = 2_000
-"""The number of a line's letters from which its language is derived."""
+"""The maximum number of characters of a line that are read to recognise its language."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED = re.compile(r"“[^“”]*”|«[^«»]*»|„[^„“”]*[“”]|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|(?<!\w)‘[^‘’\n]*’(?!\w)")
+
+_WRAPPED = re.compile(r"\s*[\"“]([^\"“”]*)[\"”]\s*")
 
 
 @dataclass(frozen=True)
@@ -33,9 +266,10 @@ class Said:
     Attributes:
         role: The speaker.
         text: The text.
-        message: Its index among the outcome's messages, from 0; `None` if it is not one of them.
+        message: The line's index among the outcome's messages, from 0; `None` if it is not one of them.
         where: A location defined by the recipe.
-        is_cut: Whether the provider reported that it was cut off.
+        is_cut: Whether the provider reported that the line was cut off.
+        is_acted: Whether a tool was called before it.
     """
 
     role: str
@@ -43,6 +277,7 @@ class Said:
     message: int | None = None
     where: str = ""
     is_cut: bool = False
+    is_acted: bool = False
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -66,16 +301,20 @@ class Said:
 
     @cached_property
     def prose(self) -> str:
-        """The beginning of the text without code."""
+        """The beginning of the text, without code."""
         return _CODE.sub(" ", self.text[:LONGEST])
 
     @cached_property
     def own(self) -> str:
-        """The beginning of the text without code and quotations: the speaker's own words."""
-        return _QUOTED.sub(" “…” ", self.prose)
+        """The speaker's own words: the beginning of the text, without code and quotations.
+
+        Quotation marks around the whole text quote nobody.
+        """
+        whole = _WRAPPED.fullmatch(self.prose)
+        return whole[1] if whole else _QUOTED.sub(" “…” ", self.prose)
 
     def shown(self, start: int = 0, end: int | None = None) -> str:
-        """Return an excerpt on one line."""
+        """Return an excerpt as a single line."""
         text = " ".join(self.text[start : (start + _SHOWN * 2) if end is None else end].split())
         return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
@@ -91,13 +330,13 @@ class Facts:
     """A recipe's facts about a scenario's conversation. Rules skip checks whose facts are missing.
 
     Attributes:
-        user: The role that has a task, or talks about itself.
-        languages: The languages, as ISO 639 codes; if there is none, it is derived from the words.
-        task: The user's task, in words.
+        user: The role that has a task or talks about itself.
+        languages: The languages, as ISO 639 codes. Without any, the language is detected from the words.
+        task: The user's task, as a text.
         kept_back: Texts that the user must not reveal in the opening, such as their preferences.
-        end_markers: The words by which the user ends the conversation, which no message should contain.
-        user_ends: The value of `Outcome.ended_by` for an ending by the user.
-        limit: The value of `Outcome.ended_by` for an ending by the limit.
+        end_markers: The words with which the user ends the conversation. No message should contain them.
+        user_ends: The value of `Outcome.ended_by` if the user ended the conversation.
+        limit: The value of `Outcome.ended_by` if the limit ended the conversation.
     """
 
     user: str = "user"
@@ -111,15 +350,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Talk:
-    """A conversation as the rules read it.
+    """A conversation in the form that the rules read.
 
     Attributes:
         lines: The lines in order.
         facts: The recipe's facts.
-        ended_by: The reason for which it ended; empty while it goes on.
-        since: The first line to check; earlier lines are context only.
-        prompts: The prompts' texts, which lines should not repeat.
-        author: The author at fault for all lines, for texts that are not spoken.
+        ended_by: The reason why it ended; empty while it goes on.
+        since: The index of the first line to check. Earlier lines are context only.
+        prompts: The words of the prompts, which lines should not repeat.
+        author: For texts that are not spoken, the role at fault for all lines.
+        has_tools: Whether the assistant was offered tools.
     """
 
     lines: Sequence[Said]
@@ -128,27 +368,35 @@ class Talk:
     since: int = 0
     prompts: PromptWords = NO_PROMPTS
     author: str = ""
+    has_tools: bool = False
 
     @classmethod
     def of_texts(cls, author: str, texts: Mapping[str, str], facts: Facts, since: int = 0) -> Talk:
-        """Return the texts that a role wrote but nobody speaks, such as a pool's, by their location in the outcome."""
+        """Return texts that a role wrote but nobody speaks, such as a pool, with their location in the outcome."""
         return cls(
             [Said(author, text, where=where) for where, text in texts.items()], facts, since=since, author=author
         )
 
     @classmethod
-    def of(cls, lines: Iterable[Line], facts: Facts, ended_by: str = "") -> Talk:
-        """Return an outcome's messages without tool results and without messages that only hold tool calls."""
+    def of(cls, lines: Sequence[Line], facts: Facts, ended_by: str = "", has_tools: bool = False) -> Talk:
+        """Return an outcome's messages without tool results, and without messages that hold nothing but tool calls."""
+        first_call = next((message for message, line in enumerate(lines) if line.tool_calls), len(lines))
         said = [
-            Said(line.role, line.content, message, is_cut=line.finish_reason == "length")
+            Said(
+                line.role,
+                line.content,
+                message,
+                is_cut=line.finish_reason == "length",
+                is_acted=message >= first_call,
+            )
             for message, line in enumerate(lines)
             if line.tool_call_id is None and (line.content or not line.tool_calls)
         ]
-        return cls(said, facts, ended_by)
+        return cls(said, facts, ended_by, has_tools=has_tools)
 
     @property
     def is_spoken(self) -> bool:
-        """Return whether it is a conversation, including one written by a single author."""
+        """Return whether the lines are a conversation, which a single author may have written."""
         return not self.author or any(line.role != self.author for line in self.lines)
 
     def checked_lines(self) -> Sequence[Said]:
@@ -157,7 +405,7 @@ class Talk:
 
     @cached_property
     def language(self) -> str:
-        """Its language as an ISO 639 code: the only one that its facts declare, else that of most lines.
+        """The language, as an ISO 639 code. It is the only declared language, otherwise the language of most lines.
 
         If no line's language can be detected, it is the first declared language, or `und` without any.
         """

@@ -1,5 +1,327 @@
-"""Generation of people and tasks for PersonaLens, in a folder that it reads (see `docs/personalens-people.md`)."""
+"""Generation of people and tasks, exported as a folder that PersonaLens reads (see `docs/personalens-people.md`).
 
-from .recipe import RECIPE
+A graph writes and checks a person's data; exports and tables present it.
+"""
 
-__all__ = ["RECIPE"]
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.gate.talk import Talk
+from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, generation_graph, unwritten
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.reporting.pivot import Column, Pivot, count, mean, share, tabulate
+from dialoom.graphs.reporting.table import Outline, Span, Table
+from dialoom.graphs.scenario import Shared
+from dialoom.personas import Demographics, Situation, Task
+from dialoom.personas.profile import DomainSchema, read_domains, shipped_schema
+from dialoom.personas.rows import read_demographics
+from dialoom.personas.similarity import LEXICAL, VectorIndex, local_embedder, unpacked
+
+from . import writing
+from .scenario import REPLY_TYPES, PeopleOptions, PersonScenario
+from .writing import PersonState, liked, lines
+
+_AS_CHOSEN = {"single_tasks", "multi_tasks", "repairs", "open_values", "threshold", "embedder"}
+
+
+def _usable(options: PeopleOptions) -> tuple[DomainSchema, ...]:
+    """Return the domains of the schema.
+
+    Raises:
+        RecipeError: If the schema cannot be used.
+    """
+    path = options.affinity_schema
+    domains = tuple(read_domains(path) if path else shipped_schema())
+    problem = "" if domains else "there is no domain"
+    names: set[str] = set()
+    for domain in domains:
+        own = [each.name.casefold() for each in domain.affinities]
+        empty = [each.name for each in domain.affinities if each.is_categorical and not each.possible_values]
+        if domain.domain.casefold() in names:
+            problem = f"the domain {domain.domain!r} stands there twice"
+        elif not own or len(set(own)) < len(own):
+            problem = f"the domain {domain.domain!r} has no preference, or has a preference twice"
+        elif empty and not options.open_values:
+            problem = f"{empty[0]!r} of {domain.domain!r} is categorical and has no possible values"
+        names.add(domain.domain.casefold())
+    if problem:
+        raise RecipeError(f"affinity_schema: {path}: {problem}", setting="affinity_schema")
+    return domains
+
+
+_Person = tuple[PersonScenario, Mapping[str, Any]]
+
+
+class Twins:
+    """A filter for people who are too similar to an earlier person.
+
+    Args:
+        threshold: A person whose similarity to an earlier person is higher than this is a twin.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._index = VectorIndex()
+
+    def has(self, details: Mapping[str, Any]) -> bool:
+        """Return whether a person is a twin, given the details of their outcome.
+
+        A person who is not a twin is added.
+        """
+        kept = details["vector"]
+        vector = unpacked(kept) if kept else local_embedder(LEXICAL).embed([liked(details["preferences"])])[0]
+        nearest = self._index.nearest(vector)
+        if nearest is not None and nearest[1] > self._threshold:
+            return True
+        self._index.add(vector)
+        return False
+
+
+def made_people(episode: Episode, scenario: PersonScenario, *_: Any) -> Iterator[_Person]:
+    """Yield the person, if their data is complete."""
+    if is_complete(episode):
+        yield scenario, episode.outcome.details
+
+
+def release_files(people: Iterator[_Person]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the schema, and then the files of all people except twins."""
+    twins: Twins | None = None
+    for scenario, details in people:
+        if twins is None:
+            twins = Twins(scenario.threshold)
+            yield ("res", "schema.json"), [domain.model_dump(mode="json") for domain in scenario.domains.value]
+        if not twins.has(details):
+            folder = ("data", "profile", scenario.user)
+            yield (*folder, "profile.json"), _profile(scenario, details)
+            for name, kind in (("tasks.json", "single"), ("tasks_md.json", "multi")):
+                tasks = [task.model_dump(mode="json", by_alias=True) for task in tasks_in(details) if task.kind == kind]
+                yield (*folder, name), {f"Task {number}": task for number, task in enumerate(tasks, start=1)}
+
+
+def is_complete(episode: Episode) -> bool:
+    """Return whether a person's data is complete."""
+    return episode.state == "done" and episode.outcome.ended_by == "complete"
+
+
+def written_texts(details: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts that models wrote about a person (preferences, summaries, and tasks), by location."""
+    found: dict[str, str] = {}
+    for domain, preferences in details["preferences"].items():
+        for name, value in preferences.items():
+            found[f"{domain}, {name}"] = value if isinstance(value, str) else ", ".join(value)
+        found[f"{domain}, summary"] = details["summaries"][domain]
+    for task in details["tasks"]:
+        found |= {f"task {task['id']}, {part}": task[part] for part in ("description", "intent", "goal")}
+    return found
+
+
+def tasks_in(details: Mapping[str, Any]) -> list[Task]:
+    """Return the tasks of a person's outcome."""
+    return [
+        Task(
+            **{key: each[key] for key in ("id", "description", "intent", "goal")},
+            relevant_affinities=tuple(each["preferences"]),
+            domains=tuple(each["domains"]),
+            situation=Situation.model_validate(each["situation"]),
+        )
+        for each in details["tasks"]
+    ]
+
+
+def _profile(scenario: PersonScenario, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile with every domain of the schema. Masked domains are empty."""
+    names = [domain.domain for domain in scenario.domains.value]
+    preferences, summaries = details["preferences"], details["summaries"]
+    return {
+        "affinities": {name: preferences.get(name, {}) for name in names},
+        "demographics": scenario.demographics.model_dump(),
+        "interests": {name: int(name in preferences) for name in names},
+        "interactions": {name: summaries.get(name, "") for name in names},
+    }
+
+
+def _kept(episode: Episode) -> bool:
+    return bool(episode.facets["kept"] == "kept")
+
+
+def _tasks(title: str, is_single: bool) -> Column:
+    def found(episode: Episode) -> list[Any]:
+        tasks = episode.outcome.details["tasks"] if _kept(episode) else ()
+        return [True for task in tasks if (len(task["domains"]) == 1) == is_single]
+
+    return Column(title, found, "count")
+
+
+def _is_contradicted(episode: Episode) -> bool | None:
+    """Return whether the preferences that were first written for a person contradict each other.
+
+    `None` without a verdict.
+    """
+    first = [note for note in episode.outcome.details["notes"] if note["round"] == 1 and note["kind"] == "preferences"]
+    found = {note["result"] for note in first if note["check"] in ("consistency", "")}
+    return None if not found or "unparsed" in found else bool(found & {"rejected", "dropped"})
+
+
+_PEOPLE = Pivot(
+    "people",
+    "People and their tasks",
+    columns=[
+        count("people"),
+        count("incomplete", lambda episode: episode.facets["kept"] == "incomplete"),
+        count("twins", lambda episode: episode.facets["kept"] == "twin"),
+        count("left", _kept),
+        mean("domains each", lambda each: each.outcome.counts["domains"] if _kept(each) else None, interval=False),
+        _tasks("single-domain", is_single=True),
+        _tasks("multi-domain", is_single=False),
+        share("contradicted %", _is_contradicted),
+    ],
+    only_scored=False,
+    notes=[
+        "Incomplete: nothing of theirs is whole, or no task is theirs. Twins: too similar to somebody before. "
+        "Single-domain, multi-domain: tasks of people, each of which makes a dialogue. Contradicted: the share of "
+        "people whose preferences, as first written, are ruled out by their demographics or each other."
+    ],
+)
+
+
+class PersonaLensPeople(GenerationRecipe, EmbeddingRecipe):
+    """New people and tasks for personalens, with demographics, preferences, summaries, tasks and situations."""
+
+    name = "personalens-people"
+    roles = {"writer": 0.8, "judge": 0.0, "embedder": 0.0}
+    prompts = ("personalens_people/*",)
+    reply_types = REPLY_TYPES
+    options_type = PeopleOptions
+    scenario_type = PersonScenario
+    formats = {
+        "profiles": Exporter(
+            "people and their tasks as personalens reads them, in the layout of its release (a folder)",
+            "files",
+            made_people,
+            arranged=release_files,
+        ),
+    }
+    folder = "profiles"
+
+    def scenarios(
+        self, options: PeopleOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PersonScenario]:
+        """Yield one scenario per person: `user1`, `user2`, ...
+
+        A larger number of people begins with the same people.
+        """
+        embedder_here(options.embedder)
+        domains = Shared(_usable(options))
+        chosen = options.model_dump(include=_AS_CHOSEN)
+        drawn = read_demographics(options.demographics).people(draw)
+        for number, demographics in zip(range(1, options.people + 1), drawn, strict=False):
+            person = Demographics(user_id=f"user{number}", **demographics)
+            yield PersonScenario(demographics=person, domains=domains, **chosen)
+
+    def graph(self, options: PeopleOptions) -> Graph:
+        """Return a graph of the loops for interests, preferences, summaries and tasks, followed by the situations."""
+        return generation_graph(
+            PersonState,
+            Loop(writing.choose, needed=lambda state: state["interests"]),
+            Loop(writing.prefer, writing.check, needed=lambda state: state["preferences"]),
+            Loop(writing.summarise, writing.verify, needed=writing.domains_of),
+            Loop(writing.plan, needed=lambda state: any(writing.tasks_of(state))),
+            Loop(writing.situate),
+            *([Loop(writing.embed)] if options.embedder != LEXICAL else []),
+        )
+
+    def initial(self, scenario: PersonScenario) -> dict[str, Any]:
+        """Return the empty state. The demographics are part of the scenario."""
+        empty: dict[str, Any] = {name: {} for name in ("preferences", "summaries", "tasks", "situations")}
+        return {**empty, "interests": [], "task_notes": [], "vector": "", **unwritten()}
+
+    def outcome(self, scenario: PersonScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the person's complete domains and tasks, and the results of the checks."""
+        made = {**self.initial(scenario), **state}
+        names, situations = writing.domains_of(made), made["situations"]
+        tasks = [
+            {"id": id_, **task, "situation": situations[id_]}
+            for id_, task in writing.tasks_of(made)
+            if id_ in situations
+        ]
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else "complete" if tasks else "incomplete",
+            counts={"domains": len(names), "tasks": len(tasks)},
+            details={
+                "preferences": {name: made["preferences"][name] for name in names},
+                "summaries": {name: made["summaries"][name] for name in names},
+                "tasks": tasks,
+                "threshold": scenario.threshold,
+                **{key: made[key] for key in ("vector", "notes", "task_notes")},
+            },
+        )
+
+    def talks(self, scenario: PersonScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Yield the texts written about the person."""
+        if texts := written_texts(outcome.details):
+            yield Talk.of_texts("writer", texts, self.facts(scenario))
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of domains with preferences, and of tasks with a situation."""
+        return {"domain": len(state.get("preferences", ())), "task": len(state.get("situations", ()))}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Return the person's preferences, summaries, tasks and situations as an outline."""
+        details = episode.outcome.details
+        title = f"{episode.facets['user']}, domains: {len(details['preferences'])}, tasks: {len(details['tasks'])}"
+        domains = [
+            Outline(
+                [Span(name, "heading")],
+                [
+                    *(Outline([Span(line, "user")]) for line in lines(values).splitlines()),
+                    Outline([Span(details["summaries"][name])]),
+                ],
+            )
+            for name, values in details["preferences"].items()
+        ]
+        tasks = [
+            Outline(
+                [Span(f"{task.id}  ", "note"), Span(task.intent, "user")],
+                [Outline([Span("; ".join(task.situation.for_prompt().values()), "note")])],
+            )
+            for task in tasks_in(details)
+        ]
+        found = [
+            Outline([Span(f"{each['result']} ({each['check']}) {each['id']}: {each['reason']}", "note")])
+            for each in details["notes"]
+            if each["result"] != "passed"
+        ]
+        return Outline([Span(title, "heading")], [*domains, *tasks, *found])
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return the table of people, and the results of each check."""
+        tally = NoteTally()
+        task_notes: dict[tuple[Any, ...], Note] = {}
+
+        def counted() -> Iterator[Episode]:
+            twins: Twins | None = None
+            for episode in episodes:
+                if episode.state != "done":
+                    continue
+                details = episode.outcome.details
+                tally.add(details["notes"])
+                task_notes.update((tuple(note.values()), note) for note in details["task_notes"])
+                twins = twins or Twins(details["threshold"])
+                kept = "incomplete" if not is_complete(episode) else "twin" if twins.has(details) else "kept"
+                yield replace(episode, facets={"kept": kept})
+
+        made = tabulate([_PEOPLE], counted())
+        tally.add(task_notes.values())
+        return [*made, *tally.tables()]
+
+
+RECIPE = PersonaLensPeople()

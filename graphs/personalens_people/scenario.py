@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import BaseModel, Field, StringConstraints, field_validator, model_validator
 
 from dialoom.graphs.embedding import EmbeddedScenario
-from dialoom.graphs.option_types import AbsolutePath, EmbedderName
-from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.recipe import AbsolutePath, EmbedderName, RecipeOptions
 from dialoom.graphs.scenario import Shared
+from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, Demographics, Situation
 from dialoom.personas.profile import DomainSchema, is_withheld
 
 TWIN_THRESHOLD = 0.8
-"""Above it, two people have nearly the same preferences; people who share a few listed values are far below."""
+"""Above this similarity, two people have nearly the same preferences.
+
+People who share a few listed values are far below it.
+"""
 
 
 class PeopleOptions(RecipeOptions):
@@ -48,13 +51,13 @@ class PeopleOptions(RecipeOptions):
 
 
 class PersonScenario(EmbeddedScenario):
-    """A person with everything that writing the person's data needs, so that a run never reads a file again.
+    """A person, with everything needed to write the person's data, so that a started run does not read files again.
 
     Attributes:
         demographics: The drawn demographics.
         domains: The affinity schema.
 
-    All other attributes are the options'.
+    All other attributes have the meaning of the options of the same name.
     """
 
     demographics: Demographics
@@ -93,30 +96,26 @@ class PersonScenario(EmbeddedScenario):
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Interests(_Reply):
+class Interests(Frozen):
     """The domains that are somebody's."""
 
     domains: Annotated[list[Text], Field(min_length=1)]
 
 
-class WrittenPreference(_Reply):
+class WrittenPreference(Frozen):
     """A preference's values: one, or several where the schema says so."""
 
     name: Text
     values: list[Text]
 
 
-class WrittenPreferences(_Reply):
+class WrittenPreferences(Frozen):
     """Somebody's preferences in a domain."""
 
     preferences: Annotated[list[WrittenPreference], Field(min_length=1)]
 
 
-class Contradiction(_Reply):
+class Contradiction(Frozen):
     """A preference that the demographics, or another preference, rule out."""
 
     domain: Text
@@ -124,19 +123,19 @@ class Contradiction(_Reply):
     reason: Text
 
 
-class Contradictions(_Reply):
+class Contradictions(Frozen):
     """What does not go together in a person."""
 
     contradictions: list[Contradiction]
 
 
-class ForeignPassages(_Reply):
+class ForeignPassages(Frozen):
     """Passages of a summary that tell of preferences which the person does not have."""
 
     passages: list[Text]
 
 
-class WrittenTask(_Reply):
+class WrittenTask(Frozen):
     """A task, before anybody is given it; without domains if it stays in one."""
 
     description: Text
@@ -146,13 +145,13 @@ class WrittenTask(_Reply):
     domains: list[Text] = []
 
 
-class WrittenTasks(_Reply):
+class WrittenTasks(Frozen):
     """The tasks of a domain, or those over several."""
 
     tasks: Annotated[list[WrittenTask], Field(min_length=1)]
 
 
-class WrittenSituation(_Reply):
+class WrittenSituation(Frozen):
     """Where somebody is when they have a task; the choices are those of the paper's figure 11."""
 
     location: Text
@@ -165,7 +164,7 @@ class WrittenSituation(_Reply):
     @classmethod
     def _told(cls, location: str) -> str:
         if is_withheld(location):
-            raise ValueError("this says nothing; a town or a place in it is needed")
+            raise ValueError("is empty or meaningless; give a town, or a place in one")
         return location
 
     def plain(self) -> dict[str, str]:

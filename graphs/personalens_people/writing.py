@@ -1,4 +1,4 @@
-"""The written data of a person: interests, preferences, summaries of past interactions, tasks, and situations."""
+"""The nodes that write a person's data: interests, preferences, summaries of interactions, tasks, and situations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ACROSS = "several domains"
 """The key of tasks over several domains."""
 
 FEWEST, MOST = 2, 5
-"""The fewest and the most domains of a task over several domains."""
+"""The minimum and maximum number of domains of a task over several domains."""
 
 _JUDGE_UNPARSED = "the judge's reply could not be parsed"
 
@@ -42,9 +42,9 @@ class PersonState(GenerationState, total=False):
         interests: The person's domains.
         preferences: The preferences by domain and name.
         summaries: The summaries by domain.
-        tasks: Drafts by domain, those over several domains under `ACROSS`; the same for all people.
+        tasks: The drafts of tasks by domain; tasks over several domains are under `ACROSS`. All people share them.
         situations: The situations by task id.
-        vector: The person's packed embedding; empty where it is cheap to compute.
+        vector: The person's packed embedding; empty if the embedding is cheap to compute.
         task_notes: The notes of the tasks, which all people share.
     """
 
@@ -58,12 +58,12 @@ class PersonState(GenerationState, total=False):
 
 
 def listed(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return preferences in the form of prompts; several values are joined by semicolons."""
+    """Return preferences in the form that prompts use. Several values of one preference are joined by semicolons."""
     return {name: value if isinstance(value, str) else "; ".join(value) for name, value in values.items()}
 
 
 def lines(values: Mapping[str, Any]) -> str:
-    """Return preferences in the form of prompts, one per line."""
+    """Return preferences in the form that prompts use, one per line."""
     return "\n".join(f"{name}: {text}" for name, text in listed(values).items())
 
 
@@ -166,7 +166,10 @@ async def verify(state: PersonState, scene: Scene) -> Update:
 
 
 async def plan(state: PersonState, scene: Scene) -> Update:
-    """Write the tasks of the person's domains in common calls, because all people share them."""
+    """Write the tasks of the person's domains.
+
+    The calls are shared between scenarios, because all people share the tasks.
+    """
     scenario: PersonScenario = scene.scenario
     domains = domains_of(state)
     several = scenario.multi_tasks and len(domains) >= FEWEST  # with fewer, the person cannot have such a task
@@ -207,13 +210,13 @@ async def situate(state: PersonState, scene: Scene) -> Update:
 
 
 async def embed(state: PersonState, scene: Scene) -> Update:
-    """Embed the person's preferences, if that takes a model."""
+    """Embed the person's preferences, if the embedder is a model."""
     (vector,) = await embedded([liked(state["preferences"])], scene, scene.scenario.embedder)
     return {"vector": packed(vector)}
 
 
 def liked(preferences: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the values of preferences without their names, which all people share."""
+    """Return the values of preferences. The names are left out, because all people share them."""
     return ". ".join(text for values in preferences.values() for text in listed(values).values())
 
 
@@ -223,7 +226,7 @@ def domains_of(state: Mapping[str, Any]) -> list[str]:
 
 
 def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield ids and drafts of the tasks whose domains the person has; a task's id is the same for all people."""
+    """Yield the id and draft of each task whose domains the person has. A task's id is the same for all people."""
     theirs = set(domains_of(state))
     for place, drafts in state["tasks"].items():
         for number, draft in enumerate(drafts, start=1):
@@ -232,7 +235,7 @@ def tasks_of(state: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) -> dict[str, str] | None:
-    """Return the reasons by domain; `None` if the judge names an unknown domain or preference."""
+    """Return the judge's reasons by domain; `None` if the judge states an unknown domain or preference."""
     names = {name.casefold(): name for name in preferences}
     reasons: dict[str, list[str]] = {}
     for each in found.contradictions:
@@ -246,12 +249,12 @@ def _by_domain(found: Contradictions, preferences: dict[str, dict[str, Any]]) ->
 def checked_tasks(
     given: Sequence[WrittenTask], domains: Sequence[DomainSchema], fewest: int
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the valid tasks, with preferences and domains spelt as in the schema, and the problems of the others.
+    """Return the valid tasks, with preferences and domains spelt as in the schema, and the problems of invalid tasks.
 
     Args:
         given: The tasks as written.
-        domains: The domains that they may involve.
-        fewest: The fewest domains of a task; if 1, `domains` has a single one.
+        domains: The domains that the tasks may involve.
+        fewest: Minimum number of domains of a task. If it is 1, `domains` has a single domain.
     """
     good: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -294,7 +297,7 @@ def _fault(
 
 
 def _meant(names: Sequence[str], domains: Sequence[DomainSchema]) -> list[DomainSchema] | None:
-    """Return the domains of these names, without duplicates; `None` if one is unknown."""
+    """Return the domains with these names, without duplicates; `None` if a name is unknown."""
     by_name = {domain.domain.casefold(): domain for domain in domains}
     meant = {name.casefold(): by_name.get(name.casefold()) for name in names}
     found = [domain for domain in meant.values() if domain is not None]

@@ -10,18 +10,17 @@ from typing import Any
 from pydantic import Field
 
 from dialoom.graphs.capabilities import Exporter
-from dialoom.graphs.option_types import FilledAxis, FromZero
 from dialoom.graphs.outcome import Episode, Line
-from dialoom.graphs.recipe import RecipeError
+from dialoom.graphs.recipe import FilledAxis, FromZero, RecipeError
 from dialoom.graphs.training_rows import SystemOptions
 from dialoom.personas.preferences import DEFAULT_POOL, Form, read_chats, row_of, texts_of
 from dialoom.prompts import ChatMessage, PromptLibrary, Utterance
 
-from .checkers import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
+from .results import CHECKERS, UNJUDGED, UNPARSED, error_of, quote_of
 from .scenario import LINES_PER_TURN, Method, PrefEvalScenario, told, utterances
 
 Named = tuple[tuple[str, ...], dict[str, Any]]
-"""A file's path as folder names and its name, and one of its rows."""
+"""A file's path (folder names and the file's name), and one row of the file."""
 
 ROOT = "benchmark_results"
 LEFT_OUT = (ROOT, "left_out.json")
@@ -44,10 +43,10 @@ _METHODS: Mapping[Method, str] = {
 def release_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[Named]:
-    """Yield rows of the files that the release's scripts read: each answer, and again with its verdicts.
+    """Yield rows of the files that the release's scripts read: each answer once alone, and once with its verdicts.
 
-    The scripts require verdicts in every row of a file of verdicts, so an answer without all of them is only in the
-    first file.
+    The scripts require all verdicts in every row of the second file, so an answer without all of them is only in the
+    first.
     """
     if episode.state != "done":
         return
@@ -68,7 +67,8 @@ def release_rows(
 def _place(scenario: PrefEvalScenario, model: str) -> tuple[tuple[str, str], str]:
     """Return the folders of a method and a topic, and the file's name.
 
-    The release has no files for other positions than the start or for further preferences: the folder's name adds them.
+    The release has no files for other positions than the start, or for further preferences. For these, the folder's
+    name states the position and the number of preferences.
     """
     task = _METHODS[scenario.method].format(k=scenario.retrieved)
     if scenario.extras and not scenario.arm:
@@ -112,7 +112,7 @@ def _reply(scenario: PrefEvalScenario, details: Mapping[str, Any]) -> dict[str, 
 
 
 def _analysis(episode: Episode) -> dict[str, Any]:
-    """Return the checkers' verdicts; a checker that was not asked, as nothing was quoted, says no."""
+    """Return the checkers' verdicts. A checker that was not asked because nothing was quoted counts as no."""
     found = {each.metric: each for each in episode.outcome.judgements}
 
     def word(metric: str) -> str:
@@ -130,7 +130,7 @@ def _analysis(episode: Episode) -> dict[str, Any]:
 def item_rows(
     episode: Episode, scenario: PrefEvalScenario, _: PromptLibrary, models: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield an item as a row for the user's own tables: its setting and texts, each verdict, and the error type."""
+    """Yield an item as a row for the user's own analyses: its setting and texts, each verdict, and the error type."""
     if episode.state != "done":
         return
     details, judgements = episode.outcome.details, episode.outcome.judgements
@@ -155,7 +155,7 @@ def item_rows(
 
 
 class TrainingOptions(SystemOptions):
-    """Options of the training set made of answers."""
+    """The options of the training set that is made of answers."""
 
     between: FilledAxis[FromZero] = Field(
         (0, 5, 10),
@@ -168,10 +168,10 @@ class TrainingOptions(SystemOptions):
     right_only: bool = Field(False, description="Only answers that were judged right.")
 
     def turns(self) -> Mapping[int, list[Line]]:
-        """Return the unrelated turns by their number.
+        """Return the requested unrelated turns, by their number.
 
         Raises:
-            RecipeError: If the chats have fewer.
+            RecipeError: If the chats have fewer turns.
         """
         path = self.pool or DEFAULT_POOL
         lines = _last_lines(path, self.last_chats)
@@ -179,7 +179,7 @@ class TrainingOptions(SystemOptions):
         if max(self.between) > most:
             raise RecipeError(
                 f"between {max(self.between)}: the last {self.last_chats} chats of {path} have {most} turns; "
-                "give no more, or more as last_chats",
+                "give a smaller number, or a larger last_chats",
                 setting="between",
             )
         return {turns: list(lines[: turns * LINES_PER_TURN]) for turns in self.between}
@@ -193,9 +193,10 @@ def _last_lines(path: Path, chats: int) -> tuple[Line, ...]:
 def training_rows(
     episode: Episode, scenario: PrefEvalScenario, prompts: PromptLibrary, _: Any, *, options: TrainingOptions
 ) -> Iterator[dict[str, Any]]:
-    """Yield TRL's prompt and completion: answers given with a reminder, to be learnt without it and its word limit.
+    """Yield rows in TRL's prompt-completion form. The answers were given with a reminder, which the rows leave out.
 
-    The answers follow an explicit preference directly; the rows also put unrelated turns between them. The paper, 3.7.
+    The reminder's word limit is left out, too. The answers follow an explicit preference directly; the rows also put
+    unrelated turns between the two (section 3.7 of the paper).
     """
     between = options.turns()
     pair, details = scenario.pair, episode.outcome.details

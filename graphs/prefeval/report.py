@@ -1,4 +1,4 @@
-"""PrefEval's tables and charts over one run or several: the paper's tables 2 and 4-13, figures 3-13 and 23-25."""
+"""PrefEval's tables and charts over one or more runs: the paper's tables 2 and 4-13, and figures 3-13 and 23-25."""
 
 from __future__ import annotations
 
@@ -7,20 +7,37 @@ from functools import partial
 
 from dialoom.graphs.reporting import FEWEST, Cell, Chart, Counted, FacetColumn, Runs, Series, Table
 
-from .checkers import CORRECT, ERROR_TYPES, RIGHT, UNJUDGED, UNPARSED, WRONG, counted_by_error
-from .results import OWN_TURNS, BothTasks, ItemResults, Setting, along, grouped, pearson, varying
+from .results import (
+    ASSISTANT,
+    CHECKERS,
+    CORRECT,
+    ERROR_TYPES,
+    OWN_TURNS,
+    RIGHT,
+    UNJUDGED,
+    UNPARSED,
+    WRONG,
+    BothTasks,
+    ItemResults,
+    Setting,
+    along,
+    counted_by_error,
+    grouped,
+    pearson,
+    varying,
+)
 
 Figures = Mapping[str, Callable[[Sequence[Setting]], Cell]]
 """The columns of a table: functions of a row's settings, by name."""
 Place = Callable[[Setting], float]
 
 PIE_TURNS = 10
-"""The length for which the paper shows the shares of errors."""
+"""The number of turns for which the paper shows the shares of errors."""
 _DONE = Counted(state="done")
 _TOLD = ("model", "method")
 """Axes that a row shows even if all rows have the same value."""
 _PLAIN = {"position": "0.0", "preferences": "1", "arm": ""}
-"""The facets of settings that `is_plain`."""
+"""The facets of settings for which `is_plain` is true."""
 _ACCURACY = (
     "Accuracy: share of answers without an error, or of right choices; what is unparsed counts and is no success. "
     "Averages are unweighted means over the topics. In brackets: 95 % intervals; of one topic Wilson's, of averages "
@@ -82,7 +99,7 @@ def compared(runs: Runs) -> list[Table]:
 
 
 def _varied(results: ItemResults, settings: Sequence[Setting], axis: str, usual: int) -> list[Setting]:
-    """Return settings that differ only in an axis or, without any, those with more than its usual value."""
+    """Return settings that differ only in an axis. If there are none, return those with a value above the usual one."""
     if not results.total(*settings).n:
         return []
     return along(settings, axis) or [setting for setting in settings if getattr(setting, axis) > usual]
@@ -103,8 +120,8 @@ def _table(
         name: The table's name.
         title: Its title.
         groups: The settings of each row.
-        axes: The axes shown in the first columns.
-        figures: The functions of the other columns.
+        axes: The axes that the first columns show.
+        figures: The functions that compute the other columns.
         notes: Its notes.
         held: The facets that are constant in the table, with their values.
     """
@@ -119,6 +136,7 @@ def _table(
         if len(names := {facet for facet, _ in told.values()}) == 1:  # lengths may mix turns and tokens
             facets[axis] = FacetColumn(names.pop(), {words: value for words, (_, value) in told.items()})
     table.facets, table.chosen = facets, dict.fromkeys(table.columns, held or {})
+    table.judged = {column: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for column in figures}
     return table
 
 
@@ -131,7 +149,7 @@ def _across(
     notes: Sequence[str] = (),
     held: Mapping[str, str] | None = None,
 ) -> Table:
-    """Return a table of averages with one axis as columns and all others as rows; `held` facets are constant."""
+    """Return a table of averages with one axis as columns and all other axes as rows; `held` facets are constant."""
 
     def at(group: Sequence[Setting], value: object) -> Cell:
         return next((results.average(each) for each in group if getattr(each, axis) == value), None)
@@ -147,7 +165,7 @@ def _across(
 
 
 def _by_topic(results: ItemResults) -> list[Table]:
-    """Return a table for each task, form and length, if there are several topics."""
+    """Return a table by topic for each task, form and length, if there are several topics."""
     tables = []
     by = ("task", "form", "length")
     for group in grouped((each for each in results.settings if each.is_plain), by=by):
@@ -209,6 +227,7 @@ def _errors(results: ItemResults) -> Table:
     figures = _counts(results, keys)
     table = _of_task(results, "generation", "errors", "Free answers and their errors", figures, [_ERRORS])
     table.counted = {**counted_by_error(), "not judged": Counted(is_judged=False)}
+    table.judged = {kind: [f"{checker} ({ASSISTANT})" for checker in CHECKERS] for kind in (RIGHT, *ERROR_TYPES)}
     return table
 
 
@@ -251,7 +270,7 @@ def charts(runs: Runs) -> list[Chart]:
 
 
 def _lengths(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 3 and 10: zero-shot over turns and over tokens, one line per model."""
+    """Yield figures 3 and 10: accuracy of zero-shot by turns and by tokens, with one line per model."""
     settings = [each for each in results.settings if each.is_plain and each.method == "zero-shot"]
     for suffix, told, panel in _panels(settings, ("task", "form")):
         by_turns = [setting for setting in panel if setting.length.unit == "turns"]
@@ -262,7 +281,7 @@ def _lengths(results: ItemResults) -> Iterable[Chart]:
 
 
 def _variants(results: ItemResults) -> Iterable[Chart]:
-    """Yield figures 4 and 6: accuracy over turns, a line per method; and 5: with the reminder, a line per form."""
+    """Yield figures 4 and 6 (accuracy by turns, a line per method), and 5 (with the reminder, a line per form)."""
     every = _by_turns(results)
     reminded = [setting for setting in every if setting.method == "reminder"]
     for name, title, settings, axes in (
@@ -275,7 +294,7 @@ def _variants(results: ItemResults) -> Iterable[Chart]:
 
 
 def _shares(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 7: the shares of errors among answers, by method."""
+    """Yield figure 7: each error's share of the answers, by method."""
     settings = _free(results)
     nearest = min((setting.length for setting in settings), key=lambda each: abs(each.amount - PIE_TURNS), default=None)
     for suffix, told, panel in _panels([each for each in settings if each.length == nearest], ("model", "form")):
@@ -290,7 +309,7 @@ def _shares(results: ItemResults) -> Iterable[Chart]:
 
 
 def _numbers(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 13: the number of errors of each type over turns."""
+    """Yield figure 13: the number of errors of each type, by turns."""
     for suffix, told, panel in _panels(_free(results), ("model", "form", "method", "retrieved")):
         chart = Chart(f"error-numbers{suffix}", f"Errors by turns{told}", _TURNS_AXIS, "number of answers")
         totals = [results.total(setting) for setting in panel]
@@ -302,19 +321,19 @@ def _numbers(results: ItemResults) -> Iterable[Chart]:
 
 
 def _series_of(values: Mapping[str, Sequence[float]], x: Sequence[float]) -> list[Series]:
-    """Return a series for each kind of error; for unparsed ones only if there are any."""
+    """Return a series for each kind of error. There is a series of unparsed verdicts only if there are any."""
     return [Series(kind, x, y) for kind, y in values.items() if kind != UNPARSED or any(y)]
 
 
 def _preferences(results: ItemResults) -> Iterable[Chart]:
-    """Return figures 8 and 24: accuracy over the number of preferences."""
+    """Return figures 8 and 24: accuracy by the number of preferences."""
     settings = [setting for setting in results.settings if not setting.arm]
     title = "Accuracy by the number of preferences"
     return _over(results, settings, "preferences", lambda each: each.preferences, "preferences", title, "preferences")
 
 
 def _conflict(results: ItemResults) -> Iterable[Chart]:
-    """Return figures 9 and 25: the arms as bars."""
+    """Return figures 9 and 25: accuracy in each arm, as bars."""
     settings = results.some(lambda setting: bool(setting.arm))
     arms = results.values("arm", settings)
     title = "Accuracy by the preference stated before"
@@ -325,7 +344,7 @@ def _conflict(results: ItemResults) -> Iterable[Chart]:
 
 
 def _positions(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 23: accuracy over the turn that states the preference."""
+    """Return figure 23: accuracy by the turn that states the preference."""
     settings = [setting for setting in _by_turns(results, plain=False) if setting.preferences == 1 and not setting.arm]
 
     def own_turn(setting: Setting) -> float:
@@ -336,7 +355,7 @@ def _positions(results: ItemResults) -> Iterable[Chart]:
 
 
 def _scatter(results: ItemResults) -> Iterable[Chart]:
-    """Yield figure 11: accuracy in both tasks, one point per cell."""
+    """Yield figure 11: accuracy in both tasks, with one point per setting."""
     for cells in results.both_tasks():
         if (r := pearson(cells)) is None:
             continue
@@ -354,7 +373,7 @@ def _scatter(results: ItemResults) -> Iterable[Chart]:
 
 
 def _retrieved(results: ItemResults) -> Iterable[Chart]:
-    """Return figure 12: accuracy and hit rate over the number of retrieved messages."""
+    """Return figure 12: accuracy and hit rate by the number of retrieved messages."""
     settings = along([setting for setting in results.settings if setting.retrieved], "retrieved")
     chart = _chart("retrieval", "Accuracy by the number of retrieved messages", "messages retrieved (k)")
     chart.y_label = "share, mean over topics"
@@ -368,7 +387,7 @@ def _retrieved(results: ItemResults) -> Iterable[Chart]:
 
 
 def _panels(settings: Sequence[Setting], axes: Sequence[str]) -> Iterable[tuple[str, str, list[Setting]]]:
-    """Yield the settings for each value of these axes, with a suffix for names and for titles, if they vary."""
+    """Yield the settings for each value of these axes, with suffixes for names and titles if the axes vary."""
     told = [axis for axis in varying(settings) if axis in axes]
     for panel in grouped(settings, by=axes):
         parts = [*filter(None, map(panel[0].told, told))]
@@ -389,14 +408,14 @@ def _named(setting: Setting, axes: Iterable[str]) -> str:
 def _over(
     results: ItemResults, settings: Sequence[Setting], axis: str, place: Place, name: str, title: str, x_label: str
 ) -> list[Chart]:
-    """Return a chart of accuracy over an axis, if one of its lines has two points."""
+    """Return a chart of accuracy by an axis, if at least one of its lines has two points."""
     chart = _chart(name, title, x_label)
     chart.series = _lines(results, settings, axis, place)
     return _worth(chart)
 
 
 def _lines(results: ItemResults, settings: Sequence[Setting], axis: str, place: Place) -> list[Series]:
-    """Return a line over an axis for each group with an accuracy and several values."""
+    """Return a line along an axis for each group that has several values of the axis and any accuracy."""
     made = []
     for group, label in _groups(along(settings, axis), axis):
         ordered = sorted(group, key=place)
@@ -420,7 +439,7 @@ def _by_turns(results: ItemResults, plain: bool = True) -> list[Setting]:
 
 
 def _free(results: ItemResults) -> list[Setting]:
-    """Return the settings by turns whose free answers were judged."""
+    """Return the settings whose length is in turns and whose free answers were judged."""
     return [each for each in _by_turns(results) if each.task == "generation" and results.total(each).n]
 
 

@@ -1,30 +1,200 @@
-"""The data of reports: right answers and errors by setting and topic, read from finished items one at a time."""
+"""The checkers, and the data of reports (right answers and errors by setting and topic), read one item at a time."""
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple
 
-from dialoom.graphs.outcome import Episode
+from pydantic import BaseModel, field_validator, model_validator
+
+from dialoom.graphs.check import Check, Conversation
+from dialoom.graphs.judge import Case, Judge
+from dialoom.graphs.outcome import Episode, Judgement, Line, Outcome
 from dialoom.graphs.reporting import FEWEST, Estimate, Runs, mean_of_shares, share_of
+from dialoom.graphs.reporting.table import Counted, verdicts_with
+from dialoom.inputs import Frozen
 from dialoom.personas.preferences import FORMS
 
-from .checkers import ERROR_TYPES, RIGHT, UNJUDGED, error_of
-from .scenario import ARMS, METHODS, TASKS
+from .scenario import ARMS, METHODS, TASKS, PrefEvalScenario
+
+CHECKERS = ("violates", "acknowledges", "hallucinates", "helpful")
+CORRECT = "correct"
+RIGHT = "right"
+"""The metric that is derived from the checkers' verdicts: whether an answer has no error."""
+ASSISTANT = "assistant"
+
+UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL = "unaware", "hallucination", "inconsistency", "unhelpful"
+ERROR_TYPES = (UNAWARE, HALLUCINATION, INCONSISTENCY, UNHELPFUL)
+WRONG = "wrong"
+"""The error of a wrong choice among options."""
+UNPARSED = "unparsed"
+"""The error if a checker's verdict is missing. The answer does not count as right, and has no known error type."""
+UNJUDGED = "unjudged"
+"""The error if no checker was asked."""
+
+SEEN: Mapping[str, tuple[str, ...]] = {
+    "violates": ("preference", "question", "answer"),
+    "acknowledges": ("question", "answer"),
+    "hallucinates": ("preference", "quote"),
+    "helpful": ("question", "answer"),
+    RIGHT: ("preference", "question", "answer"),
+}
+"""The inputs that each checker sees, and those that annotators see who decide whether an answer is right."""
+
+
+class YesNo(Frozen):
+    """A reason, and exactly yes or no."""
+
+    explanation: str = ""
+    answer: Literal["yes", "no"]
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _bare(cls, value: Any) -> Any:
+        return re.sub(r"[\s.!]+", "", value).lower() if isinstance(value, str) else value
+
+    @property
+    def why(self) -> str:
+        """The reason."""
+        return self.explanation
+
+
+class YesNoQuote(YesNo):
+    """Yes with a sentence of the answer, or no."""
+
+    quote: str = ""
+
+    @model_validator(mode="after")
+    def _quoted(self) -> YesNoQuote:
+        if self.answer == "yes" and not self.quote.strip():
+            raise ValueError("'yes' needs a quote; without anything to quote, the answer is 'no'")
+        return self
+
+    @property
+    def why(self) -> str:
+        """The quote."""
+        return self.quote.strip()
+
+
+REPLY_TYPES: Mapping[str, type[BaseModel]] = {"yes-no": YesNo, "yes-no-quote": YesNoQuote}
+
+
+def quote_of(judgements: Iterable[Judgement]) -> str:
+    """Return the quote of `acknowledges`, or an empty text without one."""
+    said = (each.explanation for each in judgements if each.metric == "acknowledges" and each.score is True)
+    return next(said, "")
+
+
+def seen_by(metric: str, outcome: Outcome) -> dict[str, str]:
+    """Return a checker's inputs about an item, by name."""
+    details = outcome.details
+    shown = {name: details[name] for name in ("preference", "question", "answer")}
+    shown["quote"] = quote_of(outcome.judgements)
+    return {name: shown[name] for name in SEEN.get(metric, tuple(shown))}
+
+
+def lines_seen(metric: str, outcome: Outcome) -> list[Line]:
+    """Return a checker's inputs as lines, for annotators of the same item."""
+    return [Line(role=name, content=text) for name, text in seen_by(metric, outcome).items()]
+
+
+def error_type(
+    violates: bool | None, acknowledges: bool | None, hallucinates: bool | None, helpful: bool | None
+) -> str | None:
+    """Return the error type of an answer; `None` if it is right.
+
+    An answer that does not help is always `unhelpful`, as in the released scripts. By the paper's table, an unhelpful
+    answer that also violates the preference would have no error.
+
+    Args:
+        violates: Whether the answer contradicts the preference. Here and below, `None` is a missing verdict.
+        acknowledges: Whether the answer mentions a preference.
+        hallucinates: Whether the mentioned preference is another one; used only if a preference is mentioned.
+        helpful: Whether the answer helps.
+    """
+    if violates is None or acknowledges is None or helpful is None or (acknowledges and hallucinates is None):
+        return UNPARSED
+    if not helpful:
+        return UNHELPFUL
+    if not violates:
+        return None
+    if not acknowledges:
+        return UNAWARE
+    return HALLUCINATION if hallucinates else INCONSISTENCY
+
+
+@cache
+def counted_by_error() -> Mapping[str, Counted]:
+    """Return the selections of items with a free answer that count as right, and of those with each error type."""
+
+    def has(found: str, verdicts: Mapping[str, bool | None]) -> bool:
+        return (error_type(**verdicts) or RIGHT) == found
+
+    kinds = (RIGHT, *ERROR_TYPES, UNPARSED)
+    return {kind: Counted(is_judged=True, verdicts=verdicts_with(CHECKERS, partial(has, kind))) for kind in kinds}
+
+
+def error_of(judgements: Iterable[Judgement]) -> str | None:
+    """Return the error of an item: the result of `error_type`, or `wrong` for a wrong choice; `None` if it is right."""
+    found = {each.metric: None if each.score is None else bool(each.score) for each in judgements}
+    if CORRECT in found:
+        is_correct = found[CORRECT]
+        return UNPARSED if is_correct is None else None if is_correct else WRONG
+    if not found.keys() & set(CHECKERS):
+        return UNJUDGED
+    return error_type(*(found.get(checker) for checker in CHECKERS))
+
+
+def _cases(_: PrefEvalScenario, outcome: Outcome, metric: str) -> Iterator[Case]:
+    """Yield a checker's inputs about a free answer. For an empty answer there is nothing to judge."""
+    seen = seen_by(metric, outcome)
+    yield Case(None, seen, missing="" if seen.get("answer", "-") else "the assistant answered nothing")
+
+
+def _choice(item: Conversation) -> tuple[bool, str] | None:
+    """Return whether the right option was chosen, with an explanation; `None` for a free answer."""
+    if item.scenario.task != "classification":
+        return None
+    letter, right = item.outcome.details["choice"], item.outcome.details["correct"]
+    told = f"{letter} was chosen" if letter else "no letter was chosen"
+    return letter == right, told if letter == right else f"{told}; {right} is right"
+
+
+def _is_asked(scenario: PrefEvalScenario, outcome: Outcome, metric: str) -> bool:
+    """Return whether a checker is asked: there is a free answer and, for `hallucinates`, it mentions a preference."""
+    return bool(quote_of(outcome.judgements)) if metric == "hallucinates" else scenario.task == "generation"
+
+
+JUDGES = tuple(
+    Judge(
+        metric,
+        prompt=f"prefeval/judge-{metric}",
+        node=metric,
+        cases=partial(_cases, metric=metric),
+        when=partial(_is_asked, metric=metric),
+        after="acknowledges" if metric == "hallucinates" else "",
+        read=lambda reply: (reply.answer == "yes", reply.why),
+    )
+    for metric in CHECKERS
+)
+CHECKS = (Check(CORRECT, _choice),)
+
 
 OWN_TURNS = 2
-"""The turns of the preference and of the question, which PrefEval counts in a conversation's length."""
+"""The number of turns for the preference and the question, which PrefEval includes in a conversation's length."""
 _TOO_LONG = "context"
 """The value of `at_fault` for an item whose request exceeded the model's context window."""
 _FEWEST_CELLS = 3
-"""The fewest cells of a correlation: two points always lie on a line."""
+"""Minimum number of settings for a correlation, because two points always lie on a line."""
 
 
 class Length(NamedTuple):
-    """The length of a conversation: in turns, or as a limit in tokens."""
+    """The length of a conversation, in turns or as a limit in tokens."""
 
     unit: str
     amount: int
@@ -34,7 +204,7 @@ class Length(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """The variables of an item other than the topic; each setting is a cell of the tables.
+    """The variables of an item except the topic. Each setting is a cell of the tables.
 
     `retrieved` is 0 without retrieval. In the conflict setting, `arm` gives the other preference, and `preferences` is
     1.
@@ -68,11 +238,11 @@ class Setting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether a single preference stands at the start, as in the tables by topic and length."""
+        """Return whether the only preference is at the start of the conversation, as in tables by topic and length."""
         return not self.position and self.preferences == 1 and not self.arm
 
     def told(self, axis: str) -> str:
-        """Return an axis' value in words; empty if it does not apply."""
+        """Return an axis' value as a text; empty if the axis does not apply."""
         if axis == "retrieved":
             return f"k={self.retrieved}" if self.retrieved else ""
         if axis == "position":
@@ -90,7 +260,10 @@ class Setting(NamedTuple):
 
 
 def varying(settings: Sequence[Setting], but: Iterable[str] = (), always: Iterable[str] = ()) -> list[str]:
-    """Return the axes in which settings differ, without those of `but`, and always those of `always`."""
+    """Return the axes in which settings differ.
+
+    Axes in `but` are left out, and axes in `always` are always included.
+    """
     out, named = set(but), set(always)
     axes = [axis for axis in Setting._fields if axis not in out]
     return [axis for axis in axes if axis in named or len({getattr(setting, axis) for setting in settings}) > 1]
@@ -111,14 +284,15 @@ def grouped(settings: Iterable[Setting], by: Iterable[str] = (), but: Iterable[s
 
 
 class Count(Counter[str]):
-    """Counts of a setting: `items`, their `tokens`, `failed` (of these `too_long`), `done`, and of these `right`.
+    """Counts for a setting: `items`, their `tokens`, `failed` (of which `too_long`), and `done` (of which `right`).
 
-    Also each kind of error, `empty` answers, choices with `no_letter`, items that `looked` for messages, and `hits`.
+    It also counts each kind of error, `empty` answers, choices with `no_letter`, items that `looked` for messages, and
+    `hits`.
     """
 
     @property
     def n(self) -> int:
-        """The items that count: judged ones, including those with an unparsed verdict."""
+        """The number of judged items, including those with an unparsed verdict."""
         return self["done"] - self[UNJUDGED]
 
     def add(self, episode: Episode) -> None:
@@ -135,7 +309,7 @@ class Count(Counter[str]):
 
 
 class BothTasks(NamedTuple):
-    """A setting's accuracy in both tasks, each a mean over topics."""
+    """A setting's accuracy in both tasks. Each accuracy is a mean over topics."""
 
     setting: Setting
     generation: float
@@ -170,7 +344,7 @@ class ItemResults:
         return _judged(setting, count, share_of(count[RIGHT], count.n))
 
     def average(self, setting: Setting) -> Estimate | None:
-        """Return the unweighted mean of all topics' accuracy; `None` if a topic has none."""
+        """Return the unweighted mean of all topics' accuracies; `None` if a topic has no accuracy."""
         if setting not in self._averages:
             counts = [self._of(setting, topic) for topic in self.topics]
             average = mean_of_shares([(count[RIGHT], count.n) for count in counts])
@@ -196,7 +370,7 @@ class ItemResults:
         return total["tokens"] / total["items"]
 
     def some(self, wanted: Callable[[Setting], bool]) -> list[Setting]:
-        """Return the settings that match; none if none of them has an accuracy."""
+        """Return the settings that match, or no settings if none of them has an accuracy."""
         settings = [setting for setting in self.settings if wanted(setting)]
         return settings if self.total(*settings).n else []
 
@@ -205,7 +379,7 @@ class ItemResults:
         return sorted({getattr(setting, axis) for setting in settings}, key=lambda value: self._rank(axis, value))
 
     def both_tasks(self) -> list[list[BothTasks]]:
-        """Return the settings that have both tasks, grouped by form."""
+        """Return the accuracies of the settings with both tasks, grouped by form."""
         found = {}
         for setting in self.settings:
             if setting.task == "generation":
@@ -218,7 +392,7 @@ class ItemResults:
         return self._counts.get(setting, {}).get(topic, Count())
 
     def _rank(self, axis: str, value: Any) -> Any:
-        """Return the sort key of a value: models as the runs, names as the options, numbers as they are."""
+        """Return the sort key of a value. Models are ordered as the runs, names as the options, numbers by size."""
         return self._orders[axis].index(value) if axis in self._orders else value
 
 
@@ -236,9 +410,9 @@ def pearson(cells: Sequence[BothTasks]) -> float | None:
 
 
 def _judged(setting: Setting, count: Count, share: Estimate | None) -> Estimate | None:
-    """Return a share of right answers, marked if the checkers found the same in all of them.
+    """Return the share of right answers. It is marked if the checkers' verdicts are the same for all answers.
 
-    Choices among options are compared with the right one, without a judge.
+    Choices among options are compared with the right option, without a judge.
     """
     if share is None or setting.task != "generation":
         return share

@@ -1,20 +1,45 @@
-"""PrefEval items: options, scenarios, and the conversation before an item's question."""
+"""PrefEval items: options, scenarios, their planning, and the conversation before an item's question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, islice, product
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from dialoom.graphs.option_types import AbsolutePath, Axis, EmbedderName, FilledAxis, FromOne, FromZero
 from dialoom.graphs.outcome import Line
-from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.recipe import (
+    AbsolutePath,
+    Axis,
+    EmbedderName,
+    FilledAxis,
+    FromOne,
+    FromZero,
+    RecipeError,
+    RecipeOptions,
+    chosen,
+)
 from dialoom.graphs.scenario import Scenario, Shared
+from dialoom.graphs.stage import stream
+from dialoom.inputs import DataError
 from dialoom.personas import EMBEDDERS
-from dialoom.personas.preferences import FORMS, Form, PreferencePair, PreferencePairs, sample_pairs
+from dialoom.personas.preferences import (
+    DEFAULT_POOL,
+    FORMS,
+    Form,
+    PreferencePair,
+    PreferencePairs,
+    read_chats,
+    sample_pairs,
+)
 from dialoom.prompts import Utterance
+from dialoom.roles.parameters import COUNTER, tokens
 
 Task = Literal["generation", "classification"]
 Method = Literal["zero-shot", "reminder", "cot", "rag", "self-critic"]
@@ -94,20 +119,21 @@ class PrefEvalScenario(Scenario):
     """One item.
 
     Attributes:
-        pair: Preference and question, in the item's form.
-        task: A free answer, or one of four options.
+        pair: The preference and the question, in the item's form.
+        task: Whether the model writes a free answer or chooses one of four options.
         method: The way in which the assistant is helped.
         turns: The number of distractor turns (n).
-        tokens: The tokens before the question, without the model's own replies to preferences.
+        tokens: The number of tokens before the question, not counting the model's own replies to preferences.
         token_limit: The requested length in tokens; 0 if the length was given in turns.
         counter: The name of the token counter.
         position: The share of the distractors before the preference.
-        extras: Explicit preferences of other topics, spread evenly; in the conflict setting the one that comes first.
+        extras: Explicit preferences of other topics, spread evenly; in the conflict setting, the preference that comes
+            first.
         arm: The arm of the conflict setting; empty outside it.
         retrieved: The number of messages that rag retrieves; 0 for other methods.
         embedder: The embedder of rag; empty for other methods.
-        order: The indices of the stored options in the order shown; empty for generation.
-        distractors: The first n turns of the pool, shared by all items of one length.
+        order: The indices of the stored options in the order in which they are shown; empty for generation.
+        distractors: The first n turns of the pool. All items of one length share them.
     """
 
     pair: PreferencePair
@@ -127,7 +153,7 @@ class PrefEvalScenario(Scenario):
 
     @property
     def label(self) -> str:
-        """Topic and row, form, method and length, e.g. `travel_hotel-3 explicit reminder 8`."""
+        """The topic and row, form, method and length, e.g. `travel_hotel-3 explicit reminder 8`."""
         parts = [self.pair.id, self.pair.form, self.method, str(self.turns), self.arm]
         return " ".join([*(part for part in parts if part), *(["choose"] if self.task == "classification" else [])])
 
@@ -161,7 +187,7 @@ class PrefEvalScenario(Scenario):
 
 LINES_PER_TURN = 2
 FOLDED = "distractors"
-"""The role of the line that stands for a stretch of unrelated turns."""
+"""The role of a line that replaces several unrelated turns."""
 
 Replies = Mapping[str, str]
 """The model's own replies to explicit preferences, by the preference's sentence."""
@@ -174,7 +200,7 @@ def preceding(scenario: PrefEvalScenario, replies: Replies, position: float) -> 
     Args:
         scenario: The item.
         replies: The model's own replies to explicit preferences.
-        position: The share of the distractors that stands before the preference's block.
+        position: The share of the distractors that come before the preference.
     """
     return [line for part in _parts(scenario, position) for line in _lines(scenario, part, replies)]
 
@@ -193,7 +219,10 @@ def own_places(scenario: PrefEvalScenario, replies: Replies, position: float) ->
 def folded(
     scenario: PrefEvalScenario, replies: Replies, position: float, broken_off: Mapping[str, str] = _NOTHING
 ) -> Iterator[Line]:
-    """Yield the conversation with one line per stretch of unrelated turns, and own replies' finish reasons."""
+    """Yield the conversation with one line in place of each run of unrelated turns.
+
+    Own replies get their finish reasons.
+    """
     for part in _parts(scenario, position):
         if isinstance(part, range):
             turns = f"{len(part):,} turn{'' if len(part) == 1 else 's'} of unrelated talk"
@@ -203,7 +232,7 @@ def folded(
 
 
 def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] = _NOTHING) -> list[Line]:
-    """Return a preference in its form: its fixed talk, or the sentence and the model's own reply, if it exists yet."""
+    """Return the lines that state a preference: its fixed talk, or its sentence and the model's reply if it exists."""
     if pair.talk:
         return [Line(role=line.speaker, content=line.content) for line in pair.talk]
     said = [Line(role="user", content=pair.preference)]
@@ -213,20 +242,22 @@ def told(pair: PreferencePair, replies: Replies, broken_off: Mapping[str, str] =
 
 
 def explicit_preferences(scenario: PrefEvalScenario) -> list[str]:
-    """Return the sentences that the model itself replies to."""
+    """Return the explicit preferences to which the model itself replies."""
     return list(dict.fromkeys(pair.preference for pair in (scenario.pair, *scenario.extras) if not pair.talk))
 
 
 def utterances(lines: list[Line]) -> list[Utterance]:
-    """Return the lines as prompts take them."""
+    """Return the lines in the form that prompts take."""
     return [{"speaker": line.role, "content": line.content} for line in lines]
 
 
 def _parts(scenario: PrefEvalScenario, position: float) -> Iterator[PreferencePair | range]:
-    """Yield preferences and stretches of unrelated turns in order; at equal positions, the own preference comes first.
+    """Yield preferences and runs of unrelated turns in order.
 
-    Number j of m further ones stands after round(j n / (m + 1)) turns. In the conflict setting the other one stands at
-    the start and comes first, so that the item's own is the later, valid one.
+    At equal positions, the item's own preference comes first.
+
+    Further preference j of m comes after round(j n / (m + 1)) turns. In the conflict setting the other preference comes
+    first, at the start, so that the item's own preference is the later and valid one.
     """
     n, extras = scenario.turns, scenario.extras
     own = (round(position * n), scenario.pair)
@@ -246,3 +277,223 @@ def _lines(scenario: PrefEvalScenario, part: PreferencePair | range, replies: Re
     if isinstance(part, PreferencePair):
         return told(part, replies)
     return list(scenario.distractors.value[part.start * LINES_PER_TURN : part.stop * LINES_PER_TURN])
+
+
+_USUAL_TURNS = 8
+
+
+class _Company(NamedTuple):
+    """The other preferences of an item, and the arm of the conflict setting, if any."""
+
+    extras: tuple[PreferencePair, ...] = ()
+    arm: Arm = ""
+
+
+def items(options: PrefEvalOptions, draw: random.Random, note: Callable[[str], None]) -> Iterator[PrefEvalScenario]:
+    """Yield items by topic and pair, then by form, task, other preferences, position, length and method.
+
+    Raises:
+        RecipeError: If an option's value is wrong.
+        DataError: If a source file is wrong.
+    """
+    plan = _Plan(options, draw)
+    note(f"{len(plan.topics)} topics of {plan.source.path}; tokens are counted by {COUNTER}")
+    yield from islice(plan.items(), options.limit)
+
+
+class _Plan:
+    def __init__(self, options: PrefEvalOptions, draw: random.Random) -> None:
+        self._options = options
+        self._seed = draw.getrandbits(63)
+        self.source = options.source()
+        self.topics = chosen("topics", options.topics, self.source.topics())
+        self._pool = Distractors(options.distractors or DEFAULT_POOL)
+        for turns in options.turns:
+            self._pool.check(turns)
+        self._others = _Others(self.source, options)
+
+    def items(self) -> Iterator[PrefEvalScenario]:
+        options = self._options
+        for topic in self.topics:
+            by_form = [
+                list(self.source.pairs(topic, form, with_options="classification" in options.task))
+                for form in options.form
+            ]
+            for forms in zip(*by_form, strict=True):
+                for pair, task in product(forms, options.task):
+                    yield from self._of(pair, task)
+
+    def _of(self, pair: PreferencePair, task: Task) -> Iterator[PrefEvalScenario]:
+        shown = _stripped(pair, task)
+        order = self._order(pair) if task == "classification" else ()
+        for company, position in product(self._companies(pair), self._options.positions()):
+            for length in self._lengths(pair, company):
+                for asked in self._methods():
+                    yield PrefEvalScenario(
+                        pair=shown,
+                        task=task,
+                        counter=COUNTER,
+                        position=position,
+                        extras=company.extras,
+                        arm=company.arm,
+                        order=order,
+                        distractors=self._pool.first(length["turns"]),
+                        **length,
+                        **asked,
+                    )
+
+    def _lengths(self, pair: PreferencePair, company: _Company) -> Iterator[dict[str, int]]:
+        """Yield the numbers of turns and tokens, and the token limit, which is 0 if the length is given in turns."""
+        told = sum(map(_told_tokens, (pair, *company.extras)))
+        for turns in self._options.turns or (() if self._options.tokens else (_USUAL_TURNS,)):
+            yield {"turns": turns, "tokens": told + self._pool.tokens(turns)}
+        for most in self._options.tokens:
+            turns = self._pool.fitting(most, told, f"{pair.id} ({pair.form})")
+            yield {"turns": turns, "tokens": told + self._pool.tokens(turns), "token_limit": most}
+
+    def _methods(self) -> Iterator[dict[str, Any]]:
+        for method in self._options.method:
+            if method == "rag":
+                for count in self._options.retrieved:
+                    yield {"method": method, "retrieved": count, "embedder": self._options.embedder}
+            else:
+                yield {"method": method}
+
+    def _order(self, pair: PreferencePair) -> tuple[int, ...]:
+        """Return the order of the options, the same for all items of a pair."""
+        return tuple(self._stream(pair, "options").sample(range(len(pair.options)), len(pair.options)))
+
+    def _companies(self, pair: PreferencePair) -> Iterator[_Company]:
+        if self._options.conflict:
+            for arm in ARMS:
+                yield _Company(self._others.of_arm(arm, pair, self._stream(pair, "extras")), arm)
+            return
+        for count in self._options.extra:
+            yield _Company(self._others.drawn(pair, count, self._stream(pair, "extras"), "extra"))
+
+    def _stream(self, pair: PreferencePair, purpose: str) -> random.Random:
+        """Return a random stream for one pair, so that its draws do not depend on other pairs."""
+        return stream(self._seed, pair.id, purpose)
+
+
+class _Others:
+    """A collection of explicit preferences other than an item's own."""
+
+    def __init__(self, source: PreferencePairs, options: PrefEvalOptions) -> None:
+        needed = options.conflict or any(options.extra)
+        topics = source.topics() if needed else []
+        self._by_topic = {topic: [_told_only(each) for each in source.pairs(topic, "explicit")] for topic in topics}
+        self._source = source
+
+    def drawn(self, pair: PreferencePair, count: int, draw: random.Random, setting: str) -> tuple[PreferencePair, ...]:
+        """Return `count` preferences of other topics. A larger count begins with the same preferences."""
+        if not count:
+            return ()
+        others = [each for topic, pairs in self._by_topic.items() if topic != pair.topic for each in pairs]
+        distinct = list({each.preference: each for each in others if each.preference != pair.preference}.values())
+        if count > len(distinct):
+            raise RecipeError(
+                f"{setting}: {self._source.path} has {len(distinct)} preferences of other topics than {pair.topic}; "
+                f"{count} are needed",
+                setting=setting,
+            )
+        return tuple(draw.sample(distinct, len(distinct))[:count])
+
+    def of_arm(self, arm: Arm, pair: PreferencePair, draw: random.Random) -> tuple[PreferencePair, ...]:
+        """Return the preferences before an item's own in an arm of the conflict setting."""
+        if arm == "agreeing":
+            return self.drawn(pair, 1, draw, "conflict")
+        if arm == "conflicting":
+            if not pair.conflicting:
+                raise DataError(
+                    self._source.path, f"{pair.topic}, row {pair.index}: conflict needs a 'conflicting_preference'"
+                )
+            return (_told_only(pair.model_copy(update={"preference": pair.conflicting})),)
+        return ()
+
+
+def _stripped(pair: PreferencePair, task: Task) -> PreferencePair:
+    """Return the pair without fields that its task does not use, so that equal items have equal ids."""
+    unused = {"conflicting": "", **({} if task == "classification" else {"options": ()})}
+    return pair.model_copy(update=unused)
+
+
+def _told_only(pair: PreferencePair) -> PreferencePair:
+    return PreferencePair(
+        topic=pair.topic, index=pair.index, form="explicit", preference=pair.preference, question=pair.question
+    )
+
+
+def _told_tokens(pair: PreferencePair) -> int:
+    """Return the number of tokens of a preference's statement.
+
+    The model's own reply is not known yet and not included.
+    """
+    texts: Sequence[str] = [line.content for line in pair.talk] or [pair.preference]
+    return sum(map(tokens, texts))
+
+
+class Distractors:
+    """A pool of unrelated turns.
+
+    Args:
+        path: A file of chats.
+
+    Raises:
+        DataError: If the file is broken.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = [Line(role=each.speaker, content=each.content) for chat in read_chats(path) for each in chat]
+        self._lines = tuple(lines)
+        counts = [tokens(line.content) for line in lines]
+        by_turn = [sum(counts[at : at + LINES_PER_TURN]) for at in range(0, len(counts), LINES_PER_TURN)]
+        self._tokens = list(accumulate(by_turn, initial=0))
+        self.first = cache(self._first)
+
+    def check(self, turns: int) -> None:
+        """Check that the pool has this number of turns.
+
+        Raises:
+            RecipeError: If the pool has fewer turns. The message states their number.
+        """
+        if turns > self._most:
+            raise RecipeError(
+                f"turns {turns}: {self.path} has {self._most} turns; give no more, or another pool as distractors",
+                setting="turns",
+            )
+
+    def fitting(self, most: int, taken: int, what: str) -> int:
+        """Return the largest number of turns that fits within a token limit.
+
+        Args:
+            most: The token limit.
+            taken: The number of tokens of other content.
+            what: A description of this content, for error messages.
+
+        Raises:
+            RecipeError: If this content exceeds the limit, or the pool has too few turns to reach the limit.
+        """
+        if taken > most:
+            raise RecipeError(f"tokens {most:,}: the preference of {what} alone takes {taken:,}", setting="tokens")
+        turns = bisect_right(self._tokens, most - taken) - 1
+        if turns == self._most and self.tokens(turns) + taken < most:
+            raise RecipeError(
+                f"tokens {most:,}: {self.path} has {self.tokens(turns):,} tokens in {turns} turns; give no more than "
+                "that, or another pool as distractors",
+                setting="tokens",
+            )
+        return turns
+
+    def tokens(self, turns: int) -> int:
+        """Return the number of tokens of the first turns."""
+        return self._tokens[turns]
+
+    def _first(self, turns: int) -> Shared[tuple[Line, ...]]:
+        """Return the first turns, as one object that all items of a length share."""
+        return Shared(self._lines[: turns * LINES_PER_TURN])
+
+    @property
+    def _most(self) -> int:
+        return len(self._tokens) - 1

@@ -1,5 +1,322 @@
-"""Generation of new pairs for PrefEval: from topics to files that it reads (see `docs/prefeval-pairs.md`)."""
+"""Generation of new pairs for PrefEval, exported as files that PrefEval reads (see `docs/prefeval-pairs.md`).
 
-from .recipe import RECIPE
+A graph writes and filters a topic's pairs; exports and tables present them.
+"""
 
-__all__ = ["RECIPE"]
+from __future__ import annotations
+
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from dialoom.graphs.capabilities import Exporter
+from dialoom.graphs.embedding import EmbeddingRecipe, embedder_here
+from dialoom.graphs.gate.talk import Facts, Said, Talk
+from dialoom.graphs.generation import GenerationRecipe, Loop, Note, NoteTally, Result, generation_graph
+from dialoom.graphs.judge import Graph
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.prefeval.results import REPLY_TYPES as CHECKERS_REPLY_TYPES
+from dialoom.graphs.recipe import RecipeError, chosen
+from dialoom.graphs.reporting.pivot import Column, Pivot, tabulate
+from dialoom.graphs.reporting.table import Outline, Span, Table
+from dialoom.graphs.scenario import Shared
+from dialoom.personas.preferences import (
+    FOLDERS,
+    FORMS,
+    OPTIONS_FOLDER,
+    Draft,
+    Form,
+    PairTopic,
+    read_drafts,
+    read_rated,
+    read_tellers,
+    read_topics,
+    row_of,
+    texts_of,
+)
+
+from . import building
+from .building import REASONS, PairsState, drafts_of
+from .scenario import ANSWERERS, AS_CHOSEN, REPLY_TYPES, UNTIL, PairsOptions, PairsScenario
+
+
+def _by_topic(options: PairsOptions, note: Callable[[str], None]) -> Mapping[str, list[Draft]]:
+    """Return the input drafts by topic."""
+    found: dict[str, list[Draft]] = defaultdict(list)
+    if options.drafts is not None:
+        for draft in read_drafts(options.drafts):
+            found[draft.topic].append(draft)
+        changed = sum(draft.renewed().text_id != draft.text_id for drafts in found.values() for draft in drafts)
+        count = sum(map(len, found.values()))
+        again = f"; {changed} were changed since they were written, and are looked at again" if changed else ""
+        note(f"{count} drafts of {len(found)} topics{again}")
+    return found
+
+
+def _chosen(options: PairsOptions, topics: list[PairTopic]) -> list[PairTopic]:
+    """Return the selected topics.
+
+    Raises:
+        RecipeError: If a topic is unknown.
+    """
+    by_name = {topic.topic: topic for topic in topics}
+    return [by_name[name] for name in chosen("topics", options.topics, by_name)]
+
+
+def _outlined(draft: Draft) -> Outline:
+    rate = "" if draft.violation_rate is None else f"violation rate {draft.violation_rate:.2f}"
+    told = f"dropped: {draft.dropped}" if draft.dropped else rate
+    parts = [Outline([Span(draft.preference, "user")]), Outline([Span(draft.question, "user")])]
+    return Outline([Span(told or "written", "note")], parts)
+
+
+Named = tuple[tuple[str, ...], dict[str, Any]]
+"""A file's path as folder names and its name, and one of its rows."""
+
+
+def draft_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
+    """Yield every draft of a topic with its results. Dropped drafts come last."""
+    if episode.state != "done":
+        return
+    for draft in sorted(drafts_in(episode), key=lambda draft: bool(draft.dropped)):
+        yield (f"{scenario.topic.topic}.json",), draft.model_dump(mode="json", exclude_defaults=True)
+
+
+def release_rows(episode: Episode, scenario: PairsScenario, *_: Any) -> Iterator[Named]:
+    """Yield the complete pairs as rows of the release's four files. Row i of each file belongs to the same pair.
+
+    Raises:
+        RecipeError: If the run ends before the forms are written.
+    """
+    if episode.state != "done":
+        return
+    if scenario.until != "complete":
+        raise RecipeError(
+            f"format 'pairs': the run ends with pairs that are {scenario.until}; export drafts, and go on from them"
+        )
+    name = f"{scenario.topic.topic}.json"
+    for index, draft in enumerate(draft for draft in drafts_in(episode) if draft.is_complete):
+        for form in FORMS:
+            pair = draft.pair(form, index)
+            conflicting = {"conflicting_preference": draft.conflicting_preference} if form == "explicit" else {}
+            yield (*FOLDERS[form].split("/"), name), {**row_of(pair), **conflicting}
+        answers = {"classification_task_options": list(draft.classification_task_options or ())}
+        rate = {} if draft.violation_rate is None else {"violation_probability": draft.violation_rate}
+        yield (OPTIONS_FOLDER, name), {**texts_of(pair), **answers, **rate}
+
+
+def drafts_in(episode: Episode) -> list[Draft]:
+    """Return the drafts of an outcome."""
+    return [Draft.model_validate(each) for each in episode.outcome.details["drafts"]]
+
+
+def written_talks(draft: Draft, place: str, facts: Facts, is_given: bool) -> Iterator[Talk]:
+    """Yield a pair's texts, then its talks, as texts that a model has written and nobody speaks.
+
+    Args:
+        draft: The pair.
+        place: The pair's name in locations.
+        facts: The facts for the gate.
+        is_given: Whether the user gave the preference and the question. If so, these only serve to detect copies of
+            them.
+    """
+    own = {"preference": draft.preference, "question": draft.question}
+    made = {"earlier preference": draft.conflicting_preference}
+    options = draft.classification_task_options or ()
+    answers = {f"option {number}": text for number, text in enumerate(options, start=1)}
+    texts = {f"{place}, {name}": text for name, text in (own | made | answers).items() if text}
+    since = len(own) if is_given else 0
+    if len(texts) > since:
+        yield Talk.of_texts("writer", texts, facts, since)
+    forms: tuple[Form, ...] = ("choice", "persona")
+    for form in forms:
+        lines = draft.pair(form, 0).talk
+        said = [
+            Said(line.speaker, line.content, where=f"{place}, {form} {at}") for at, line in enumerate(lines, start=1)
+        ]
+        if said:
+            yield Talk(said, facts, author="writer")
+
+
+_COLUMNS = {
+    "written": "no twins",
+    "validity": "valid",
+    "rate": "violated",
+    "rating": "rated",
+    "selection": "chosen",
+    "forms": "complete",
+}
+"""The stages after which pairs are counted, with the titles of their columns."""
+_REACHED = {"written": 1, "filtered": 4, "chosen": 5, "complete": 6}
+_BY_HAND = "left out by hand"
+_STAGE_OF = {reason: stage for stage, reasons in REASONS.items() for reason in reasons}
+_MEANINGS = {reason: meaning for reasons in REASONS.values() for reason, meaning in reasons.items()}
+
+
+def _note(number: str, draft: Draft) -> Note:
+    check = draft.dropped if draft.dropped in _STAGE_OF else _BY_HAND if draft.dropped else ""
+    result: Result = "dropped" if draft.dropped else "passed"
+    return Note(kind="pairs", id=number, check=check, round=1, result=result, reason=draft.dropped)
+
+
+def _stages(reached: int) -> Pivot:
+    """Return the table of pairs left after each stage that the run reaches."""
+
+    def left(place: int) -> Callable[[Episode], list[Any]]:
+        return lambda episode: [not draft.dropped or _place(draft) > place for draft in drafts_in(episode)]
+
+    def rates(episode: Episode) -> list[Any]:
+        return [draft.violation_rate for draft in drafts_in(episode) if not draft.dropped]
+
+    return Pivot(
+        "stages",
+        "Pairs left after each stage",
+        rows=["topic"],
+        columns=[
+            Column("pairs", lambda episode: [True] * episode.outcome.counts["pairs"], "count"),
+            *(Column(title, left(place), "count") for place, title in enumerate([*_COLUMNS.values()][:reached])),
+            Column("rate %", rates, "mean"),
+            Column("unparsed calls", lambda episode: [True] * episode.outcome.counts["unparsed_calls"], "count"),
+        ],
+        only_scored=False,
+        notes=[
+            "Rate: the violation rate, the mean over the pairs that are left. Unparsed calls: replies to calls for new "
+            "pairs that could not be parsed."
+        ],
+    )
+
+
+def _place(draft: Draft) -> int:
+    """Return the column of the stage that dropped a draft. Drafts that people left out count in no column."""
+    stage = _STAGE_OF.get(draft.dropped, "written")
+    return [*_COLUMNS].index(stage if stage in _COLUMNS else "forms")
+
+
+class PrefEvalPairs(GenerationRecipe, EmbeddingRecipe):
+    """New pairs of preference and question for prefeval, written, filtered and put into every form."""
+
+    name = "prefeval-pairs"
+    roles = {
+        "writer": 0.5,
+        **dict.fromkeys(ANSWERERS, 0.0),
+        "judge": 0.0,
+        "rater": 0.0,
+        "embedder": 0.0,
+    }
+    reply_limits = dict.fromkeys(ANSWERERS, 300)
+    prompts = ("prefeval_pairs/*", building.VIOLATES)
+    reply_types = {**REPLY_TYPES, **CHECKERS_REPLY_TYPES}
+    options_type = PairsOptions
+    scenario_type = PairsScenario
+    formats = {
+        "pairs": Exporter(
+            "the pairs as prefeval reads them, in the layout of its release (a folder)", "lists", release_rows
+        ),
+        "drafts": Exporter(
+            "all drafts with what was found of them, to edit and go on from (a folder)", "lists", draft_rows
+        ),
+    }
+    folder = "pairs"
+
+    def roles_used(self, options: PairsOptions) -> Mapping[str, float]:
+        """Return the roles, with one answerer per model."""
+        unused = set(ANSWERERS) - set(options.answering())
+        return {role: value for role, value in super().roles_used(options).items() if role not in unused}
+
+    def models_named(self, options: PairsOptions) -> Mapping[str, str]:
+        """Return the models of the option `answerers`, and the embedder's model."""
+        return {**dict(zip(ANSWERERS, options.answerers, strict=False)), **super().models_named(options)}
+
+    def scenarios(
+        self, options: PairsOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PairsScenario]:
+        """Yield the topics in the file's order."""
+        if embedder := embedder_here(options.embedder):
+            note(f"threshold {options.threshold:g}: {embedder.meaning}")
+        rated, personas = Shared(tuple(read_rated(options.rated))), Shared(tuple(read_tellers(options.personas)))
+        drafts = _by_topic(options, note)
+        topics = [PairTopic(topic=topic) for topic in drafts] if drafts else read_topics(options.topic_file)
+        for topic in _chosen(options, topics):
+            given = tuple(drafts.get(topic.topic, ()))
+            yield PairsScenario(
+                topic=topic,
+                drafts=given,
+                calls=0 if given else options.calls,
+                answerers=options.answering(),
+                rated=rated,
+                personas=personas,
+                **options.model_dump(include=AS_CHOSEN),
+            )
+
+    def graph(self, options: PairsOptions) -> Graph:
+        """Return the graph: it writes pairs call by call, filters and selects them, then writes all forms at once."""
+        writing = Loop(building.write, again=lambda state: len(state["calls"]) < options.calls)
+        filtering = Loop(building.check, building.answer, building.grade)
+        choosing = Loop(building.select)
+        loops = [writing, filtering, choosing][: UNTIL.index(options.until) + 1]
+        forms = (building.offer, building.tell, building.finish) if options.until == "complete" else ()
+        return generation_graph(PairsState, *loops[bool(options.drafts) :], last=forms)
+
+    def initial(self, scenario: PairsScenario) -> dict[str, Any]:
+        """Return the state with the input drafts, if any."""
+        given = [draft.renewed() for draft in scenario.drafts]
+        rows = [{**draft.model_dump(mode="json", exclude_defaults=True), "text_id": draft.own_id} for draft in given]
+        return {"written": rows, "calls": []}
+
+    def outcome(self, scenario: PairsScenario, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the drafts in their current state."""
+        drafts = drafts_of(state)
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else scenario.until,
+            counts={
+                "pairs": len(drafts),
+                "left": sum(not draft.dropped for draft in drafts),
+                "complete": sum(draft.is_complete for draft in drafts),
+                "unparsed_calls": sum(call["unparsed"] for call in state["calls"]),
+            },
+            details={"drafts": [draft.model_dump(mode="json", exclude_defaults=True) for draft in drafts]},
+        )
+
+    def talks(self, scenario: PairsScenario, outcome: Outcome) -> Iterator[Talk]:
+        """Yield the written texts of pairs that were not dropped.
+
+        The user's own texts in input pairs are only for comparison.
+        """
+        facts, drafts = self.facts(scenario), outcome.details["drafts"]
+        for number, draft in enumerate(map(Draft.model_validate, drafts), start=1):
+            if not draft.dropped:
+                yield from written_talks(draft, f"pair {number}", facts, is_given=bool(scenario.drafts))
+
+    def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
+        """Return the number of calls for new pairs, and the number of pairs left."""
+        left = sum(not draft.dropped for draft in drafts_of(state)) if "written" in state else 0
+        return {"call": len(state.get("calls", ())), "pair": left}
+
+    def outline(self, episode: Episode) -> Outline:
+        """Return the pairs as an outline. Dropped pairs come last, with the reason."""
+        drafts = drafts_in(episode)
+        left = [draft for draft in drafts if not draft.dropped]
+        dropped = [draft for draft in drafts if draft.dropped]
+        title = f"{episode.facets['topic']}: {len(left)} of {len(drafts)} pairs are left"
+        return Outline([Span(title, "heading")], [_outlined(draft) for draft in (*left, *dropped)])
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return tables of the pairs left after each stage by topic, and of the reasons why others were dropped."""
+        done = (episode for episode in episodes if episode.state == "done")
+        first = next(done, None)
+        if first is None:
+            return []
+        tally = NoteTally({**_MEANINGS, _BY_HAND: "somebody's own words stand in the drafts"})
+
+        def counted() -> Iterator[Episode]:
+            for episode in itertools.chain([first], done):
+                tally.add(_note(str(number), draft) for number, draft in enumerate(drafts_in(episode), start=1))
+                yield episode
+
+        return [*tabulate([_stages(_REACHED[str(first.facets["until"])])], counted()), *tally.tables()]
+
+
+RECIPE = PrefEvalPairs()

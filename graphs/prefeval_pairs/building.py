@@ -1,4 +1,4 @@
-"""The building of pairs: written call by call, filtered, selected, and put into every form (PrefEval, section A.13).
+"""The nodes that write pairs call by call, filter, select, and put them into every form (PrefEval, section A.13).
 
 Pairs that a person has selected are not filtered; results that a draft already has are not requested again.
 """
@@ -19,7 +19,7 @@ from dialoom.personas.similarity import VectorIndex, content_words
 from .scenario import OfferedChoice, PairsScenario, PersonaNumber, PersonaTalk
 
 Found = dict[str, dict[str, Any]]
-"""A stage's results for some drafts: fields of `Draft`, by the draft's index in `written`."""
+"""The results of a stage for some drafts: values of fields of `Draft`, by the draft's index in `written`."""
 
 STAGES = ("validity", "rate", "rating", "selection", "choice", "persona", "options")
 """The stages in the order in which they apply to a draft; the last three run in parallel."""
@@ -31,11 +31,11 @@ REASONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
 
 LEVELS = ("low", "medium", "high")
 VIOLATES = "prefeval/judge-violates"
-"""The checker of PrefEval's own answers, so that violations are defined in the same way."""
+"""The prompt of PrefEval's own checker, so that violations have the same definition here."""
 
 
 class PairsState(TypedDict, total=False):
-    """The state that is checkpointed. Each stage's results have a channel of their own, which is written once.
+    """The state that is checkpointed. The results of each stage have their own channel, which is written once.
 
     Attributes:
         written: The drafts as written or given.
@@ -54,7 +54,7 @@ class PairsState(TypedDict, total=False):
 
 
 def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
-    """Return the drafts after all stages; of two reasons for dropping a draft, the first counts."""
+    """Return the drafts after all stages. If there are two reasons for dropping a draft, the first one counts."""
     found = []
     for place, row in enumerate(state["written"]):
         merged = dict(row)
@@ -66,7 +66,7 @@ def drafts_of(state: Mapping[str, Any]) -> list[Draft]:
 
 
 def still_in(state: Mapping[str, Any], wanted: Callable[[Draft], bool] | None = None) -> dict[str, Draft]:
-    """Return the drafts that were not dropped, by index; with `wanted`, only those for which it is true."""
+    """Return the drafts that were not dropped, by index. With `wanted`, return only those for which it returns true."""
     left = {str(at): draft for at, draft in enumerate(drafts_of(state)) if not draft.dropped}
     return {at: draft for at, draft in left.items() if wanted is None or wanted(draft)}
 
@@ -131,7 +131,7 @@ async def answer(state: PairsState, scene: Scene) -> Update:
 
 
 async def grade(state: PairsState, scene: Scene) -> Update:
-    """Have a rater grade pairs, with pairs rated by people as examples."""
+    """Have a rater grade pairs. Pairs that people have rated serve as examples."""
     scenario: PairsScenario = scene.scenario
     judged = still_in(state, lambda draft: not draft.chosen)
     asked = {at: draft for at, draft in judged.items() if draft.rating is None}
@@ -166,7 +166,10 @@ def _low_rating(rated: PairRating | None, scenario: PairsScenario) -> str:
 
 
 async def select(state: PairsState, scene: Scene) -> Update:
-    """Select pairs: those selected by hand count, others are added in the order of `_rank`, without near-duplicates."""
+    """Select pairs in the order of `_rank`, without near-duplicates.
+
+    Pairs that people have selected count towards the number.
+    """
     scenario: PairsScenario = scene.scenario
     by_hand = still_in(state, lambda draft: draft.chosen)
     others = dict(sorted(still_in(state, lambda draft: not draft.chosen).items(), key=lambda item: _rank(*item)))
@@ -189,14 +192,17 @@ async def select(state: PairsState, scene: Scene) -> Update:
 
 
 def _rank(place: str, draft: Draft) -> tuple[float, ...]:
-    """Return the sort key: frequent violations, likely ones and difficult ones first; ties by index."""
+    """Return the sort key: pairs with frequent, likely and difficult violations come first.
+
+    Ties are ordered by index.
+    """
     rated = draft.rating
     levels = (rated.violation_probability, rated.reasoning_difficulty) if rated else ("low", "low")
     return (-(draft.violation_rate or 0.0), *(-LEVELS.index(level) for level in levels), int(place))
 
 
 async def offer(state: PairsState, scene: Scene) -> Update:
-    """Write step by step an easier question, four options, and the talk in which the fitting one is chosen."""
+    """Write, step by step, an easier question, four options, and the talk in which the fitting option is chosen."""
     asked = still_in(state, lambda draft: draft.choice_conversation is None)
     queries = await ask_each(scene, "prefeval_pairs/choice-query", {at: _texts(draft) for at, draft in asked.items()})
     first = {
@@ -221,7 +227,7 @@ async def offer(state: PairsState, scene: Scene) -> Update:
 
 
 async def tell(state: PairsState, scene: Scene) -> Update:
-    """Write a talk of a persona that states the preference; of the personas drawn, the first that fits is used."""
+    """Write a talk in which a persona states the preference. The first fitting persona of those drawn is used."""
     scenario: PairsScenario = scene.scenario
     asked = still_in(state, lambda draft: draft.persona_conversation is None)
     drawn = {at: [draft.persona] if draft.persona else _drawn(scene, at) for at, draft in asked.items()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from dialoom.graphs.embedding import EmbeddedScenario
-from dialoom.graphs.option_types import AbsolutePath, EmbedderName
-from dialoom.graphs.recipe import RecipeOptions
+from dialoom.graphs.recipe import AbsolutePath, EmbedderName, RecipeOptions
 from dialoom.graphs.scenario import Shared
+from dialoom.inputs import Frozen
 from dialoom.personas import EMBEDDERS, THRESHOLD
 from dialoom.personas.preferences import (
     ChoiceTalk,
@@ -27,7 +27,7 @@ from dialoom.personas.preferences import (
 Until = Literal["written", "filtered", "chosen", "complete"]
 UNTIL: tuple[Until, ...] = get_args(Until)
 ANSWERERS = ("answerer", "answerer-2", "answerer-3", "answerer-4", "answerer-5")
-"""The roles that answer without the preference; the paper has five."""
+"""The roles that answer without the preference. The paper has five."""
 
 
 class PairsOptions(RecipeOptions):
@@ -100,16 +100,16 @@ class PairsOptions(RecipeOptions):
 
 
 class PairsScenario(EmbeddedScenario):
-    """A topic with everything that building its pairs needs, so that a run never reads a file again.
+    """A topic, with everything needed to build its pairs, so that a started run does not read files again.
 
     Attributes:
         topic: The topic.
-        drafts: The input drafts; with any, no pairs are written.
+        drafts: The input drafts. If there are any, no new pairs are written.
         answerers: The roles that answer without the preference.
         rated: The rater's examples.
         personas: The personas that may state a preference.
 
-    All other attributes are the options'.
+    All other attributes have the meaning of the options of the same name.
     """
 
     topic: PairTopic
@@ -132,7 +132,7 @@ class PairsScenario(EmbeddedScenario):
 
     @property
     def label(self) -> str:
-        """The topic, and the last stage unless the run is complete."""
+        """The topic, and the last stage if the run stops before the final one."""
         return self.topic.topic if self.until == "complete" else f"{self.topic.topic} {self.until}"
 
     def facets(self) -> dict[str, Any]:
@@ -152,11 +152,7 @@ AS_CHOSEN = set(
 """The fields that are copied from the options."""
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class WrittenPair(_Reply):
+class WrittenPair(Frozen):
     """A new pair."""
 
     preference: Text
@@ -164,32 +160,32 @@ class WrittenPair(_Reply):
     explanation: str = ""
 
 
-class WrittenPairs(_Reply):
+class WrittenPairs(Frozen):
     """What a call for new pairs brings."""
 
     items: Annotated[list[WrittenPair], Field(min_length=1)]
 
 
-class PairValidity(_Reply):
+class PairValidity(Frozen):
     """Whether a pair is one."""
 
     explanation: str = ""
     verdict: Validity
 
 
-class EasierQuery(_Reply):
+class EasierQuery(Frozen):
     """The question of the talk of a choice."""
 
     query: Text
 
 
-class FourOptions(_Reply):
+class FourOptions(Frozen):
     """Four different texts, the right one first."""
 
     options: FourTexts
 
 
-class OfferedChoice(_Reply):
+class OfferedChoice(Frozen):
     """What is said after the question of the talk of a choice."""
 
     assistant_options: Text
@@ -201,14 +197,14 @@ class OfferedChoice(_Reply):
         return ChoiceTalk(query=query, **self.model_dump())
 
 
-class PersonaNumber(_Reply):
+class PersonaNumber(Frozen):
     """Which of some people; 0 for none."""
 
     explanation: str = ""
     number: Annotated[int, Field(ge=0)]
 
 
-class PersonaTalk(_Reply):
+class PersonaTalk(Frozen):
     """A talk, and the sentence in it that tells the preference: in one message of the user's, once."""
 
     turns: Annotated[tuple[TalkTurn, ...], Field(min_length=2)]
@@ -224,7 +220,7 @@ class PersonaTalk(_Reply):
         return self
 
 
-class OtherPreference(_Reply):
+class OtherPreference(Frozen):
     """A preference on the same matter."""
 
     preference: Text

@@ -1,27 +1,30 @@
-"""Lexical diversity of texts: distinct n-grams, entropy and Self-BLEU."""
+"""Lexical diversity of texts (distinct n-grams, entropy, Self-BLEU), and openings that nearly repeat earlier ones."""
 
 from __future__ import annotations
 
 import math
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dialoom.graphs.outcome import USER, Outcome
+from dialoom.graphs.reporting.table import Table
+
 SAMPLE_WORDS = 7_012
-"""Words of a sample, split at white space: the size of the smallest corpus in LAPS' comparison."""
+"""Number of words of a sample, split at white space. It is the size of the smallest corpus in LAPS' comparison."""
 
 SAMPLES, SEED = 100, 42
-"""Number of samples for each metric, and the seed."""
+"""Number of samples for each metric, and the seed of the samples."""
 
 MOST_COMPARED = 2_000
-"""Maximum number of texts that Self-BLEU compares; of more, a sample is drawn."""
+"""Maximum number of texts that Self-BLEU compares. If there are more, a sample is drawn."""
 
 _ORDERS = (1, 2, 3, 4)
 _ROOM = 2**62
@@ -37,11 +40,10 @@ class LexicalDiversity:
     Attributes:
         texts: Number of texts.
         words: Number of words, split at white space (`published`) or as runs of letters and digits (`varied`).
-        dist_1: Share of distinct words among all words, 0 to 1; this and the others are `None` if there is nothing to
-            measure.
-        dist_2: Share of distinct pairs of words among all pairs.
-        ent_4: Entropy of the sequences of four words, in nats.
-        self_bleu: Similarity of each text to the others, 0 to 1.
+        dist_1: Share of distinct words among all words, 0 to 1. This and the following shares are `None` if there is
+        nothing to measure. dist_2: Share of distinct pairs of words among all pairs. ent_4: Entropy of the sequences of
+        four words, in nats.
+        self_bleu: Mean similarity of each text to the other texts, 0 to 1.
         compared: Number of texts that Self-BLEU compares.
     """
 
@@ -57,15 +59,16 @@ class LexicalDiversity:
 def published(texts: Sequence[str]) -> LexicalDiversity:
     """Return the figures as in table 10 of PersonaLens: means over samples of 7,012 words.
 
-    Dist-n: lower case, without full stops and line breaks, split at single blanks. Ent-4: `lower().rstrip("2").split()`
-    (their code). Self-BLEU: BLEU-4 of each text's characters against those of all others of the sample.
+    Dist-n uses lower-case texts without full stops and line breaks, split at single blanks. Ent-4 uses
+    `lower().rstrip("2").split()`, as in their code. Self-BLEU is BLEU-4 of each text's characters against those of all
+    other texts of the sample.
     """
     words = sum(len(text.split()) for text in texts)
     if not words:
         return LexicalDiversity(len(texts), 0, None, None, None, None, 0)
 
     def mean(metric: Callable[[Sequence[str]], float | None]) -> float | None:
-        if words <= SAMPLE_WORDS:  # each sample is all of them
+        if words <= SAMPLE_WORDS:  # every sample would contain all texts
             return metric(texts)
         drawing = random.Random(SEED)
         found = [metric(_sample(texts, drawing)) for _ in range(SAMPLES)]
@@ -83,7 +86,7 @@ def published(texts: Sequence[str]) -> LexicalDiversity:
 
 
 def varied(texts: Sequence[str]) -> LexicalDiversity:
-    """Return the figures of lower-case words over all texts; Self-BLEU over a seeded sample of at most 2,000 texts."""
+    """Return the figures of lower-case words over all texts. Self-BLEU uses a seeded sample of at most 2,000 texts."""
     split = [tuple(_WORD.findall(text.lower())) for text in texts]
     split = [words for words in split if words]
     chosen = split if len(split) <= MOST_COMPARED else random.Random(SEED).sample(split, MOST_COMPARED)
@@ -99,7 +102,7 @@ def varied(texts: Sequence[str]) -> LexicalDiversity:
 
 
 def distinct(texts: Iterable[Sequence[str]], n: int) -> float | None:
-    """Return the share of distinct n-grams among all n-grams (Li et al. 2016); none spans two texts."""
+    """Return the share of distinct n-grams among all n-grams (Li et al. 2016). No n-gram spans two texts."""
     grams = _counted(texts, n)
     return len(grams) / grams.total() if grams else None
 
@@ -112,15 +115,14 @@ def entropy(texts: Iterable[Sequence[str]], n: int) -> float | None:
 
 
 def self_bleu(texts: Sequence[Sequence[str]]) -> float | None:
-    """Return the mean BLEU-4 of each text against all others (Zhu et al. 2018); `None` for fewer than two.
+    """Return the mean BLEU-4 of each text against all others (Zhu et al. 2018); `None` for fewer than two texts.
 
-    Weights 1/4, the reference of the closest length, and 0.1 in place of no match (Chen and Cherry 2014, method 1).
-    An n-gram's count is clipped to its highest count in any other text: the two highest counts of each n-gram are
-    enough
-    to compute that, so it takes time linear in the texts' length.
+    All weights are 1/4, the reference length is the closest one, and 0.1 replaces a count of 0 (Chen and Cherry 2014,
+    method 1). An n-gram's count is clipped to its highest count in any other text. The two highest counts of each
+    n-gram are enough to compute this, so the time is linear in the texts' length.
 
     Args:
-        texts: Each a sequence of words, or a string for its characters.
+        texts: The texts, each as a sequence of words, or as a string to compare characters.
     """
     if len(texts) < 2:
         return None
@@ -143,10 +145,10 @@ def _matches(
     """Return, for each text, the clipped number of its n-grams found in others, and the number of all its n-grams.
 
     Args:
-        words: All texts one after the other, as numbers below `size`.
+        words: The words of all texts one after the other, as numbers below `size`.
         lengths: The length of each text.
-        n: The order.
-        size: The size of the alphabet.
+        n: The length of the n-grams.
+        size: The number of different words.
     """
     all_ = np.maximum(lengths - n + 1, 0)
     starts = np.flatnonzero(np.arange(len(words)) + n <= np.repeat(np.cumsum(lengths), lengths))
@@ -169,7 +171,10 @@ def _matches(
 
 
 def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64]:
-    """Return a number for each n-gram, equal for equal ones, small enough to be combined with its owner's number."""
+    """Return a number for each n-gram.
+
+    Equal n-grams get equal numbers, small enough to combine with a text's number.
+    """
     codes, span = grams[:, 0], size
     for place in range(1, grams.shape[1]):
         if span * size * owners >= _ROOM:
@@ -180,7 +185,10 @@ def _coded(grams: NDArray[np.int64], size: int, owners: int) -> NDArray[np.int64
 
 
 def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return BLEU's brevity penalty: below 1 if the other text of the nearest length (the shorter of two) is longer."""
+    """Return BLEU's brevity penalty.
+
+    It is below 1 if the other text with the nearest length (the shorter one of two) is longer.
+    """
     counted = Counter(lengths.tolist())
     known = np.array(sorted(counted))
     found = {}
@@ -192,11 +200,11 @@ def _brevity(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _sample(texts: Sequence[str], drawing: random.Random) -> list[str]:
-    """Return texts in random order up to 7,012 words; the last one is cut."""
+    """Return texts in random order, up to 7,012 words in total. The last text is cut to fit."""
     taken: list[str] = []
     left = SAMPLE_WORDS
     for text in drawing.sample(texts, len(texts)):
-        words = text.split(None, left)  # no more words of a long text than are taken
+        words = text.split(None, left)  # a long text is split only as far as its words are used
         if len(words) >= left:
             return [*taken, " ".join(words[:left])]
         taken.append(text)
@@ -214,3 +222,74 @@ def _dist_words(text: str) -> list[str]:
 
 def _ent_words(text: str) -> list[str]:
     return text.lower().rstrip("2").split()
+
+
+MOST_EARLIER = 500
+"""Maximum number of earlier openings of the same task with which an opening is compared. The latest ones are used."""
+
+_SIZES = (10, 30, 100, 300, 1000, 3000)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The user's first message of a finished conversation.
+
+    Attributes:
+        position: The scenario's position in the plan.
+        task: The task, as a text.
+        text: The message.
+        times: The number of times that the conversation was played again.
+    """
+
+    position: int
+    task: str
+    text: str
+    times: int
+
+
+def opening_of(outcome: Outcome) -> str:
+    """Return the user's first message; empty if there is none."""
+    return next((line.content for line in outcome.messages if line.role == USER), "")
+
+
+def repeated(openings: Iterable[Opening], redraws: int, similarity: float) -> list[int]:
+    """Return the positions of the openings that nearly repeat an earlier opening of the same task.
+
+    Two openings are nearly the same if the Jaccard index of their pairs of adjacent words is at least `similarity`.
+
+    Args:
+        openings: The openings, in the order of the plan.
+        redraws: Maximum number of times to play a conversation again. Conversations that have reached it are left as
+            they are.
+        similarity: The smallest Jaccard index of a near-repetition, above 0 and at most 1.
+    """
+    earlier: dict[str, deque[frozenset[tuple[str, str]]]] = defaultdict(lambda: deque(maxlen=MOST_EARLIER))
+    found: list[int] = []
+    for opening in openings:
+        pairs = frozenset(pairwise(["", *re.findall(r"\w+", opening.text.lower()), ""]))
+        known = earlier[opening.task]
+        if opening.times < redraws and any(len(pairs & other) >= similarity * len(pairs | other) for other in known):
+            found.append(opening.position)
+        else:
+            known.append(pairs)
+    return found
+
+
+def variety_table(openings: list[str]) -> Table:
+    """Return a table of how varied the first n openings are, for growing n.
+
+    Args:
+        openings: The users' first messages, in the order of the plan.
+    """
+    columns = ["n", "distinct openings", "Dist-1", "Dist-2", "Self-BLEU"]
+    table = Table("variety", "Variety of openings", columns, decimals=dict.fromkeys(columns[2:], 3))
+    for size in [*(size for size in _SIZES if size < len(openings)), len(openings)]:
+        first = openings[:size]
+        figures = varied(first)
+        distinct = len({" ".join(re.findall(r"\w+", text.lower())) for text in first})
+        table.rows.append([size, distinct, figures.dist_1, figures.dist_2, figures.self_bleu])
+    table.notes.append(
+        "Of the users' first messages, in the order of the plan. Dist-n: distinct n-grams of all, which falls with n; "
+        f"Self-BLEU: how similar an opening is to the others (of at most {MOST_COMPARED:,})."
+    )
+    return table

@@ -1,20 +1,22 @@
-"""Pivots: tables by facet and metric, declared as frozen values."""
+"""Pivots: tables by facet and metric, declared as frozen values. Also the default tables of recipes without pivots."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 from typing import Any, Literal, TypeAlias
 
-from dialoom.graphs.outcome import Episode, Judgement, Status
+from dialoom.graphs.outcome import USER_MODEL, Episode, Judgement, Status
 
 from .statistics import TRIALS_COUNT_ONCE, Estimate, Tally, intervals, paired_difference
-from .table import Cell, Counted, Facet, FacetColumn, Table, missing_notes
+from .table import MISSING, Cell, Counted, Facet, FacetColumn, Table, missing_notes
 
 Value: TypeAlias = "bool | int | float | None"
 Show = Literal["estimate", "mean", "count"]
@@ -25,19 +27,22 @@ class Column:
     """A column of figures, made by `score`, `mean`, `share`, `ratio`, `count` or `difference`.
 
     Attributes:
-        title: The column's name; one that ends in `%` shows fractions as percentages.
-        value: Returns a scenario's contribution, one value or a list of them; `None` contributes nothing.
-        metric: For a score: the metric, whose judgements of a scenario contribute.
+        title: The column's name. If it ends in `%`, fractions are shown as percentages.
+        value: A function that returns the contribution of a scenario: one value or a list of values. `None` contributes
+            nothing.
+        metric: For a score: the metric. The judgements of this metric contribute.
         target: For a score: the role whose messages were judged.
-        by_turn: Whether these are judgements of turns, each turn with a column of its own, or of the whole.
-        show: `estimate`: mean with its 95 % interval and n; `mean`: mean alone; `count`: the number of true values.
-        counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function decides.
+        by_turn: Whether judgements of turns contribute, with one column per turn, rather than judgements of whole
+            outcomes.
+        show: `estimate`: the mean with its 95 % interval and n. `mean`: the mean alone. `count`: the number of true
+            values.
+        counted: The scenarios that contribute, for the drill-down from a figure; `None` if a function decides this.
         scale: The lowest and the highest possible value.
-        parts: For a ratio: returns a scenario's part of both sums; an unknown first part is `None`, and makes the ratio
-            undefined.
-        pair: For a difference: returns the key of the pair, the side (0 or 1), and the value.
-        judged: Whether a judge gives the values: a figure whose values are all equal is then marked.
-        facets: For a difference: the facets that it compares and pairs by.
+        parts: For a ratio: a function that returns a scenario's parts of both sums. If the first part is unknown
+            (`None`), the ratio is undefined.
+        pair: For a difference: a function that returns the key of the pair, the side (0 or 1), and the value.
+        judged: Whether a judge gives the values. A figure is then marked if all its values are equal.
+        facets: For a difference: the facets that it compares, and those by which it pairs scenarios.
     """
 
     title: str
@@ -54,7 +59,10 @@ class Column:
     facets: tuple[str, ...] = ()
 
     def judgements(self, episode: Episode) -> Iterator[Judgement]:
-        """Yield a scenario's judgements that contribute: of the whole, one per branch of a tree; or of its turns."""
+        """Yield a scenario's judgements that contribute.
+
+        These judge the whole outcome (one per branch of a tree) or turns.
+        """
         for each in episode.outcome.judgements:
             if (each.metric, each.target) == (self.metric, self.target) and (each.turn is not None) == self.by_turn:
                 yield each
@@ -72,9 +80,9 @@ def score(
     Args:
         metric: The metric.
         target: The role whose messages were judged.
-        title: The column's name; by default the metric's. The name of a share of verdicts should end in `%`.
+        title: The column's name; by default the metric. The name of a share of verdicts should end in `%`.
         scale: The metric's scale.
-        judged: Whether a judge scores it, rather than a check.
+        judged: Whether a judge rather than a check scores the metric.
     """
     counted = Counted(metric, target)
     return Column(title or metric, metric=metric, target=target, counted=counted, scale=scale, judged=judged)
@@ -83,46 +91,49 @@ def score(
 def score_by_turn(
     metric: str, target: str = "assistant", title: str = "", scale: tuple[float, float] | None = None
 ) -> Column:
-    """Return columns of a judge's mean score at each turn that has any: `TITLE turn 1`, and so on."""
+    """Return columns of a judge's mean score at each turn with scores: `TITLE turn 1`, and so on."""
     return Column(title or metric, metric=metric, target=target, by_turn=True, scale=scale, judged=True)
 
 
 def mean(
     title: str, value: Callable[[Episode], Value], counted: Counted | None = None, interval: bool = True
 ) -> Column:
-    """Return a column of a mean over scenarios, with or without its interval.
+    """Return a column of a mean over scenarios, with or without an interval.
 
     Args:
         title: The column's name.
-        value: Returns a scenario's contribution; `None` contributes nothing.
-        counted: The scenarios that contribute, if not all do, for the drill-down.
+        value: A function that returns the contribution of a scenario; `None` contributes nothing.
+        counted: The scenarios that contribute, for the drill-down, if not all contribute.
         interval: Whether to show the 95 % interval and n.
     """
     return Column(title, value, show="estimate" if interval else "mean", counted=counted)
 
 
 def share(title: str, of: Callable[[Episode], bool | None]) -> Column:
-    """Return a column of a share of scenarios with Wilson's interval; the title should end in `%`."""
+    """Return a column of a share of scenarios with Wilson's interval. The title should end in `%`."""
     return Column(title, of)
 
 
 def ratio(
     title: str, parts: Callable[[Episode], tuple[float | None, float] | None], counted: Counted | None = None
 ) -> Column:
-    """Return a column of the ratio of two sums, such as tokens per reply; `parts` returns a scenario's part of both."""
+    """Return a column of the ratio of two sums, such as tokens per reply.
+
+    `parts` returns a scenario's part of each sum.
+    """
     return Column(title, show="mean", counted=counted, parts=parts)
 
 
 def count(
     title: str = "scenarios", of: Callable[[Episode], bool] = lambda _episode: True, ended_by: str = ""
 ) -> Column:
-    """Return a column of the number of scenarios, of those for which a function is true, or of those with an ending.
+    """Return a column of the number of scenarios: all, those for which a function is true, or those with an ending.
 
     The drill-down from a figure to its scenarios works for an ending, but not for a function.
 
     Args:
         title: The column's name.
-        of: Returns whether a scenario counts; by default all do.
+        of: A function that returns whether a scenario counts; by default all scenarios count.
         ended_by: The ending; empty for any ending.
     """
     if not ended_by:
@@ -143,7 +154,7 @@ def difference(
         title: The column's name.
         metric: The metric.
         facet: The facet.
-        of: Its two values: the difference is the second's score minus the first's.
+        of: Two values of the facet. The difference is the score with the second value minus the score with the first.
         by: The facets by which scenarios are paired.
         target: The role whose messages were judged.
     """
@@ -166,11 +177,12 @@ class Pivot:
     Attributes:
         name: A short name, usable as a file name.
         title: The title.
-        rows: The facets, or their names; without any there is one row.
+        rows: The facets of the rows, or their names. Without any, there is a single row.
         columns: The figures.
-        notes: Lines below the table, before the explanation of the intervals.
-        only_scored: Leave out rows without any judgement or other value to estimate a mean from.
-        charted: The titles of columns that are drawn, those of one scale in one chart; none by default.
+        notes: Lines below the table, above the explanation of the intervals.
+        only_scored: Whether to leave out rows without any judgement or other value for a mean.
+        charted: The titles of the columns that are drawn as charts; none by default. Columns with the same scale share
+            a chart.
     """
 
     name: str
@@ -195,14 +207,14 @@ def tabulate(
     *,
     keep_empty: bool = False,
 ) -> list[Table]:
-    """Return the tables of pivots from finished scenarios, iterated once; tables without rows are left out.
+    """Return the tables of pivots from finished scenarios, which are read once. Tables without rows are left out.
 
     Args:
         pivots: The declarations.
         episodes: The scenarios.
-        unit: The facet over whose values intervals are computed, as `unit_facet` returns it; `None` for scenarios.
-        units: The plural name of its values.
-        keep_empty: Return tables without rows as well.
+        unit: The facet whose values are the units of intervals, as `unit_facet` returns it; `None` for scenarios.
+        units: The plural name of the facet's values.
+        keep_empty: Whether to return tables without rows, too.
     """
     filled = [_Filled(pivot, unit) for pivot in pivots]
     for episode in episodes:
@@ -224,7 +236,7 @@ class _Filled:
         self._has_trials = False
 
     def add(self, episode: Episode) -> None:
-        self._has_trials |= episode.trial is not None
+        self._has_trials |= episode.repeated is not None
         person = episode.unit(self._unit)
         for column in self._pivot.columns:
             for judgement in column.judgements(episode) if column.metric else ():
@@ -276,6 +288,8 @@ class _Filled:
                 shown = cell.shown(column, turn)
                 cells.append(shown)
                 name = table.columns[len(self._facets) + len(cells) - 1]
+                if column.judged and column.metric:
+                    table.judged[name] = [f"{column.metric} ({column.target}){' by turn' if column.by_turn else ''}"]
                 if column.scale is not None:
                     table.scales = {**table.scales, name: column.scale}
                 if column.pair is None and cell.contributing(turn) < self._sizes[key]:
@@ -336,7 +350,7 @@ class _Cell:
             self.tally.add(value, person, scenario)
 
     def contributing(self, turn: int | None) -> int:
-        """Return the number of values, of one turn or in total."""
+        """Return the number of values, for one turn or in total."""
         return self.counts if turn is None else self.by_turn[turn].n if turn in self.by_turn else 0
 
     def shown(self, column: Column, turn: int | None) -> Cell:
@@ -357,3 +371,133 @@ class _Cell:
         if column.show == "mean":
             return self.total / self.counts if self.counts else None
         return self.tally.estimate()
+
+
+MOST_VALUES = 12
+"""Maximum number of values of a facet with a default table.
+
+With more, the values identify scenarios rather than groups.
+"""
+
+MOST_NUMBERS = 5
+"""The same maximum for a facet of numbers, such as an age: a table by single numbers is seldom useful."""
+
+
+def default_tables(
+    episodes: Iterable[Episode],
+    unit: str | None = None,
+    units: str = "scenarios",
+    unjudged: Collection[str] = (),
+    scales: Mapping[str, tuple[int, int]] | None = None,
+) -> list[Table]:
+    """Return every metric over all scenarios, by each facet with 2 to 12 values (5 if they are numbers), and by turn.
+
+    If several facets group the scenarios in the same way, such as name and address, only the first one has a table.
+
+    Args:
+        episodes: The scenarios, which are read once.
+        unit: As for `tabulate`.
+        units: As for `tabulate`.
+        unjudged: The metrics that checks rather than judges score.
+        scales: The lowest and the highest score by metric.
+    """
+    groups: dict[str, dict[str, _Group]] = {}
+    whole, too_many, split = _Group(unjudged), set[str](), defaultdict[str, Any](hashlib.sha256)
+    for episode in episodes:
+        person = episode.unit(unit)
+        whole.add(episode, person)
+        for name in episode.facets:
+            if name in too_many or name == USER_MODEL:  # reports have a table of their own for the latter
+                continue
+            of_facet = groups.setdefault(name, {})
+            values = Facet(name).values(episode)
+            for value in values:
+                of_facet.setdefault(value, _Group(unjudged)).add(episode, person)
+            places = list(of_facet)
+            split[name].update(f"{whole.size} {[places.index(value) for value in values]};".encode())
+            if len(of_facet) > MOST_VALUES:
+                too_many.add(name)
+                del groups[name]
+    if not whole.tallies and not whole.by_turn and not whole.missing:
+        return []
+    tables = [_default_table("scores", "Scores", "", {"": whole}, whole, units)]
+    measured = sorted(
+        name for name, of_facet in groups.items() if len(of_facet) > MOST_NUMBERS and _are_numbers(of_facet)
+    )
+    for name in measured:
+        tables[0].notes.append(f"There is no table by {name}: it has {len(groups.pop(name))} different numbers.")
+    alike: dict[bytes, list[str]] = defaultdict(list)
+    for name in sorted(groups, key=lambda name: name != unit):
+        if 1 < len(groups[name]) < whole.size:
+            alike[split[name].digest()].append(name)
+    for name, *others in sorted(alike.values()):
+        tables.append(_default_table(f"scores-by-{name}", f"Scores by {name}", name, groups[name], whole, units))
+        if others:
+            tables[0].notes.append(f"There is no table by {' or '.join(others)}: its groups would be those by {name}.")
+    for table in tables:
+        known = ((column, (scales or {}).get(column.partition(" ")[0])) for column in table.columns)
+        table.scales = {column: scale for column, scale in known if scale is not None}
+    return tables
+
+
+def _are_numbers(values: Iterable[str]) -> bool:
+    return all(re.fullmatch(r"-?\d+([.,]\d+)?", value) for value in values)
+
+
+class _Group:
+    """All metrics of some scenarios."""
+
+    def __init__(self, unjudged: Collection[str]) -> None:
+        self._unjudged = unjudged
+        self.size = 0
+        self.has_trials = False
+        self.missing: dict[Status, Counter[str]] = defaultdict(Counter)
+        self.tallies: dict[tuple[str, str], Tally] = {}
+        self.verdicts: dict[tuple[str, str], bool] = {}
+        self.by_turn: dict[tuple[str, str, int], Tally] = defaultdict(partial(Tally, judged=True))
+
+    def add(self, episode: Episode, person: Any) -> None:
+        self.size += 1
+        self.has_trials |= episode.repeated is not None
+        for each in episode.outcome.judgements:
+            key = (each.metric, each.target)
+            if each.score is None:
+                self.missing[each.status][each.metric] += 1
+            elif each.turn is None:
+                tally = self.tallies.setdefault(key, Tally(judged=each.metric not in self._unjudged))
+                tally.add(each.score, person, episode.repeated)
+                self.verdicts[key] = self.verdicts.get(key, True) and isinstance(each.score, bool)
+            else:
+                self.by_turn[(*key, each.turn)].add(each.score, person, episode.repeated)
+
+
+def _default_table(name: str, title: str, facet: str, groups: Mapping[str, _Group], whole: _Group, units: str) -> Table:
+    keys, turns = sorted(whole.tallies), sorted(whole.by_turn)
+    titles = [_title(*key, keys, whole.verdicts[key]) for key in keys]
+    titles += [f"{metric} {target} turn {turn}" for metric, target, turn in turns]
+    missing = [status for status in MISSING if status in whole.missing]
+    size = "conversations" if whole.has_trials else "scenarios"
+    table = Table(name, title, [*([facet] if facet else []), size, *titles, *(MISSING[each][0] for each in missing)])
+    if not facet:
+        table.charted = [*titles[: len(keys)], *dict.fromkeys(f"{metric} {target}" for metric, target, _ in turns)]
+    for value, group in sorted(groups.items()):
+        cells: list[Cell] = [tally.estimate() if (tally := group.tallies.get(key)) else None for key in keys]
+        cells += [group.by_turn[key].estimate() for key in turns]
+        absent = [group.missing[status].total() if status in group.missing else 0 for status in missing]
+        table.rows.append([*([value] if facet else []), group.size, *cells, *absent])
+    judged = [f"{metric} ({target})" for metric, target in keys]
+    judged += [f"{metric} ({target}) by turn" for metric, target, _ in turns]
+    table.judged = {column: [what] for column, what in zip(titles, judged, strict=True)}
+    for (metric, target), column in zip(keys, titles, strict=False):
+        if whole.tallies[metric, target].n < whole.size:
+            table.counted[column] = Counted(metric, target)
+    table.counted |= {MISSING[status][0]: Counted(status=status) for status in missing}
+    table.notes = [*missing_notes(whole.missing), intervals(units)]
+    if whole.has_trials:
+        table.notes.append(TRIALS_COUNT_ONCE)
+    return table
+
+
+def _title(metric: str, target: str, known: Iterable[tuple[str, str]], is_verdict: bool) -> str:
+    is_shared = sum(name == metric for name, _ in known) > 1
+    return f"{metric}{f' {target}' if is_shared else ''}{' %' if is_verdict else ''}"

@@ -1,4 +1,7 @@
-"""Means with confidence intervals, from counts: memory grows with the people, not with their dialogues."""
+"""Means with confidence intervals, computed from counts.
+
+Memory use grows with the number of people, not of dialogues.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,39 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 LEVEL = 0.95
 FEWEST = 5
-"""The fewest people for an interval, as resampling fewer is uninformative; and the fewest equal scores of a judge that
-are marked as constant."""
+"""Minimum number of people for an interval, because resampling fewer is uninformative.
+
+It is also the minimum number of equal scores of a judge that are marked as constant.
+"""
 
 _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 
-TRIALS_COUNT_ONCE = "Trials of one scenario are not independent: in the width of an interval they count as one."
-"""The note of tables whose intervals take trials into account."""
+TRIALS_COUNT_ONCE = (
+    "Conversations of one scenario (trials, user models) are not independent: in the width of an interval they count "
+    "as one."
+)
+"""The note below tables whose intervals take trials into account."""
+
+_BRACKETS = "In brackets: 95 % intervals."
+
+
+def is_about_intervals(note: str) -> bool:
+    """Return whether a note of a table only explains the intervals, and says nothing about the figures."""
+    return note == TRIALS_COUNT_ONCE or note.startswith(_BRACKETS)
 
 
 def intervals(units: str = "people") -> str:
-    """Return a table's explanation of the intervals of its tallies.
+    """Return the note that explains the intervals in a table.
 
     Args:
-        units: The plural name of the resampled units, which are the `person` of each score.
+        units: The plural name of the resampled units, e.g. `people`. The argument `person` of `Tally.add` gives the
+            unit of a score.
     """
     return (
-        f"In brackets: 95 % intervals. Of verdicts they are Wilson's; of means they are bootstrapped over {units}, as "
-        f"scores of one and the same are not independent (none for fewer than {FEWEST} {units})."
+        f"{_BRACKETS} Of verdicts they are Wilson's; of means they are bootstrapped over {units}, with all scores of "
+        f"each drawn together, because they are not independent (none for fewer than {FEWEST} {units})."
     )
 
 
@@ -44,10 +60,12 @@ class Estimate:
 
     Attributes:
         n: The number of observations.
-        mean: Their mean.
+        mean: The mean of the observations.
         low: The lower end of the interval; `None` where there is no interval.
         high: The upper end.
-        is_constant: Whether a judge gave at least `FEWEST` scores, all equal; `None` for figures without a judge.
+        is_constant: Whether a judge gave at least `FEWEST` scores and all are equal; `None` for figures without a
+            judge.
+        is_doubtful: Whether the judge fails another health check.
     """
 
     n: int
@@ -55,11 +73,17 @@ class Estimate:
     low: float | None
     high: float | None
     is_constant: bool | None = None
+    is_doubtful: bool = False
+
+    @property
+    def has_no_width(self) -> bool:
+        """Whether the interval is a single value, because all resamples are equal."""
+        return self.low is not None and self.high is not None and math.isclose(self.low, self.high, abs_tol=1e-12)
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """The mean of paired differences with its interval and its p-value.
+    """The mean of paired differences, with its interval and p-value.
 
     Attributes:
         estimate: The mean, the number of pairs, and the 95 % interval.
@@ -74,7 +98,7 @@ class Tally:
     """A tally of scores or verdicts by person.
 
     Args:
-        judged: Whether a judge gave them: estimates then tell whether all are equal.
+        judged: Whether a judge gave the scores. Estimates then state whether all scores are equal.
     """
 
     def __init__(self, *, judged: bool = False) -> None:
@@ -90,7 +114,7 @@ class Tally:
 
         Args:
             score: A score, or a verdict, which counts as 1 or 0.
-            person: The person of the scored dialogue; `None` if no other score belongs to the same person.
+            person: The person of the scored dialogue; `None` if the person has no other score.
             scenario: The scenario, if it has several trials.
         """
         if scenario is not None:
@@ -112,11 +136,11 @@ class Tally:
     def estimate(self) -> Estimate | None:
         """Return the mean with its interval; `None` without observations.
 
-        Verdicts: Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width at 0 and at 1 as well; trials
-        of one scenario count once in its width, as they are not independent.
-        Scores: the percentile bootstrap of their mean, with people resampled and all scores of a person taken
-        together. Resampling draws from a multinomial distribution how often each kind of person (with the same number
-        and sum of scores) occurs. The generator's seed is fixed, so that equal scores give equal intervals.
+        For verdicts, it is Wilson's score interval (E. B. Wilson, JASA 22, 1927), which has a width above 0 even for
+            shares of 0 and 1. For its width, all trials of one scenario count once, because they are not independent.
+            For scores, it is the percentile bootstrap of their mean: people are resampled, and all scores of a person
+            stay together. Resampling draws from a multinomial distribution how often each kind of person (with the same
+            number and sum of scores) occurs. The generator's seed is fixed, so that equal scores give equal intervals.
         """
         if not self.n:
             return None
@@ -130,7 +154,7 @@ class Tally:
 
 
 def is_constant(n: int, lowest: float, highest: float) -> bool:
-    """Return whether a judge gave at least `FEWEST` scores, all equal, from their number and range."""
+    """Return whether a judge gave at least `FEWEST` scores and all are equal, given their number and range."""
     return n >= FEWEST and lowest == highest
 
 
@@ -141,7 +165,7 @@ def paired_difference(differences: Iterable[tuple[Hashable, float]]) -> PairedDi
     fixed.
 
     Args:
-        differences: The person of each pair, and its second score minus its first.
+        differences: For each pair, its person, and its second score minus its first.
     """
     by_person: dict[Hashable, tuple[int, float]] = {}
     for person, difference in differences:
@@ -172,8 +196,8 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
 def rank_correlation(pairs: Sequence[tuple[float, float]]) -> Estimate | None:
     """Return Spearman's rank correlation; `None` for fewer than three pairs, or if either side is constant.
 
-    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which assumes independent pairs; there is none
-    for fewer than ten pairs, nor for a perfect correlation.
+    The interval is that of Bonett and Wright (Psychometrika 65, 2000), which assumes independent pairs. There is no
+    interval for fewer than ten pairs or for a perfect correlation.
     """
     if len(pairs) < 3 or any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -199,11 +223,11 @@ def share_of(count: int, n: int) -> Estimate | None:
 
 
 def mean_of_shares(groups: Sequence[tuple[int, int]]) -> Estimate | None:
-    """Return the unweighted mean of several groups' shares; `None` without groups, or if one is empty.
+    """Return the unweighted mean of several groups' shares; `None` without groups, or if a group is empty.
 
     The interval comes from a percentile bootstrap that resamples observations within each group: the number of
-    successes is binomial. There is none for fewer than 5 observations, nor if no group has both successes and failures,
-    as all resamples are then equal. A single group has Wilson's interval. The generator's seed is fixed.
+    successes is binomial. There is no interval for fewer than 5 observations, nor if no group has both successes and
+    failures, because all resamples are then equal. A single group has Wilson's interval. The generator's seed is fixed.
 
     Args:
         groups: The number of successes and of observations of each group.
@@ -237,12 +261,12 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 def _bootstrap(people: Counter[tuple[int, float]]) -> tuple[float | None, float | None]:
-    """Return the interval of the mean, from the number of people by their number and sum of scores."""
+    """Return the interval of the mean, given the number of people by their number and sum of scores."""
     return (None, None) if people.total() < FEWEST else percentiles(_resampled(people))
 
 
 def _resampled(people: Counter[tuple[int, float]]) -> NDArray[np.float64]:
-    """Return the means of resamples of people, given by their number and sum of scores."""
+    """Return the means of resamples of people, who are given by their number and sum of scores."""
     import numpy as np  # slow to import, and not needed to read a run
 
     sorts = sorted(people)

@@ -1,4 +1,4 @@
-"""Tables, charts and outlines of reports, independent of their rendering, and facets, by which they group scenarios."""
+"""Tables, charts and outlines of reports, independent of their rendering, and facets that group scenarios."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from .statistics import FEWEST, Estimate
 Cell = str | int | float | Estimate | None
 
 Runs: TypeAlias = Sequence[tuple[str, Iterable[Episode]]]
-"""Each run's label, such as its model, and its finished scenarios, which can be iterated once."""
+"""For each run, its label (such as its model), and its finished scenarios, which can be iterated once."""
 
 CONSTANT = "†"
 """The mark of a figure whose scores are all equal."""
+
+DOUBTFUL = "‡"
+"""The mark of a figure whose judge fails a check; a note of the table gives the reasons."""
 
 CONSTANT_NOTE = (
     f"{CONSTANT} Constant: the judge gave the same score every time (marked from {FEWEST} scores on; a difference, if "
@@ -27,16 +30,22 @@ CONSTANT_NOTE = (
     "an assistant that always reaches the goal: read some of the judge's explanations, or compare it with people's "
     "labels or another judge."
 )
-"""The note below a table with such a figure."""
+"""The note below a table with a figure whose scores are all equal."""
+
+EQUAL_NOTE = (
+    "An interval without width, such as [1.00, 1.00]: all scores or differences are equal, so that every resample has "
+    "the same mean. It does not say how far other conversations may differ."
+)
+"""The note below a table with such an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class FacetColumn:
-    """The facet that a column's texts are values of.
+    """The facet whose values a column of texts shows.
 
     Attributes:
         name: The facet.
-        values: The facet's values by the column's texts, if these differ.
+        values: The facet's values by the column's texts, if the two differ.
     """
 
     name: str
@@ -48,11 +57,11 @@ MISSING: Mapping[Status, tuple[str, str]] = {
     "error": ("errors", "Errors: checks that raised an exception or returned no score"),
     "tied": ("tied", "Tied: verdicts without a majority in the panel"),
 }
-"""Columns and explanations of judgements without a score, by their status."""
+"""For judgements without a score, a column's title and an explanation, by their status."""
 
 
 def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
-    """Return a table's notes on judgements without a score, from their numbers by status and metric."""
+    """Return a table's notes about judgements without a score, given their number by status and metric."""
     notes = []
     for status, (_, meaning) in MISSING.items():
         if counts := missing.get(status):
@@ -63,18 +72,19 @@ def missing_notes(missing: Mapping[Status, Counter[str]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The scenarios that count in a figure. Every attribute that is set is a condition that they meet.
+    """A selection of the scenarios that count in a figure. Every attribute that is set is a condition that they meet.
 
     Attributes:
-        metric: They have a score of this metric, or a judgement with `status`.
+        metric: The scenarios have a score of this metric or, if `status` is set, a judgement with that status.
         target: The role whose messages were judged.
-        status: They have a judgement with this status, such as `unparsed`, instead of a score.
-        by_turn: Whether that is a judgement of a turn or of the whole; `None` for both.
-        state: They are `done` or `failed`.
-        ended_by: They have this ending.
-        is_judged: Whether they have any judgement.
-        verdicts: They have one of these combinations of verdicts by metric; `None` stands for a missing verdict.
-        other_than: They do not have these values of facets.
+        status: The scenarios have a judgement with this status, such as `unparsed`, instead of a score.
+        by_turn: Whether the judgement is of a turn or of the whole outcome; `None` for both.
+        state: The state of the scenarios: `done` or `failed`.
+        ended_by: The reason why the scenarios ended.
+        is_judged: Whether the scenarios have any judgement.
+        verdicts: The scenarios have one of these combinations of verdicts by metric, in which `None` is a missing
+            verdict.
+        other_than: The scenarios do not have these values of facets.
     """
 
     metric: str = ""
@@ -89,7 +99,7 @@ class Counted:
 
     @property
     def expression(self) -> str:
-        """All conditions besides state and ending, as an expression over a run's scenarios; empty without any."""
+        """All conditions except state and ending, as an expression over a run's scenarios; empty without any."""
         conditions = [f"facets[{facet!r}] != {value!r}" for facet, value in self.other_than.items()]
         if self.status:
             having = {"metric": self.metric, "target": self.target, "status": self.status}
@@ -114,11 +124,11 @@ def _combination(verdicts: Mapping[str, bool | None]) -> str:
 def verdicts_with(
     metrics: Sequence[str], holds: Callable[[Mapping[str, bool | None]], bool]
 ) -> tuple[Mapping[str, bool | None], ...]:
-    """Return the shortest combinations of verdicts after which a condition holds whatever the other verdicts are.
+    """Return the shortest combinations of verdicts for which a condition is true regardless of the other verdicts.
 
     Args:
-        metrics: The metrics, of which each scenario has a verdict or none.
-        holds: The condition, a function of the verdicts by metric.
+        metrics: The metrics. A scenario may have no verdict of a metric.
+        holds: The condition, as a function of the verdicts by metric.
     """
     found: list[Mapping[str, bool | None]] = []
     every: list[dict[str, bool | None]] = [
@@ -141,21 +151,23 @@ class Table:
     Attributes:
         name: A short name, usable as a file name.
         title: The title.
-        columns: The names of the columns; one with a `%` shows fractions as percentages.
+        columns: The names of the columns. A column with a `%` in its name shows fractions as percentages.
         rows: One cell per column; `None` for an empty cell.
-        warnings: Reasons for which the figures are misleading; `headnotes` are the lines made of them.
-        notes: Lines below the table; `footnotes` adds the meaning of marks in cells.
-        decimals: The number of decimals of a column, if it is not 2 (1 for percentages).
-        facets: For columns of texts, the facet that they hold, if its name or values differ from the column's; `None`
-            if the texts do not identify scenarios, such as the name of a model.
-        chosen: For columns of figures, the facets of the scenarios that count in them, as texts; `None` if facets
-            cannot express it.
-        counted: For columns of figures, the scenarios that count in them, if not all of the row do; by a text of the
-            row if they depend on it.
-        population: The scenarios that count in the table.
+        warnings: Reasons why the figures are misleading. `headnotes` are the lines made of them.
+        notes: Lines below the table. `footnotes` adds the meaning of marks in cells.
+        decimals: The number of decimals by column, where it is not the default of 2 (1 for percentages).
+        facets: For columns of texts, the facet that the column shows, if its name or values differ from the column's;
+            `None` if the texts do not select scenarios, such as the name of a model.
+        chosen: For columns of figures, the facets of the scenarios that count in the column, as texts; `None` if facets
+            cannot express this.
+        counted: For columns of figures, the scenarios of the row that count in the column, if not all of them do. They
+            are given by a text of the row if they depend on it.
+        population: The scenarios that count in the whole table.
         scales: For columns of figures, the lowest and the highest possible value.
-        where: The expression by which a report of only some scenarios selects them; empty otherwise.
-        charted: The titles of the columns that are drawn; one by turn is named without its turn.
+        where: The expression that selects the scenarios of the report; empty if the report covers all scenarios.
+        charted: The titles of the columns that are drawn as charts. Columns by turn are given without the turn.
+        judged: For columns of judges' scores, the metric and target, as `METRIC (TARGET)`, with ` by turn` for scores
+            of turns.
     """
 
     name: str
@@ -172,6 +184,7 @@ class Table:
     where: str = ""
     warnings: list[str] = field(default_factory=list)
     charted: Sequence[str] = ()
+    judged: dict[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def headnotes(self) -> list[str]:
@@ -180,16 +193,18 @@ class Table:
 
     @property
     def footnotes(self) -> list[str]:
-        """The lines below the table: its notes, and the meaning of marks in its cells."""
-        has_constant = any(isinstance(cell, Estimate) and cell.is_constant for row in self.rows for cell in row)
-        return [*self.notes, *([CONSTANT_NOTE] if has_constant else [])]
+        """The lines below the table: its notes, and the meanings of the marks in its cells."""
+        found = [cell for row in self.rows for cell in row if isinstance(cell, Estimate)]
+        constant = [CONSTANT_NOTE] if any(cell.is_constant for cell in found) else []
+        return [*self.notes, *constant, *([EQUAL_NOTE] if any(cell.has_no_width for cell in found) else [])]
 
 
 def side_by_side(runs: Sequence[tuple[str, Sequence[Table]]]) -> list[Table]:
     """Merge the tables of several runs, given with their labels, into one list.
 
-    Tables of the same name and columns become one, with a column `run`; rows that begin with the same texts (e.g. the
-    same setting) are adjacent. Tables with different columns stay separate, with the label in the title.
+    Tables with the same name and columns become one table with a column `run`, in which rows that begin with the same
+    texts (e.g. the same setting) are adjacent. Tables with different columns stay separate, with the label in the
+    title.
     """
     by_name: dict[str, list[tuple[str, Table]]] = {}
     for label, tables in runs:
@@ -229,8 +244,11 @@ def _group(row: Sequence[Cell]) -> tuple[str, ...]:
 Style = Literal["plain", "heading", "user", "assistant", "note", "new"]
 
 Kind = Literal["line", "step", "option", "branch"]
-"""The kind of an outline's part, for drawing it as a tree: steps follow each other; the options of a step are side by
-side in it; at a fork, branches are side by side after it."""
+"""The kind of a part of an outline, which decides how the part is drawn in a tree.
+
+Steps follow each other. The options of a step are side by side within it. At a fork, the branches are side by side
+after the step.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +264,10 @@ class Outline:
     """A line and its nested lines.
 
     Attributes:
-        spans: The line, in pieces.
+        spans: The pieces of the line.
         parts: The nested outlines.
         kind: The kind of part.
-        is_taken: For an option, whether it was followed; for a step or a branch, whether the outcome's messages include
+        is_taken: For an option, whether it was followed. For a step or a branch, whether the outcome's messages include
             it.
         where: A step's location, as in `DialogueFault.where`.
     """
@@ -267,13 +285,13 @@ class Outline:
 
     @property
     def is_tree(self) -> bool:
-        """Return whether it contains steps."""
+        """Return whether the outline contains steps."""
         return any(part.kind == "step" or part.is_tree for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A straight line y = intercept + slope * x, and its label."""
+    """A straight line y = intercept + slope * x, with a label."""
 
     intercept: float
     slope: float
@@ -282,14 +300,14 @@ class FittedLine:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points that belong together.
+    """A series of points of a chart.
 
     Attributes:
-        label: The legend's text.
+        label: The text in the legend.
         x: The horizontal positions.
         y: The values; `None` where missing.
-        low: The lower ends of the intervals, as long as `y`; empty without intervals.
-        high: The upper ends.
+        low: The lower ends of the intervals, one per value; empty without intervals.
+        high: The upper ends of the intervals.
         line: A line fitted to the points.
     """
 
@@ -312,23 +330,23 @@ class Series:
 _TURN = re.compile(r" turn \d+$")
 
 ChartKind = Literal["lines", "points", "bars", "stacked"]
-"""Lines through the points of each series; points only; bars side by side; stacked bars."""
+"""Lines through the points of each series, points only, bars side by side, or stacked bars."""
 
 
 @dataclass(slots=True)
 class Chart:
-    """Series over common axes.
+    """A chart: one or more series with common axes.
 
     Attributes:
-        name: A short name, usable as a file name; a chart of a table's figures has the table's name.
+        name: A short name, usable as a file name. A chart of a table's figures has the table's name.
         title: The title.
         x_label: The label of the horizontal axis, with the unit.
         y_label: The label of the vertical axis, with the unit.
         series: The series, in the order of the legend.
-        y_range: The range of the vertical axis; by default that of the values.
+        y_range: The range of the vertical axis; by default the range of the values.
         notes: Lines below the chart.
-        kind: The way in which the series are drawn.
-        names: The labels of the positions 0, 1, 2, ... of a horizontal axis without numbers.
+        kind: How the series are drawn.
+        names: The labels of the positions 0, 1, 2, ..., if the horizontal axis does not show numbers.
     """
 
     name: str
@@ -343,14 +361,16 @@ class Chart:
 
 
 def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]:
-    """Return the charts of a table's columns: lines over the turns of a column by turn, else bars, by scale.
+    """Return charts of a table's columns: lines over the turns for columns by turn, otherwise bars.
 
-    Fractions are drawn as percentages. A chart of one column has a series for each value of the facets before the last.
-    The charts have the table's name.
+    Each scale has a chart.
+
+    Fractions are drawn as percentages. A chart of a single column has a series for each value of the facets before the
+    last. The charts have the table's name.
 
     Args:
-        table: The table; its leading columns of texts are its facets.
-        charted: The titles of the columns; by default the table's own.
+        table: The table. Its leading columns of texts are its facets.
+        charted: The titles of the columns to draw; by default those in the table's `charted`.
     """
     rows, columns = table.rows, list(table.columns)
     charted = table.charted if charted is None else charted
@@ -389,7 +409,7 @@ def charts_of(table: Table, charted: Sequence[str] | None = None) -> list[Chart]
 
 
 def _drawable(cell: Cell, title: str) -> Estimate | None:
-    """Return a cell as an estimate, in per cent if the column's title ends in `%`; `None` for an empty one."""
+    """Return a cell as an estimate, in per cent if the column's title ends in `%`; `None` for an empty cell."""
     factor = 100 if title.endswith("%") else 1
     if isinstance(cell, Estimate):
         low, high = (None if end is None else factor * end for end in (cell.low, cell.high))
@@ -403,19 +423,20 @@ def _scale_label(scale: tuple[float, float] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A facet of scenarios whose values become rows; if its value is a list, each item becomes a row.
+    """A facet of scenarios whose values become rows. If a scenario's value is a list, each item becomes a row.
 
     Attributes:
         name: The facet.
-        title: The column's name; by default the facet's.
-        order: Its values in the order of the rows; others come last, sorted.
-        labels: The texts shown for its values.
-        splits: Whether exports may be split into train and test by it: all scenarios of a value are on one side.
-        unit: The plural name of its values, if intervals are computed over them, e.g. `people`.
-        tells_length: Whether it is a number that grows with the length of the conversation: workers then start with the
-            longest ones.
-        in_sequence: Whether scenarios of one value, such as a person's conversations, are played one after another, in
-            plan order: a player that keeps state may remember the earlier ones.
+        title: The column's name; by default the facet's name.
+        order: The facet's values in the order of the rows. Other values come last, sorted.
+        labels: The texts that are shown for its values.
+        splits: Whether exports may be split into train and test by this facet, so that all scenarios of a value are on
+            one side.
+        unit: The plural name of its values, e.g. `people`, if they are the units of confidence intervals.
+        tells_length: Whether it is a number that grows with the length of the conversation. Workers then start with the
+            longest conversations.
+        in_sequence: Whether scenarios with the same value, such as a person's conversations, are played one after
+            another in plan order. A player that keeps state may then remember earlier conversations.
     """
 
     name: str

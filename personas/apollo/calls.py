@@ -1,4 +1,4 @@
-"""The tools that an agent may call, and calls in canonical form, which is equal for equivalent calls."""
+"""The tools that an agent may call, and the canonical form of calls, which is equal for equivalent calls."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
 
 
 def value_of(text: str, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """Parse a JSON text; escaped lone surrogates, which no file can hold, become U+FFFD.
+    """Parse a JSON text. Escaped lone surrogates become U+FFFD, because no file can contain them.
 
     Args:
         text: The JSON.
         parse_constant: As for `json.loads`.
 
     Raises:
-        ValueError: If it is no valid JSON.
-        RecursionError: If it is nested too deeply.
+        ValueError: If the text is not valid JSON.
+        RecursionError: If the JSON is nested too deeply.
     """
     value = json.loads(text, parse_constant=parse_constant)
     if "\\ud" not in text.casefold():
         return value
     return json.loads(whole(json.dumps(value, ensure_ascii=False)), parse_constant=parse_constant)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON, without escaping letters."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def whole(text: str) -> str:
@@ -47,11 +52,11 @@ class Parameter(NamedTuple):
     """A parameter of a tool.
 
     Attributes:
-        kind: The kind of its values; an `id` comes from another tool's output, a `time` is HH:MM.
+        kind: The kind of its values. An `id` comes from another tool's output; a `time` is HH:MM.
         says: Its description.
         of: The allowed values; empty if any value of its kind is allowed.
-        default: The value if omitted; None if it is required.
-        least: The lowest allowed number; `most` is the highest.
+        default: The value if the argument is omitted; None if it is required.
+        least: The lowest allowed number; `most` is the highest allowed number.
     """
 
     name: str
@@ -97,7 +102,7 @@ class Tool(NamedTuple):
         domain: Its domain, such as `travel`.
         says: Its description.
         parameters: The parameters by name, in order.
-        writes: Whether it orders, books or sends something, rather than looking it up.
+        writes: Whether the tool orders, books or sends something rather than looking it up.
     """
 
     name: str
@@ -143,15 +148,15 @@ class ToolCall(NamedTuple):
 
 
 class CallError(ValueError):
-    """A call that cannot run; the message names the problem and the correct form."""
+    """A call that cannot run. The message states the problem and the correct form."""
 
 
 def canonical(call: Mapping[str, Any]) -> ToolCall:
     """Return the canonical form of a call, for execution and for comparison.
 
-    Names are exact. An optional argument that is absent or null takes its default. Booleans come from true and false or
-    these words, integers from 3, 3.0 and "3", ids are text; text is normalised (see `folded`); values of a list also
-    match without spaces, hyphens and underscores; a day is YYYY-MM-DD, also with `/` for `-`.
+    Names must be exact. An optional argument that is absent or null takes its default. Booleans may be true and false
+    or these words, integers may be 3, 3.0 or "3", and ids are text. Text is normalised (see `folded`). Values of a list
+    match even without spaces, hyphens and underscores. A day is YYYY-MM-DD, and `/` may replace `-`.
 
     Args:
         call: `name` and `arguments`, an object or its JSON text.
@@ -182,7 +187,7 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a call's arguments as an object.
 
     Raises:
-        CallError: If they are no JSON object.
+        CallError: If the arguments are not a JSON object.
     """
     given = call.get("arguments")
     if isinstance(given, str):
@@ -196,7 +201,7 @@ def arguments_of(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def shown(value: Any, width: int = 60) -> str:
-    """Return a value as errors quote it: as JSON, shortened."""
+    """Return a value in the form that error messages show: shortened JSON."""
     text = whole(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= width else text[: width - 3] + "..."
 
@@ -218,12 +223,15 @@ def _no_number(word: str) -> NoReturn:
 
 @cache
 def _readers(tool: str) -> tuple[tuple[str, Mapping[Any, Value], Callable[[Any], Value]], ...]:
-    """Return for each argument of a tool its name, a cache of parsed values, and the parser of other values."""
+    """Return, for each argument of a tool, its name, a cache of parsed values, and the parser for other values."""
     return tuple((name, *_reader(TOOLS[tool], parameter)) for name, parameter in TOOLS[tool].parameters.items())
 
 
 def _reader(tool: Tool, parameter: Parameter) -> tuple[Mapping[Any, Value], Callable[[Any], Value]]:
-    """Return an argument's cache of parsed values, keyed by type because True equals 1, and its parser."""
+    """Return an argument's cache of parsed values and its parser.
+
+    Keys of the cache include the type, because True equals 1.
+    """
     known: dict[Any, Value] = {}
 
     def read(value: Any) -> Value:

@@ -1,4 +1,4 @@
-"""The execution of calls: each tool's results, errors of calls that cannot run, and the tools as Python functions."""
+"""The execution of calls: results of each tool, errors of calls that cannot run, and the tools as Python functions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from .calls import CONTENT as TOOLS_CONTENT
 from .calls import TOOLS, CallError, Kind, Parameter, Tool, ToolCall, canonical, shown
-from .draws import Columns, Draw, Row, TableRows, in_range
-from .world import CONTENT, Place, World
+from .world import CONTENT, Columns, Draw, Place, Row, TableRows, World, in_range
 
 Output = dict[str, Any] | list[Row]
 _Said = Row | TableRows
@@ -25,10 +24,12 @@ _WEATHER, _BUSES = Columns(CONTENT["weather"]), Columns(CONTENT["bus"])
 
 
 def execute(world: World, call: Mapping[str, Any], offered: Collection[str] = TOOLS.keys()) -> Output:
-    """Return a tool's result; `{"error": ...}` with the bad value and valid ones if the call cannot run.
+    """Return a tool's result.
 
-    Nothing is changed: bookings and orders get an id that follows from the call. A search without matches is an empty
-    list.
+    If the call cannot run, return `{"error": ...}` with the wrong value and the valid values.
+
+    Calls change nothing. Bookings and orders get an id that is derived from the call. A search without matches returns
+    an empty list.
 
     Args:
         world: The source of the results.
@@ -56,7 +57,7 @@ def _answer(world: World, call: ToolCall) -> Output:
 
 
 def _drawn(world: World, call: ToolCall) -> _Said:
-    """Return the result of a tool without code of its own: rows or one object, by its columns in the data file."""
+    """Return the result of a tool that has no code: rows or one object, made by the tool's columns in the data file."""
     columns, count, order = _columns(call.name)
     draw = world.draw(call.name, *call.arguments.values())
     _differ(call)
@@ -67,7 +68,7 @@ def _drawn(world: World, call: ToolCall) -> _Said:
 
 
 def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
-    """Return rows of such a tool, as many as it draws or as requested."""
+    """Return rows of a tool that has no code. Their number is drawn or requested."""
     columns, count, _ = _columns(call.name)
     if isinstance(count, str):
         return columns.rows(draw, call.arguments, int(call.arguments[count]))
@@ -77,7 +78,10 @@ def _some_rows(call: ToolCall, draw: Draw) -> TableRows:
 
 @cache
 def _columns(tool: str) -> tuple[Columns, str | Sequence[int], Mapping[str, str]]:
-    """Return a tool's columns, the number of rows (a range or an argument's name; empty: one object), their order."""
+    """Return a tool's columns, the number of rows, and their order.
+
+    The number is a range or an argument's name. If it is empty, the result is one object.
+    """
     content = TOOLS_CONTENT["tools"][tool]
     return Columns(content["answer"]), content.get("rows", ""), content.get("order", {})
 
@@ -192,7 +196,7 @@ def _search_music(world: World, call: ToolCall) -> _Said:
 
 
 def _search_beverage_id(world: World, call: ToolCall) -> _Said:
-    """Return ids in the paper's form, each with its category."""
+    """Return ids in the paper's form, which includes the category."""
     found = world.beverages.at(world.city(call.arguments["city"]), world.day(call.arguments["date"]))
     return TableRows((), found)
 
@@ -208,7 +212,7 @@ def _order_food_delivery(world: World, call: ToolCall) -> _Said:
 
 
 def _game_recommendation(world: World, call: ToolCall) -> _Said:
-    """Return some games of a kind; a game's properties do not depend on the other arguments."""
+    """Return some games of a kind. A game's properties do not depend on the other arguments."""
     (columns, rows, _), (kind, *_) = _columns(call.name), call.arguments.values()
     least, most = map(int, rows)
     known = columns.rows(world.draw(call.name, kind), call.arguments, most)
@@ -217,7 +221,10 @@ def _game_recommendation(world: World, call: ToolCall) -> _Said:
 
 
 def _search_products(world: World, call: ToolCall) -> _Said:
-    """Return the same products in any order; orders by novelty and by match are random, as rows do not show them."""
+    """Return products, which are the same for any order.
+
+    Orders by novelty and by match are random, because rows do not show these properties.
+    """
     *within, sort = call.arguments.values()
     found = _some_rows(call, world.draw(call.name, *within))
     if sort == "rating":
@@ -249,7 +256,7 @@ def _daily_water_intake(_: World, call: ToolCall) -> _Said:
 
 
 def _sleep_quality_checker(_: World, call: ToolCall) -> _Said:
-    """Score sleep: minus twelve points per hour off eight, and five per awakening."""
+    """Score sleep: subtract twelve points per hour of difference from eight hours, and five per awakening."""
     score = round(100 - 12 * abs(8 - float(call.arguments["hours"])) - 5 * int(call.arguments["wake_ups"]))
     return {"score": max(0, score), "rating": "good" if score >= 75 else "fair" if score >= 50 else "poor"}
 
@@ -300,11 +307,11 @@ _ANSWERS: Mapping[str, Callable[[World, ToolCall], _Said]] = {
 
 
 def tool_functions(names: Iterable[str] | None = None, seed: int = 0) -> list[Callable[..., str]]:
-    """Return functions that return the tools' results as JSON text, including errors of calls.
+    """Return one function per tool. It returns the tool's result, or the error of a call, as JSON text.
 
     Args:
-        names: The tools; by default all of them.
-        seed: The world's seed, which rows contain.
+        names: The names of the tools; by default all tools.
+        seed: The world's seed, as rows state it.
 
     Raises:
         ValueError: If a tool is unknown.

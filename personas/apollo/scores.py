@@ -1,4 +1,4 @@
-"""Scores of an agent's calls, calls and outputs as text, and rewards of a trainer's completions."""
+"""Scores of an agent's calls, the text form of calls and outputs, and rewards for a trainer's completions."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .calls import TOOLS, CallError, ToolCall, Value, arguments_of, canonical, value_of
+from .calls import TOOLS, CallError, ToolCall, Value, arguments_of, canonical, json_text, value_of
 
 Calls = Sequence[Mapping[str, Any]]
 
 
 class CallScores(NamedTuple):
-    """Two measures of the paper (section 3.3), and additional ones.
+    """The scores of an agent's calls: two measures of the paper (section 3.3), and additional measures.
 
     Attributes:
-        accuracy: Whether the calls are the gold ones: number, order, names and arguments.
-        f1: Harmonic mean of two shares: the calls made that are among the gold ones, and the gold ones that are among
-            the calls made. Order and repeats do not matter.
-        strict: Whether they are equal as JSON, without a canonical form.
-        any_order: Whether they are the same calls in any order.
-        f1_multiset: F1 in which a repeat counts once.
-        actions: Whether the calls that order, book or send are the same, in any order.
-        stale: Whether they follow an earlier preference; None if there was none.
+        accuracy: Whether the calls equal the gold calls in number, order, names and arguments.
+        f1: Harmonic mean of two shares: how many of the calls made are gold calls, and how many of the gold calls were
+        made. Order and repeats do not matter.
+        strict: Whether the calls equal the gold calls as JSON, without a canonical form.
+        any_order: Whether the calls are the gold calls in any order.
+        f1_multiset: F1 in which each call can be matched only once.
+        actions: Whether the calls that order, book or send something are the gold ones, in any order.
+        stale: Whether the calls follow an earlier preference; None if there was none.
     """
 
     accuracy: bool
@@ -39,7 +39,8 @@ class CallScores(NamedTuple):
 def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScores:
     """Return the scores of an agent's calls.
 
-    A call without a canonical form (unknown tool, no JSON, a missing, unknown or invalid argument) equals nothing.
+    A call without a canonical form equals no other call. This is a call of an unknown tool, one that is not JSON, or
+    one with a missing, unknown or invalid argument.
 
     Args:
         made: The agent's calls, in order: `name` and `arguments`, an object or its JSON text.
@@ -69,7 +70,10 @@ def compare(made: Calls, gold: Calls, earlier: Sequence[Calls] = ()) -> CallScor
 
 
 def equal(one: ToolCall | None, other: ToolCall | None) -> bool:
-    """Return whether two calls in canonical form are equal; None, for a call without one, equals nothing."""
+    """Return whether two calls in canonical form are equal.
+
+    A call without a canonical form is None and equals nothing.
+    """
     if one is None or other is None or one.name != other.name:
         return False
     return all(_equal_values(value, other.arguments[name]) for name, value in one.arguments.items())
@@ -93,7 +97,7 @@ def _same(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> bool:
 
 
 def _common(made: Sequence[ToolCall | None], gold: Sequence[ToolCall]) -> int:
-    """Return how many calls can be paired with an equal gold call, each used once."""
+    """Return how many calls can be paired with an equal gold call. Each gold call is used once."""
     left = list(gold)
     for call in made:
         for place, other in enumerate(left):
@@ -137,10 +141,10 @@ def says_finish(words: str) -> bool:
 
 
 def without_thoughts(text: str) -> str:
-    """Return a turn without its reasoning: `<think>` blocks (and the like), and everything after an unclosed one.
+    """Return a turn without its reasoning: `<think>` and similar blocks, and everything after an unclosed block.
 
-    If a template has opened the first block in the prompt, the turn only has its end: the text before it is removed,
-    too. In an evaluation, the gateway does the same before a turn is parsed.
+    If the prompt's template has opened the first block, the turn contains only the end of the block. Then the text
+    before this end is removed, too. In an evaluation, the gateway does the same before a turn is parsed.
     """
     return _THOUGHT_ENDS.split(_THOUGHT.sub("", text))[-1]
 
@@ -157,8 +161,8 @@ def own_words(rollout: str) -> str:
 def read_turn(text: str) -> tuple[str, list[dict[str, str]]]:
     """Return a model's text, and its calls with `name` and the text of their `arguments`.
 
-    An unclosed block is parsed, too. A block that is no JSON object with a name becomes a call with an empty name,
-    whose arguments are the block's text: it equals no other call.
+    An unclosed block is parsed, too. A block that is not a JSON object with a name becomes a call with an empty name
+    and the block's text as arguments. It equals no other call.
     """
     calls = [_read_call(block.strip()) for block in _CALL.findall(text)]
     return _CALL.sub("\n", text).strip(), calls
@@ -172,14 +176,15 @@ def call_text(call: Mapping[str, Any]) -> str:
     """
     arguments = call["arguments"]
     plain = _loaded(arguments) if isinstance(arguments, str) else arguments
-    return f"<tool_call>{_json({'name': call['name'], 'arguments': plain})}</tool_call>"
+    return f"<tool_call>{json_text({'name': call['name'], 'arguments': plain})}</tool_call>"
 
 
 def responses_text(outputs: Sequence[str]) -> str:
-    """Return outputs in the form in which a model reads them, in the order of its calls.
+    """Return outputs in the form that a model reads, in the order of its calls.
 
     Args:
-        outputs: The outputs as JSON. A `<` in one, which may come from the model itself, cannot close its block.
+        outputs: The outputs as JSON. A `<` in an output, which may come from the model itself, cannot close the
+            output's block.
     """
     return "\n".join(
         f"<tool_response>\n{output.replace('<', chr(92) + 'u003c')}\n</tool_response>" for output in outputs
@@ -191,7 +196,7 @@ def _read_call(block: str) -> dict[str, str]:
     if not isinstance(call, dict) or not isinstance(call.get("name"), str) or not call["name"]:
         return {"name": "", "arguments": block}
     arguments = call.get("arguments")
-    return {"name": call["name"], "arguments": arguments if isinstance(arguments, str) else _json(arguments)}
+    return {"name": call["name"], "arguments": arguments if isinstance(arguments, str) else json_text(arguments)}
 
 
 def _loaded(text: str) -> Any:
@@ -200,10 +205,6 @@ def _loaded(text: str) -> Any:
         return value_of(text)
     except (ValueError, RecursionError):
         return text
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 class WrittenTurns(NamedTuple):
@@ -219,7 +220,7 @@ class WrittenTurns(NamedTuple):
 
 
 def read_rollout(text: str) -> WrittenTurns:
-    """Parse a decoded rollout; reasoning and tools' results are left out."""
+    """Parse a decoded rollout. Reasoning and tools' results are left out."""
     return WrittenTurns(*read_turn(own_words(text)))
 
 
@@ -227,9 +228,9 @@ def read_completion(completion: Any) -> WrittenTurns:
     """Parse a completion in the form that trainers pass.
 
     Args:
-        completion: A text (see `read_rollout`), or a list of messages. The assistant's are parsed: their
-            `tool_calls`, as OpenAI has them, with arguments as an object or its JSON text; of a message that has
-            none, the calls in its text.
+        completion: A text (see `read_rollout`), or a list of messages. Of the assistant's messages, `tool_calls` in
+            OpenAI's form are read, with arguments as an object or its JSON text. If a message has none, calls are read
+            from its text.
     """
     if isinstance(completion, str):
         return read_rollout(completion)
@@ -241,7 +242,7 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
     """Return the gold calls of a row.
 
     Raises:
-        ValueError: If they are no JSON list of calls.
+        ValueError: If the gold calls are not a JSON list of calls.
     """
     calls = json.loads(gold) if isinstance(gold, str) else gold
     if not isinstance(calls, Sequence) or not all(isinstance(call, Mapping) for call in calls):
@@ -250,7 +251,9 @@ def read_gold(gold: str | Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, 
 
 
 def worth(written: WrittenTurns, gold: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Return accuracy and F1 of a completion. Without gold calls, it must say that the task is finished.
+    """Return accuracy and F1 of a completion.
+
+    If there are no gold calls, the completion must say that the task is finished.
 
     Raises:
         CallError: If a gold call cannot run.

@@ -1,21 +1,216 @@
-"""The simulated world of the tools: cities, weather, flights, hotels, films, music, beverages, all invented."""
+"""The simulated world of the tools (invented cities, weather, flights, hotels, films etc.), and its random draws."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import struct
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import cache
-from itertools import permutations
+from hashlib import blake2b
+from itertools import permutations, product, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from .calls import CONTENT as TOOLS_CONTENT
 from .calls import TOOLS, CallError, Value, folded, shown
-from .draws import Columns, Draw, Row, TableRows, keyed
+
+T = TypeVar("T")
+Row = dict[str, Any]
+_Values: TypeAlias = Sequence[Any]
+_Rule: TypeAlias = Callable[[Mapping[str, Any]], _Values]
+_MOST_TOGETHER = 10_000
+_BETWEEN = "\x1f"
+_WORDS = struct.Struct("<16I")
+
+
+def keyed(*parts: object) -> bytes:
+    """Return the key of a draw, joined from the texts of its parts."""
+    return _BETWEEN.join(map(str, parts)).encode(errors="surrogatepass")
+
+
+class Draw:
+    """A random stream that depends only on a key and not on other draws. It is BLAKE2b of key and counter.
+
+    Each method uses the next numbers of an endless sequence of numbers below 2**32. One digest gives sixteen of them.
+    """
+
+    __slots__ = ("_key", "_taken", "_words")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._words: tuple[int, ...] = ()
+        self._taken = 0
+
+    def below(self, bound: int) -> int:
+        """Return a whole number from 0 to `bound` - 1.
+
+        Bounds are at most about a million, so the bias is negligible.
+        """
+        return self._next(1)[0] * bound >> 32
+
+    def choice(self, values: Sequence[T]) -> T:
+        """Return one of the values."""
+        return values[self._next(1)[0] * len(values) >> 32]
+
+    def choices(self, values: Sequence[T], count: int) -> list[T]:
+        """Return `count` of the values, with replacement."""
+        size = len(values)
+        return [values[word * size >> 32] for word in self._next(count)]
+
+    def shuffled(self, values: Sequence[T], count: int | None = None) -> list[T]:
+        """Return the values in random order, or the first `count` of them."""
+        left = list(values)
+        size = len(left)
+        return [left.pop(word * (size - place) >> 32) for place, word in enumerate(self._next(count or size))]
+
+    def _next(self, count: int) -> tuple[int, ...]:
+        begin = self._taken
+        self._taken = end = begin + count
+        while len(self._words) < end:
+            number = b"%d\x1f" % (len(self._words) // 16)
+            self._words += _WORDS.unpack(blake2b(number + self._key).digest())
+        return self._words[begin:end]
+
+
+class TableRows(NamedTuple):
+    """The rows of a table in columnar form, which are converted to objects on demand.
+
+    Attributes:
+        names: The names of the columns; empty if a row is a single value whose key is another value.
+        columns: The values of each column, possibly followed by columns that are not shown.
+        places: The indices of the rows in order; None for all rows.
+    """
+
+    names: tuple[str, ...]
+    columns: Sequence[Sequence[Any]]
+    places: Sequence[int] | None = None
+
+    def told(self) -> list[Row]:
+        """Return the rows in the form of a tool's output."""
+        rows: Iterable[tuple[Any, ...]] = zip(*self.columns, strict=True)
+        if self.places is not None:
+            rows = map(list(rows).__getitem__, self.places)
+        if not self.names:
+            return [{key: value} for key, value in rows]
+        return list(map(dict, map(zip, repeat(self.names), rows)))
+
+
+class Columns:
+    """The columns of a table. They are drawn one after the other, each by its rule.
+
+    A rule is one of these: a list to choose from; `by`, with a rule for each value of an argument or of an earlier
+    column; a number with `from`, `to` and `step`; `times` of day between two hours; an `id` with given letters. Braces
+    in a text are replaced by an argument's value. Rules are parsed once, and many rows are drawn column by column, so
+    that a row costs little more than its draws.
+    """
+
+    def __init__(self, rules: Mapping[str, Any]) -> None:
+        self._columns = {column: _rule(rule) for column, rule in rules.items()}
+        self._groups = cache(self._grouped)
+
+    def row(self, draw: Draw, arguments: Mapping[str, Any]) -> Row:
+        """Draw one row."""
+        made: Row = {}
+        known = {**arguments}
+        for column, rule in self._columns.items():
+            known[column] = made[column] = draw.choice(rule(known) if callable(rule) else rule)
+        return made
+
+    def rows(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> TableRows:
+        """Draw `count` rows; see `drawn`."""
+        return TableRows(tuple(self._columns), self.drawn(draw, arguments, count))
+
+    def drawn(self, draw: Draw, arguments: Mapping[str, Any], count: int) -> list[Sequence[Any]]:
+        """Draw the columns of `count` rows, at least one. A column with enough texts repeats no text.
+
+        Here, a column cannot depend on an earlier one.
+        """
+        made: list[Sequence[Any]] = []
+        for group in self._groups(count):
+            if isinstance(group, list):
+                made += zip(*draw.choices(group, count), strict=True)
+            elif not callable(group):
+                made.append(draw.shuffled(group, count))
+            else:
+                values = group(arguments)
+                made.append((draw.shuffled if _is_apart(values, count) else draw.choices)(values, count))
+        return made
+
+    def _grouped(self, count: int) -> list[_Values | _Rule]:
+        """Return the columns' rules.
+
+        Adjacent independent columns are joined to lists of tuples, which are drawn at once.
+
+        An element that is neither a rule nor a list holds texts that should not be repeated.
+        """
+        groups: list[_Values | _Rule] = []
+        for rule in self._columns.values():
+            if callable(rule) or _is_apart(rule, count):
+                groups.append(rule)
+            elif groups and isinstance(groups[-1], list) and len(groups[-1]) * len(rule) <= _MOST_TOGETHER:
+                groups[-1] = [(*row, value) for row in groups[-1] for value in rule]
+            else:
+                groups.append([(value,) for value in rule])
+        return groups
+
+
+def _is_apart(values: _Values, count: int) -> bool:
+    return len(values) >= max(count, 2) and isinstance(values, _Texts)
+
+
+class _Texts(tuple[str, ...]):
+    """Texts that should not be repeated within a column."""
+
+    __slots__ = ()
+
+
+class _Ids(Sequence[str]):
+    """Ids of some letters and six digits, generated on access."""
+
+    def __init__(self, letters: str) -> None:
+        self._letters = letters
+
+    def __len__(self) -> int:
+        return 900_000
+
+    def __getitem__(self, place: Any) -> Any:
+        return f"{self._letters}{100_000 + place}"
+
+
+def in_range(rule: Mapping[str, Any]) -> tuple[int | float, ...]:
+    """Return the numbers of a range, with at most one decimal."""
+    first, step = rule["from"], rule.get("step", 1)
+    numbers = [first + step * number for number in range(round((rule["to"] - first) / step) + 1)]
+    return tuple(round(number, 1) if isinstance(number, float) else number for number in numbers)
+
+
+def _rule(rule: Any) -> _Values | _Rule:
+    """Return a column's values, or the function that computes them from arguments and earlier columns."""
+    if isinstance(rule, list):
+        if any("{" in value for value in rule if isinstance(value, str)):
+            return lambda known: _Texts(_filled(value, known) for value in rule)
+        return _Texts(rule) if all(isinstance(value, str) for value in rule) else tuple(rule)
+    if "by" in rule:
+        name, rules = rule["by"], {value: _rule(each) for value, each in rule.items() if value != "by"}
+        return lambda known: each(known) if callable(each := rules[str(known[name])]) else each
+    if "from" in rule:
+        return in_range(rule)
+    if "id" in rule:
+        ids = _Ids(rule["id"])
+        return lambda _: ids
+    return tuple(f"{hour:02}:{minute:02}" for hour, minute in product(range(*rule["times"]), range(0, 60, 5)))
+
+
+def _filled(text: str, arguments: Mapping[str, Any]) -> str:
+    if "{" not in text:
+        return text
+    text = text.format_map(arguments)
+    return text[0].upper() + text[1:]
+
 
 CONTENT: Mapping[str, Any] = tomllib.loads((Path(__file__).parent / "world.toml").read_text(encoding="utf-8"))
 CITIES: tuple[str, ...] = tuple(CONTENT["cities"])
@@ -32,7 +227,7 @@ class Place(NamedTuple):
     Attributes:
         name: An address, or a venue's name.
         is_address: Whether it is an address, where people live or work.
-        east: Kilometres from the city's south-western corner; `north` likewise.
+        east: Kilometres east of the city's south-western corner; `north` is the distance north of it.
     """
 
     name: str
@@ -41,21 +236,22 @@ class Place(NamedTuple):
     north: float
 
     def distance(self, other: Place) -> float:
-        """Return the distance in kilometres; streets are a quarter longer than the straight line."""
+        """Return the distance in kilometres, which is a quarter longer than the straight line."""
         return max(0.3, round(1.25 * math.hypot(self.east - other.east, self.north - other.north), 1))
 
 
 class RowTable:
-    """Rows with ids, generated on first access; the rows of a place depend only on the seed and the place.
+    """Rows with ids, generated on first access. The rows of a place depend only on the seed and the place.
 
     Ids look random, and the place and the number of their row can be computed from them.
 
     Args:
         seed: The seed of the rows, and of the order of the ids.
-        columns: The names of the columns, the id's first, such as `flight_id`.
+        columns: The names of the columns. The first is the id, such as `flight_id`.
         prefix: The letters at the beginning of the ids.
-        sizes: The number of values of each part of a place, and last the most rows of a place.
-        make: Returns the values of each column except the id's for all rows of a place, given a draw and the place.
+        sizes: The number of values of each part of a place, followed by the maximum number of rows of a place.
+        make: A function of a draw and a place that returns the values of each column except the id, for all rows of the
+            place.
     """
 
     def __init__(
@@ -76,7 +272,7 @@ class RowTable:
         self._kept: dict[tuple[int, ...], Sequence[Sequence[Any]]] = {}
 
     def at(self, *place: int) -> Sequence[Sequence[Any]]:
-        """Return the rows of a place: the values of each of `columns`, possibly with one more that is not shown."""
+        """Return the rows of a place: the values of each of `columns`, and possibly a last one that is not shown."""
         kept = self._kept.get(place)
         if kept is None:
             made = self._make(Draw(self._key % place), place)
@@ -87,7 +283,7 @@ class RowTable:
         """Return the place and the row of an id.
 
         Raises:
-            CallError: If there is no such row.
+            CallError: If there is no row with this id.
         """
         *place, row = self._place(row_id) or (0,)
         if place and row < len((found := self.at(*place))[0]):
@@ -104,7 +300,10 @@ class RowTable:
         return [f"{prefix}{100 + number % size}" for number in range(start, start + count * step, step)]
 
     def _place(self, text: str) -> tuple[int, ...] | None:
-        """Return the place of an id's row and its number there, ignoring case; None if there can be no such row."""
+        """Return the place of an id's row and the row's number there, ignoring case.
+
+        The result is None if no row can have this id.
+        """
         digits = text[len(self._prefix) :]
         if text[: len(self._prefix)].upper() != self._prefix or not (digits.isascii() and digits.isdigit()):
             return None
@@ -119,16 +318,16 @@ class RowTable:
 
 
 class World:
-    """Read-only tables, derived from the packaged content and a seed: equal requests always have equal results.
+    """Read-only tables that are derived from the packaged content and a seed. Equal requests always have equal results.
 
     Args:
-        seed: Another seed makes another world with the same names.
+        seed: The seed. Another seed gives another world with the same names.
 
     Attributes:
-        hash: SHA-256 of all inputs of the results. Samples of one world are invalid in another.
+        hash: The SHA-256 of everything that determines results. Samples of one world are invalid in another.
         days: The days of the world, as YYYY-MM-DD.
-        flights: The flights by day and two cities; likewise `hotels` (city, day, nights - 1), `showings` (day, genre,
-            cinema), `beverages` (city, day) and `tracks` (genre, mood), all given as indices.
+        flights: The flights by day and two cities. In the same way, `hotels` are by (city, day, nights - 1), `showings`
+            by (day, genre, cinema), `beverages` by (city, day) and `tracks` by (genre, mood). All keys are indices.
         said: The executor's cache of results.
     """
 
@@ -210,7 +409,7 @@ class World:
 
 @cache
 def _orders(values: tuple[Any, ...]) -> Sequence[tuple[Any, ...]]:
-    """Return all permutations of a few values, so that one number draws one."""
+    """Return all permutations of a few values, so that a single number draws a permutation."""
     return sorted(set(permutations(values)))
 
 
@@ -220,7 +419,7 @@ def _flights(draw: Draw, place: tuple[int, ...]) -> Sequence[Sequence[Any]]:
 
 
 def _hotels(draw: Draw, _: tuple[int, ...]) -> Sequence[Sequence[Any]]:
-    """Draw hotels. Stars are not shown: otherwise a search by minimum stars would reveal the exact matches."""
+    """Draw hotels. Stars are not shown, because otherwise a search by minimum stars would reveal the exact matches."""
     stars = draw.choice(_orders(CLASSES_OF_HOTELS))
     return (*_HOTELS.drawn(draw, {}, len(stars)), stars)
 

@@ -1,4 +1,4 @@
-"""Personas as free text: profiles and personalities, pools of them, their files, and random combinations."""
+"""Personas as free text: profiles and personalities, pools of these texts, their files, and random combinations."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def content_id(*texts: str) -> str:
 
 
 class PoolEntry(Record):
-    """A profile or a personality, as in a line of a pool file.
+    """A profile or a personality, which is a line of a pool file.
 
     Attributes:
         id: A hash of the text, unless the file gives another id.
-        text: English, one sentence per fact or trait.
+        text: The text in English, with one sentence per fact or trait.
         round: The round that wrote it; 0 for seeds.
-        neighbour: The id of the most similar earlier entry; `None` for the first, and if unknown.
-        similarity: The cosine similarity to that one, rounded to four digits.
+        neighbour: The id of the most similar earlier entry; `None` for the first entry, and if unknown.
+        similarity: The cosine similarity to the entry `neighbour`, rounded to four digits.
     """
 
     id: str = Field(min_length=1)
@@ -68,10 +68,10 @@ _GAP = re.compile(r"[\s,]*")
 
 
 def values_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, Any]]:
-    """Yield every JSON value of a file with the number of its line (from 1).
+    """Yield every JSON value of a file with its line number, from 1.
 
     Raises:
-        DataError: If the file cannot be read, or a line is no valid JSON.
+        DataError: If the file cannot be read, or a line is not valid JSON.
     """
     for number, line in _lines(path, repairs):
         text = _decoded(line, path, number, repairs)
@@ -101,7 +101,7 @@ def _lines_of_sixteen(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         text = read_bytes(path).decode("utf-16")
     except UnicodeError as error:
-        raise DataError(path, f"begins as UTF-16 and goes on as something else: {error}") from error
+        raise DataError(path, f"begins as UTF-16 but is not UTF-16 throughout: {error}") from error
     lines = text.removesuffix("\n").split("\n")
     yield from enumerate((line.removesuffix("\r").encode() for line in lines), start=1)
 
@@ -131,10 +131,10 @@ def _values(text: str, path: Path, number: int, repairs: Repairs) -> Iterator[An
 
 
 def check_id(id_: str, lines: dict[str, int], path: Path, number: int) -> None:
-    """Check that no earlier line has an id, and add its line to the lines by id.
+    """Check that no earlier line has this id, and record the line for the id.
 
     Raises:
-        DataError: If one has.
+        DataError: If an earlier line has it.
     """
     if id_ in lines:
         raise DataError(path, f"the id {id_!r} is also that of line {lines[id_]}", number)
@@ -151,7 +151,7 @@ _SEEDS = Path(__file__).parent / "seeds"
 def entries_of(path: Path, repairs: Repairs) -> Iterator[tuple[int, PoolEntry]]:
     """Yield all entries of a file, including duplicates, each with its line number.
 
-    A line is an object with at least a `text`, or only a text, as in the release.
+    A line is an object with at least a `text` or, as in the release, only a text.
 
     Raises:
         DataError: If the file cannot be read or a line is invalid.
@@ -173,10 +173,10 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
 
     Args:
         path: The file.
-        repairs: Counts the repairs.
+        repairs: A counter to which repairs are added.
 
     Raises:
-        DataError: If the file cannot be read, a line is invalid, two texts have one id, or there is no text.
+        DataError: If the file cannot be read, a line is invalid, two texts have the same id, or there is no text.
     """
     counts = Repairs() if repairs is None else repairs
     lines: dict[str, int] = {}
@@ -195,7 +195,7 @@ def read_pool(path: Path, repairs: Repairs | None = None) -> list[PoolEntry]:
 
 
 def write_pool(path: Path, entries: Iterable[PoolEntry], inputs: Iterable[Path] = ()) -> int:
-    """Write a pool atomically, and return its size. The arguments are those of `write_personas`.
+    """Write a pool atomically, and return its size. The arguments are described in `write_personas`.
 
     Raises:
         OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
@@ -215,7 +215,7 @@ def _shown(value: Any) -> str:
 
 
 class Persona(Record):
-    """A person described in plain English, one sentence per fact or trait.
+    """A person described in plain The text in English, with one sentence per fact or trait.
 
     Attributes:
         id: A hash of the two texts, unless the file gives another id.
@@ -234,11 +234,11 @@ class Persona(Record):
 
 
 def read_personas(path: Path, repairs: Repairs | None = None) -> list[Persona]:
-    """Read the personas of a JSONL file, in order; an object without an `id` gets one derived from its content.
+    """Read the personas of a JSONL file in order. An object without an `id` gets an id derived from its content.
 
     Args:
         path: The file.
-        repairs: Counts the repairs.
+        repairs: A counter to which repairs are added.
 
     Raises:
         DataError: If the file cannot be read, a line is invalid, an id occurs twice, or there is no persona.
@@ -261,7 +261,7 @@ def write_personas(path: Path, personas: Iterable[Persona], inputs: Iterable[Pat
     Args:
         path: The file.
         personas: The file's content.
-        inputs: The files that it was made from, which must not be overwritten.
+        inputs: The files from which it was made, which must not be overwritten.
 
     Raises:
         OutputError: If the file is one of the inputs or an SQLite file, or cannot be written.
@@ -277,11 +277,11 @@ def combined(
     Args:
         profiles: The pool of profiles.
         personalities: The pool of personalities.
-        count: The number of pairs, at most as many as there are.
+        count: The number of pairs to yield.
         seed: The seed of the draw.
 
     Raises:
-        ValueError: If there are not that many pairs.
+        ValueError: If there are fewer different pairs.
     """
     pairs = len(profiles) * len(personalities)
     if not 1 <= count <= pairs:

@@ -1,24 +1,19 @@
-"""Preferences and the questions that test them: the readers of PrefEval's files, and shipped samples."""
+"""Preferences and the questions that test them: readers of PrefEval's files, and shipped samples."""
 
 from .pairs import (
+    DEFAULT_POOL,
     FOLDERS,
     FORMS,
     OPTIONS_FOLDER,
     ChatLine,
-    Form,
-    PreferencePair,
-    PreferencePairs,
-    row_of,
-    sample_pairs,
-    texts_of,
-)
-from .topics import (
-    DEFAULT_POOL,
     ChoiceTalk,
     Draft,
+    Form,
     FourTexts,
     PairRating,
     PairTopic,
+    PreferencePair,
+    PreferencePairs,
     RatedPair,
     TalkTurn,
     Text,
@@ -28,6 +23,9 @@ from .topics import (
     read_rated,
     read_tellers,
     read_topics,
+    row_of,
+    sample_pairs,
+    texts_of,
 )
 
 __all__ = [

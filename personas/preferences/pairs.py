@@ -1,47 +1,46 @@
-"""Preference pairs, and the reader of their files in the release's layout or in one file."""
+"""Preference pairs and their reader, and the data from which pairs are generated: topics, drafts, chats."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, Field, StringConstraints
 
-from dialoom.inputs import DataError, Model, parse_json, read_text, validated
+from dialoom.inputs import DataError, Frozen, Model, Record, parse_json, read_text, validated
+from dialoom.personas.pools import content_id
 from dialoom.text import well_formed_value
 
 Form = Literal["explicit", "choice", "persona"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
 
-class ChatLine(BaseModel):
+class ChatLine(Frozen):
     """A line of a fixed conversation."""
 
-    model_config = ConfigDict(frozen=True)
     speaker: Literal["user", "assistant"]
     content: str
 
 
-class PreferencePair(BaseModel):
+class PreferencePair(Frozen):
     """A preference p in one of its forms, and a later question q.
 
     Attributes:
         topic: E.g. `travel_hotel`.
-        index: The row in the topic's files, from 0; topic and index identify a pair, as texts may occur twice.
+        index: The row in the topic's files, from 0. Topic and index identify a pair, because texts may occur twice.
         form: The form of p: `explicit`, `choice` or `persona`.
-        preference: The sentence p, as in the form's own file.
+        preference: The sentence p, as in the file of the form.
         question: The question q.
-        explanation: The reason for which a usual answer to q contradicts p; may be empty.
+        explanation: The reason why a usual answer to q contradicts p; may be empty.
         talk: The conversation that states p, user and assistant in turn; empty for `explicit`.
-        choices: The options of the talk of a choice, the fitting one first; empty if the source has none.
+        choices: The options in the talk of a choice, with the fitting one first; empty if the source has none.
         persona: The persona of the form `persona`; empty if the source has none.
-        options: The four answers of the classification task, the right one first; empty if the source has none.
+        options: The four answers of the classification task, with the right one first; empty if the source has none.
         conflicting: An earlier preference that p contradicts; empty if the source has none.
     """
 
-    model_config = ConfigDict(frozen=True)
     topic: str
     index: int
     form: Form
@@ -56,18 +55,18 @@ class PreferencePair(BaseModel):
 
     @property
     def id(self) -> str:
-        """The pair's id: topic and row, the same for every form."""
+        """The pair's id, made of topic and row. It is the same for every form."""
         return f"{self.topic}-{self.index}"
 
 
 CHOICE_TALK = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
-"""The keys of the talk of a choice: user, assistant, user, assistant."""
+"""The keys of the messages in the talk of a choice. The speakers are user, assistant, user, assistant."""
 
 _LINES_PER_TURN = 2
 
 
 def row_of(pair: PreferencePair) -> dict[str, Any]:
-    """Return the pair as a row of its form's file in the release."""
+    """Return the pair as a row of the release's file for its form."""
     said = [line.content for line in pair.talk]
     if pair.form == "choice":
         conversation: dict[str, Any] = dict(zip(CHOICE_TALK, said, strict=True))
@@ -81,7 +80,7 @@ def row_of(pair: PreferencePair) -> dict[str, Any]:
 
 
 def texts_of(pair: PreferencePair) -> dict[str, Any]:
-    """Return the texts that a pair's row has in every file."""
+    """Return the texts that the rows of a pair contain in every file."""
     return {"preference": pair.preference, "question": pair.question, "explanation": pair.explanation}
 
 
@@ -104,7 +103,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_models(path: Path, type_: type[Model], *, once: str = "") -> list[Model]:
-    """Read a file's rows as models; there must be at least one.
+    """Read a file's rows as objects of a model. There must be at least one row.
 
     Args:
         path: The file.
@@ -129,7 +128,7 @@ def text_of(path: Path, place: str, row: dict[str, Any], key: str, default: str 
     """Return a text of a row.
 
     Raises:
-        DataError: If it is missing, empty or no text; with a default only if it is no text.
+        DataError: If the value is missing, empty or not a text. With a default, only if it is not a text.
     """
     value = row.get(key, default)
     if not isinstance(value, str) or (default is None and not value.strip()):
@@ -157,10 +156,10 @@ class PreferencePairs:
     """A source of pairs.
 
     Args:
-        path: A folder in the release's layout (or the one above its `benchmark_dataset`), or a file.
+        path: A folder in the release's layout (or the folder above its `benchmark_dataset`), or a file.
 
     Raises:
-        DataError: If it is neither.
+        DataError: If the path is neither.
     """
 
     def __init__(self, path: Path) -> None:
@@ -197,7 +196,7 @@ class PreferencePairs:
             with_options: Whether the four options are needed.
 
         Raises:
-            DataError: If a file is missing or broken; it names the file, the row and the correct form.
+            DataError: If a file is missing or broken. The message states the file, the row and the correct form.
         """
         path, rows = self._rows(topic, FOLDERS[form])
         options = self._options(topic, len(rows)) if with_options else [()] * len(rows)
@@ -243,7 +242,7 @@ class PreferencePairs:
 
 
 def _talk(path: Path, place: str, row: dict[str, Any], form: Form) -> tuple[ChatLine, ...]:
-    """Return the conversation that states p: the two turns of a choice, or a persona's talk."""
+    """Return the conversation that states p, which is the two turns of a choice or a persona's talk."""
     if form == "explicit":
         return ()
     talk = row.get(f"{form}_conversation", row.get("conversation"))
@@ -286,3 +285,219 @@ def _same_length(path: Path, rows: list[dict[str, Any]], count: int) -> None:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Level = Literal["high", "medium", "low"]
+Validity = Literal["valid", "contradicts", "fits", "lacks_facts"]
+
+
+def _different(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if len({text.casefold() for text in texts}) < len(texts):
+        raise ValueError("the options must differ")
+    return texts
+
+
+FourTexts = Annotated[tuple[Text, ...], Field(min_length=4, max_length=4), AfterValidator(_different)]
+
+
+class PairRating(Frozen):
+    """What a rater says of a pair.
+
+    Attributes:
+        discard: Whether it is of no use.
+        violation_probability: How likely an answer that does not know the preference goes against it.
+        reasoning_difficulty: How much thought it takes to see what the preference means for the question.
+    """
+
+    discard: bool
+    violation_probability: Level
+    reasoning_difficulty: Literal["high", "low"]
+
+
+class ChoiceTalk(Record):
+    """Two turns in which a preference shows through what the user chooses; the keys are those of the release."""
+
+    query: Text
+    assistant_options: Text
+    user_selection: Text
+    assistant_acknowledgment: Text
+
+
+class TalkTurn(Record):
+    """A message of the user's and the assistant's reply."""
+
+    user: Text
+    assistant: Text
+
+
+class Draft(Record):
+    """A draft of a pair. Fields that no stage has filled yet are empty, and people may fill them in.
+
+    Attributes:
+        topic: The topic.
+        preference: The preference p.
+        question: The question q.
+        explanation: The reason why a usual answer to q contradicts p.
+        text_id: The hash of the preference and question for which the other fields were made; empty in rows that users
+            write.
+        dropped: The reason why the draft was dropped; empty if it was not.
+        chosen: Whether the draft is kept regardless of filters and thresholds.
+        validity: The result of the validity check.
+        violation_rate: The share of answers without knowledge of p that contradict it.
+        rating: The rater's result.
+        options: The options in the talk of a choice, with the fitting one first.
+        choice_conversation: The talk of a choice.
+        persona: The persona that states p in the form `persona`.
+        persona_conversation: The talk in which the persona states p.
+        classification_task_options: Four answers to q, with the right one first.
+        conflicting_preference: An earlier preference that p contradicts.
+    """
+
+    topic: Text
+    preference: Text
+    question: Text
+    explanation: str = ""
+    text_id: str = ""
+    dropped: str = ""
+    chosen: bool = False
+    validity: Validity | None = None
+    violation_rate: float | None = Field(None, ge=0, le=1)
+    rating: PairRating | None = None
+    options: FourTexts | None = None
+    choice_conversation: ChoiceTalk | None = None
+    persona: str = ""
+    persona_conversation: Annotated[tuple[TalkTurn, ...], Field(min_length=2)] | None = None
+    classification_task_options: FourTexts | None = None
+    conflicting_preference: str = ""
+
+    @property
+    def own_id(self) -> str:
+        """The value of `text_id` if the pair has not been edited."""
+        return content_id(self.preference, self.question)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the draft was not dropped, and has all forms and options."""
+        made = (self.choice_conversation, self.persona_conversation, self.classification_task_options)
+        return not self.dropped and all(made) and bool(self.conflicting_preference)
+
+    def renewed(self) -> Draft:
+        """Return the draft. If the pair was edited, return only the pair itself, so that all stages run again."""
+        if self.text_id in ("", self.own_id):
+            return self.model_copy(update={"dropped": ""}) if self.chosen else self
+        return Draft(topic=self.topic, preference=self.preference, question=self.question, explanation=self.explanation)
+
+    def pair(self, form: Form, index: int) -> PreferencePair:
+        """Return the pair in a form, which must exist already."""
+        talk: tuple[str, ...] = ()
+        if form == "choice" and self.choice_conversation is not None:
+            talk = tuple(getattr(self.choice_conversation, key) for key in CHOICE_TALK)
+        elif form == "persona":
+            talk = tuple(text for turn in self.persona_conversation or () for text in (turn.user, turn.assistant))
+        return PreferencePair(
+            topic=self.topic,
+            index=index,
+            form=form,
+            preference=self.preference,
+            question=self.question,
+            explanation=self.explanation,
+            talk=tuple(
+                ChatLine(speaker="assistant" if place % 2 else "user", content=text) for place, text in enumerate(talk)
+            ),
+            choices=self.options or () if form == "choice" else (),
+            persona=self.persona if form == "persona" else "",
+        )
+
+
+def read_drafts(path: Path) -> Iterator[Draft]:
+    """Read the drafts of a file, or of a folder's files in alphabetical order. Files are JSON lists or JSON Lines.
+
+    Raises:
+        DataError: If there is no draft, or a row is invalid. The message states the file, the row and the correct form.
+    """
+    paths = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    if not paths:
+        raise DataError(path, "holds no .json file; give a folder of drafts, or a file")
+    for each in paths:
+        yield from read_models(each, Draft)
+
+
+_SAMPLES = Path(__file__).parent / "samples"
+SHIPPED_TOPICS = _SAMPLES / "topics.json"
+SHIPPED_TELLERS = _SAMPLES / "personas.json"
+SHIPPED_RATED = _SAMPLES / "rated_pairs.json"
+
+
+class PairTopic(Record):
+    """A topic of pairs: its name (also the file's name), its description, and its subtopics."""
+
+    topic: Text
+    description: str = ""
+    subtopics: tuple[Text, ...] = ()
+
+
+class Teller(Record):
+    """A persona for talks about its own affairs, in a line that reveals no preference."""
+
+    persona: Text
+
+
+class RatedPair(PairRating):
+    """A pair rated by people, as an example for a rater."""
+
+    preference: Text
+    question: Text
+
+
+def read_topics(path: Path | None = None) -> list[PairTopic]:
+    """Read the topics of a file, by default the shipped ones.
+
+    Raises:
+        DataError: If the file or a row is invalid, or a topic occurs twice.
+    """
+    return read_models(path or SHIPPED_TOPICS, PairTopic, once="topic")
+
+
+def read_tellers(path: Path | None = None) -> list[str]:
+    """Read the personas of a file, by default the shipped ones.
+
+    Raises:
+        DataError: If the file or a row is invalid, or a persona occurs twice.
+    """
+    return [each.persona for each in read_models(path or SHIPPED_TELLERS, Teller, once="persona")]
+
+
+def read_rated(path: Path | None = None) -> list[RatedPair]:
+    """Read the rated examples of a file, by default the shipped ones.
+
+    Raises:
+        DataError: If the file or a row is invalid.
+    """
+    return read_models(path or SHIPPED_RATED, RatedPair)
+
+
+DEFAULT_POOL = Path(__file__).parent / "samples" / "filtered_inter_turns.json"
+
+
+def read_chats(path: Path) -> list[list[ChatLine]]:
+    """Read the chats of a pool in order. In each chat, user and assistant must alternate, ending with the assistant.
+
+    The counts in the file (`turn`) are ignored, because ten of 24 are wrong in the release.
+
+    Raises:
+        DataError: If the file is broken. The message states the chat and its message.
+    """
+    return [list(_utterances(path, number, row)) for number, row in enumerate(read_rows(path))]
+
+
+def _utterances(path: Path, number: int, row: dict[str, Any]) -> Iterator[ChatLine]:
+    messages = row.get("conversation")
+    if not isinstance(messages, list) or not messages or len(messages) % 2:
+        raise DataError(path, f"chat {number}: 'conversation' is not a list of messages of user and assistant in turn")
+    for place, message in enumerate(messages):
+        wanted = _SPEAKERS[place % 2]
+        if not isinstance(message, dict) or message.get("role") != wanted:
+            found = message.get("role") if isinstance(message, dict) else message
+            raise DataError(path, f"chat {number}, message {place}: {found!r:.60} where the {wanted} speaks")
+        yield ChatLine(speaker=wanted, content=text_of(path, f"chat {number}, message {place}", message, "content"))

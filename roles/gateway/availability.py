@@ -1,4 +1,4 @@
-"""Provider availability: while a provider is away, calls wait and one at a time probes it."""
+"""Provider availability: while a provider is unavailable, its calls wait, and one call at a time probes it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 from dialoom.roles.errors import Absence, ProviderError, UnansweredError
 
-from .limits import AdaptiveLimit, Slot
-from .pauses import Pauses
+from .limits import AdaptiveLimit, Pauses, Slot
 
 _IN_A_ROW = 3
 _SHORTEST, _LONGEST = 1.0, 30.0
@@ -21,13 +20,19 @@ _SHORTEST, _LONGEST = 1.0, 30.0
 
 @dataclass(frozen=True, slots=True)
 class ProviderUnreachable:
-    """A provider cannot be reached: calls to it wait.
+    """An event: a provider cannot be reached, and calls to it wait.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.ProviderUnreachable):
+        ...         print(event.provider, "is away:", event.reason)
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
-        provider: Its name, and its address if it is not the usual one.
-        reason: The error that attempts meet.
-        pause: Seconds until the next attempt; further pauses are longer.
-        patience: Seconds in all after which the run is stopped.
+        provider: The provider's name, with its address if that is not the default one.
+        reason: The error of the last attempt.
+        pause: Seconds until the next attempt; later pauses are longer.
+        patience: Total seconds of unavailability after which the run is stopped.
     """
 
     provider: str
@@ -38,11 +43,17 @@ class ProviderUnreachable:
 
 @dataclass(frozen=True, slots=True)
 class ProviderReachable:
-    """A provider that was away is available again.
+    """An event: a provider that was unavailable is available again.
+
+    Example:
+        >>> def on_event(event):
+        ...     if isinstance(event, dialoom.ProviderReachable):
+        ...         print(event.provider, "was away for", event.seconds, "s")
+        >>> run = dialoom.resume("run.db", on_event=on_event)
 
     Attributes:
-        provider: Its name, and its address if it is not the usual one.
-        seconds: How long it was away.
+        provider: The provider's name, with its address if that is not the default one.
+        seconds: Seconds for which it was unavailable.
     """
 
     provider: str
@@ -51,12 +62,12 @@ class ProviderReachable:
 
 @dataclass(frozen=True, slots=True)
 class ProviderLost:
-    """A provider has been away for longer than the patience allows: the run is to stop.
+    """An event: a provider has been unavailable for longer than the patience allows, so the run should stop.
 
     Attributes:
-        provider: Its name, and its address if it is not the usual one.
-        reason: The error that attempts meet.
-        seconds: How long it has been away.
+        provider: The provider's name, with its address if that is not the default one.
+        reason: The error of the last attempt.
+        seconds: Seconds for which it has been unavailable.
     """
 
     provider: str
@@ -73,7 +84,7 @@ class Turn:
 
     Attributes:
         slot: The request's slot in the model's limit.
-        finds_out: Whether the request probes whether the provider is back.
+        finds_out: Whether the request is a probe of an unavailable provider.
     """
 
     slot: Slot
@@ -88,13 +99,13 @@ class _Away:
 
 
 class Availability:
-    """The availability of one provider at one address, shared by all models there.
+    """The availability of one provider at one address, shared by all of its models at that address.
 
     Args:
         provider: The provider's name.
-        patience: Seconds that it may be away; 0 to let calls fail instead.
-        pauses: The gateway's pauses, which may be cut short.
-        tell: Called when the provider is away, when it is back, and when the patience is used up.
+        patience: Seconds that the provider may be unavailable; with 0, calls fail instead of waiting.
+        pauses: The gateway's pauses, which end early when the run stops.
+        tell: Called when the provider becomes unavailable, when it is available again, and when the patience ends.
     """
 
     def __init__(self, provider: str, patience: float, pauses: Pauses, tell: Callable[[ProviderEvent], None]) -> None:
@@ -104,7 +115,7 @@ class Availability:
         self._tell = tell
         self._away: _Away | None = None
         self._in_a_row = 0
-        self._missed_at = 0.0  # the first failure in that row
+        self._missed_at = 0.0  # time of the first of the consecutive failures
         self._heard_at = -1.0
         self._is_asking = False
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -117,7 +128,7 @@ class Availability:
 
     @asynccontextmanager
     async def turn(self, limit: AdaptiveLimit, tokens: int) -> AsyncIterator[Turn]:
-        """Wait for a slot in the limit, and until the provider is available or this request may probe it.
+        """Wait for a slot in the limit, and until the provider is available or this request is the next probe.
 
         Args:
             limit: The model's limit.
@@ -133,13 +144,13 @@ class Availability:
                     if finds_out or not self.is_away:
                         yield Turn(slot, finds_out)
                         return
-                    limit.unsent(slot)  # the provider went away while the request waited for a slot
+                    limit.unsent(slot)  # the provider became unavailable while the request waited for a slot
             finally:
                 if finds_out:
                     self._hand_over()
 
     def answered(self, turn: Turn) -> None:
-        """Record that the provider answered, with whatever status."""
+        """Record that the provider answered, whatever the status."""
         if self._away is not None and not turn.finds_out:
             return
         self._in_a_row = 0
@@ -192,12 +203,12 @@ class Availability:
             away.next_at = now + min(away.pause, left)
             return
         self._tell(ProviderLost(self._provider, error.reason, now - away.since))
-        if not self._pauses.is_drained:  # nobody stops the run: let the calls fail
+        if not self._pauses.is_drained:  # the run was not stopped: let the calls fail
             self._patience, self._away = 0.0, None
             self._wake_all()
 
     async def _admitted(self) -> bool:
-        """Wait until a request may be sent; return whether it probes whether the provider is back."""
+        """Wait until a request may be sent; return whether that request is a probe."""
         while self._away is not None:
             self._pauses.ensure_open()
             if self._is_asking:
@@ -213,7 +224,7 @@ class Availability:
         return False
 
     async def _handed_over(self) -> None:
-        """Wait in line until this call may probe the provider, or no probe is needed."""
+        """Wait in a queue until this call may probe the provider, or no probe is needed."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:
@@ -241,7 +252,7 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class CallInFlight:
-    """A call in flight.
+    """A call that was sent and is not answered yet.
 
     Attributes:
         role: The role that is called.

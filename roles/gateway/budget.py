@@ -1,20 +1,23 @@
-"""A run's budget of calls, tokens and cost. Calls in flight count with their estimates."""
+"""A run's budget of calls, tokens and cost, with reservations for calls in flight; and state shared by processes."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from dialoom.roles.errors import BudgetError
 from dialoom.settings import Budget
 
 from .calls import Completion
+from .limits import Pauses, Rate
 
 _ROUNDING = 1e-9
-"""Relative tolerance: costs are binary fractions, and three calls of $0.1 must fit into $0.3."""
+"""Relative tolerance: costs are binary fractions, and three calls at $0.1 must fit into a budget of $0.3."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Spend:
     """The consumption of calls, actual or estimated."""
 
@@ -22,22 +25,16 @@ class Spend:
     tokens: int = 0
     cost: float = 0.0
 
-    def __iadd__(self, other: Spend) -> Spend:
-        self.calls += other.calls
-        self.tokens += other.tokens
-        self.cost += other.cost
-        return self
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(self.calls + other.calls, self.tokens + other.tokens, self.cost + other.cost)
 
-    def __isub__(self, other: Spend) -> Spend:
-        self.calls -= other.calls
-        self.tokens -= other.tokens
-        self.cost -= other.cost
-        return self
+    def __sub__(self, other: Spend) -> Spend:
+        return Spend(self.calls - other.calls, self.tokens - other.tokens, self.cost - other.cost)
 
 
 @dataclass(slots=True)
 class Account:
-    """A budget and its balance.
+    """A budget, and what has been spent and reserved of it.
 
     Attributes:
         budget: The bounds.
@@ -52,11 +49,11 @@ class Account:
     _settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def claim(self, expected: Spend) -> None:
-        """Reserve a call's estimated consumption, waiting for calls in flight to leave room if necessary.
+        """Reserve a call's estimated consumption. If it does not fit, wait until calls in flight have cost less.
 
         Raises:
-            BudgetError: If there is no room although no call is in flight, so raising it cuts off none. Every later
-                claim is refused: the run is to stop.
+            BudgetError: If it does not fit even when no call is in flight. Every later claim is refused too, so that
+                the run stops.
         """
         while True:
             try:
@@ -78,7 +75,7 @@ class Account:
         """Reserve a call's estimated consumption.
 
         Raises:
-            BudgetError: If it exceeds the balance. Nothing is reserved then.
+            BudgetError: If it exceeds the rest of the budget; then nothing is reserved.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -104,7 +101,7 @@ class Account:
         if not self.reserved.calls:
             self.reserved = Spend()  # nothing is in flight: discard rounding residue
         self.spent += taken
-        self._settled.set()  # waiting calls check again, and wait on if there is still no room
+        self._settled.set()  # waiting calls check again, and continue to wait if they still do not fit
         self._settled = asyncio.Event()
 
 
@@ -118,3 +115,50 @@ def tokens_spent(completion: Completion) -> int | None:
 def _figure(value: float) -> str:
     """Format a number: integers as they are, dollars to the hundredth of a cent."""
     return str(value) if isinstance(value, int) else f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+Place: TypeAlias = tuple[str, str | None]
+"""A model, and the address at which it is served."""
+
+HearOverload: TypeAlias = Callable[[Place, float, float | None], None]
+"""A function called when the provider has rejected a call of another process. Its arguments are the call's place, the
+seconds since it was sent, and the seconds that the provider asks to wait.
+"""
+
+
+class Sharing(Protocol):
+    """State shared by the gateways of several processes: the budget, the rates, and the common calls."""
+
+    def account(self, budget: Budget) -> Account:
+        """Return this gateway's share of the budget."""
+        ...
+
+    def rate(self, place: Place, kind: str, units: int, pauses: Pauses) -> Rate:
+        """Return a model's rate per minute, of requests or of tokens."""
+        ...
+
+    def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
+        """Notify the other processes that the provider has rejected a call."""
+        ...
+
+    def listen(self, hear: HearOverload) -> None:
+        """Register a function that is called when the provider rejects a call of another process."""
+        ...
+
+    async def is_made(self, key: str) -> bool:
+        """Return whether a common call's reply is in this gateway's ledger; if not, this gateway must make the call.
+
+        If another process is making the call, wait for its reply.
+
+        Raises:
+            ProviderError: If the other process's call has failed; all processes share that failure.
+        """
+        ...
+
+    async def made(self, key: str) -> None:
+        """Announce that a common call's reply is in this gateway's ledger."""
+        ...
+
+    async def failed(self, key: str, error: Exception | None) -> None:
+        """Announce that a common call has failed. Without an error, another process may make the call."""
+        ...

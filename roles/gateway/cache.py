@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, Self, TypeVar
@@ -25,10 +26,10 @@ from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
 from .completions import kept_text, read_reply
-from .tool_wire import is_nothing, is_of_tools, wire_messages
+from .wire import is_nothing, is_of_tools, wire_messages
 
 _APPLICATION_ID = 0x64694361  # "diCa"
-_VERSION = 1
+_VERSION = 2
 _BUSY_SECONDS = 60.0
 _OWN_CODE = ("python:", "graph:")
 
@@ -39,7 +40,7 @@ class Replies(Protocol):
     """A store of replies shared between runs."""
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """Return the reply to this request at this place from this or another run; `None` if there is none."""
+        """Return the cached reply to a request at a place, from this or another run; `None` if there is none."""
         ...
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
@@ -48,11 +49,11 @@ class Replies(Protocol):
 
 
 class ResponseCache:
-    """The cache of earlier runs' replies.
+    """The reply cache that runs share, in a SQLite file.
 
     Only replies of models are cached. The replies of a user's own function or graph depend on code that may have
-    changed
-    since, undetectably. The offline models are part of dialoom, and their replies depend on the role and the prompt as
+    changed, which cannot be detected. The offline models are part of dialoom, and their replies depend on the role and
+    the prompt as
     well as on the messages: version, role and prompt are part of their cache keys.
 
     Args:
@@ -84,7 +85,7 @@ class ResponseCache:
         self._thread.shutdown()
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """Return the reply to this request at this place from this or another run; `None` if there is none.
+        """Return the cached reply to a request at a place, from this or another run; `None` if there is none.
 
         Raises:
             CacheError: If the file cannot be read.
@@ -102,7 +103,7 @@ class ResponseCache:
         return await self._carry_out(lambda: _find(self._connection, key))
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
-        """Store a reply unless another process has stored one meanwhile, so that all later runs read the same reply.
+        """Store a reply, unless another process has already stored one, so that all later runs read the same reply.
 
         Raises:
             CacheError: If the file cannot be written.
@@ -141,7 +142,7 @@ def check_cache(path: Path) -> None:
 
 
 def cache_key(request: Request, place: CallPlace) -> bytes:
-    """Return a reply's cache key (SHA-256 of all that shapes the reply, and of the sample number)."""
+    """Return a reply's cache key: the SHA-256 of all that affects the reply, without the place of the call."""
     shape = None if request.reply_type is None else _schema(request.reply_type)
     own = [__version__, request.role, request.prompt_id] if request.model.startswith(OFFLINE) else None
     content = [
@@ -159,13 +160,13 @@ def _schema(reply_type: type[BaseModel]) -> dict[str, Any]:
 
 
 def is_kept(request: Request) -> bool:
-    """Return whether the reply to a request may be cached: not that of the user's own code, which may have changed."""
+    """Return whether the reply to a request may be cached; replies of the user's own code may not, as it can change."""
     return not request.model.startswith(_OWN_CODE)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     _check_folder(path)
-    # Used and closed in the cache's thread only.
+    # The connection is used and closed only in the cache's thread.
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         _make(connection, path)
@@ -198,22 +199,22 @@ def _make(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(_TABLE)
         elif application != _APPLICATION_ID:
             raise CacheError(
-                f"cache {path}: this SQLite file is no cache of dialoom's; give a file of its own", setting="cache"
+                f"cache {path}: this SQLite file is not a cache of dialoom's; give a file of its own", setting="cache"
             )
-        elif version > _VERSION:
-            raise CacheError(f"the cache {path} was made by a newer dialoom; update dialoom or give another file")
+        elif version != _VERSION:
+            raise CacheError(f"the cache {path} was made by another version of dialoom; give another file")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
-    # Entries lost in a power cut are requested again; the file stays consistent.
+    # After a power failure, the last entries may be missing and are requested again; the file stays consistent.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def _find(connection: sqlite3.Connection, key: bytes) -> Completion | None:
     row = connection.execute(_FIND, (key,)).fetchone()
-    return None if row is None else read_reply(Completion(*row))
+    return None if row is None else replace(read_reply(Completion(*row[:-1])), changes=row[-1])
 
 
 def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: Completion) -> None:
@@ -228,6 +229,7 @@ def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: 
         completion.finish_reason,
         completion.reasoning,
         int(time.time()),
+        completion.changes,
     )
     connection.execute(_INSERT, row)
 
@@ -235,10 +237,12 @@ def _insert(connection: sqlite3.Connection, key: bytes, model: str, completion: 
 _TABLE = """
 CREATE TABLE replies (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, input_tokens INTEGER, output_tokens INTEGER,
-    cached_tokens INTEGER, cost REAL, finish_reason TEXT, reasoning TEXT, kept_at INTEGER NOT NULL)"""
+    cached_tokens INTEGER, cost REAL, finish_reason TEXT, reasoning TEXT, kept_at INTEGER NOT NULL,
+    changes TEXT)"""
 _FIND = """
-SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason, reasoning FROM replies WHERE key = ?"""
-_INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+SELECT reply, input_tokens, output_tokens, cached_tokens, cost, finish_reason, reasoning, changes
+FROM replies WHERE key = ?"""
+_INSERT = "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 _HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta", "openrouter", "azure_ai"})
@@ -248,7 +252,7 @@ _HOSTS = frozenset({"bedrock", "bedrock_converse", "vertex_ai", "vertex_ai_beta"
 def wants_markers(litellm: ModuleType, model: str) -> bool:
     """Return whether the model's provider caches only marked prefixes: Anthropic, directly or through another host.
 
-    The others cache prefixes by themselves, or not at all.
+    Other providers cache prefixes without markers, or not at all.
     """
     name, provider, *_ = litellm.get_llm_provider(model)
     if provider == "anthropic":
@@ -257,16 +261,16 @@ def wants_markers(litellm: ModuleType, model: str) -> bool:
 
 
 def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool = False) -> list[dict[str, Any]]:
-    """Return the messages in parts, same-role neighbours joined, with cache markers at the ends of stable prefixes.
+    """Return the messages with cache markers at the ends of stable prefixes, and adjacent messages of a role joined.
 
-    There are two markers: after the instructions, which a whole scenario shares, and after all but the last message,
-    which
-    is the prefix of this role's next request. Tool calls and tool outputs are not marked; the message before them is.
+    There are two markers: one after the instructions, which all calls of a scenario share, and one after the last
+    message but one, where the prefix of this role's next request ends. If a marker would fall on a tool call or a tool
+    output, the message before is marked.
 
     Args:
         messages: The messages.
         model: The model that is called.
-        is_growing: Whether the next request will begin with all of this one, like that of an agent with tools.
+        is_growing: Whether the next request will begin with all messages of this one, as an agent's with tools does.
     """
     system = max((index for index, message in enumerate(messages) if message["role"] == "system"), default=-1)
     whole = messages if is_growing else messages[:-1]
@@ -280,7 +284,7 @@ def marked(messages: tuple[ChatMessage, ...], model: str = "", is_growing: bool 
         if is_nothing(message):
             continue
         part: dict[str, Any] = {"type": "text", "text": message["content"]}
-        if index in ends and message["content"].strip():  # an empty part may not be marked
+        if index in ends and message["content"].strip():  # providers reject a marker on an empty part
             part["cache_control"] = {"type": "ephemeral"}
         if joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
             joined[-1]["content"].append({**part, "text": "\n\n" + part["text"]})

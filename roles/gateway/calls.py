@@ -14,27 +14,30 @@ from pydantic import BaseModel
 
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.prompts.messages import beyond_words, identity
-from dialoom.roles.session import Session
+from dialoom.roles.players import Session
 from dialoom.settings import SessionForm, Structured
 from dialoom.text import well_formed, well_formed_value
 
 ASKS = 2
-"""Maximum number of asks for a reply that parses: the second one shows the error."""
+"""Maximum number of requests for a reply that parses; the second request shows the model its error."""
 
 BROKEN_OFF: Mapping[str, str] = {
     "length": "cut off, as it was too long",
     "refusal": "refused",
     "content_filter": "filtered",
 }
-"""Reasons for which a reply is incomplete: the provider's term (as unified by LiteLLM) and ours."""
+"""Reasons why a reply is incomplete: the provider's term (as unified by LiteLLM), and its description in messages."""
 
 RunTool: TypeAlias = Callable[[FunctionCall], Awaitable[str]]
-"""A function that runs a tool call and returns the tool's output, for players with a loop of their own."""
+"""A function that runs a tool call and returns its output, for players that run tools in a loop of their own."""
 
 
 @runtime_checkable
 class StatefulTools(Protocol):
-    """Tools whose state is stored with the reply of a player with its own loop: a replayed reply runs none of them."""
+    """Tools with state, for players that run tools in a loop of their own.
+
+    The state is stored with the player's reply, so that a replayed reply runs no tool.
+    """
 
     async def __call__(self, call: FunctionCall) -> str:
         """Run a call and return the tool's output."""
@@ -52,19 +55,22 @@ _MOST_DOLLARS = 1_000_000.0
 """Upper bounds of a call's tokens and cost: larger figures are a provider's error and must not break a run's sums."""
 
 
-TOOL_CALL = "tool:"
-"""Prefix of the model's name of a recorded tool call, and without the colon its role."""
+TOOL_ROLE = "tool"
+"""Role under which executions of an MCP server's tools are recorded."""
+
+TOOL_CALL = f"{TOOL_ROLE}:"
+"""Prefix of the model name under which a tool call is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A call of a tool that acts outside.
+    """A call of a tool that acts outside the run, on an MCP server.
 
     Attributes:
         name: The tool's name.
-        text: The call as text.
-        is_repeatable: Whether a repeated call has no further effect.
-        execute: Executes it, and returns the result.
+        text: The call as text, for messages.
+        is_repeatable: Whether a repeated call has no additional effect.
+        execute: Executes the call and returns its result.
     """
 
     name: str
@@ -78,10 +84,10 @@ class PlayerState:
     """The state of a stateful player after one of its replies.
 
     Attributes:
-        player: Identifies the player within a scenario: a hash of role and model.
-        mark: Identifies the conversation up to and including that reply, a hash; `None` if the state is that of the
-            person's earlier conversation.
-        content: The state, packed by the player's backend.
+        player: The player within the scenario, as a hash of role and model.
+        mark: A hash of the conversation up to and including that reply; `None` for the state after the person's
+            earlier conversation.
+        content: The state, serialized by the player's backend.
     """
 
     player: bytes
@@ -96,15 +102,15 @@ class CallPlace:
     Attributes:
         scenario: The scenario's id (or another thread's).
         node: The graph's node.
-        step: LangGraph's superstep.
-        ordinal: The call's number within that node's execution, from 0.
-        seed: The seed for sampling, derived from the run's seed and this place, so that equal places sample alike.
-        ask: 1, or 2 for the second ask after an unparsable reply; from 3 on when a reply that parses was rejected by
-            the recipe, again in pairs.
-        sample: Number that distinguishes forks and deliberate re-samples.
+        step: The number of LangGraph's superstep.
+        ordinal: The call's number within that execution of the node, from 0.
+        seed: The sampling seed, derived from the run's seed and this place, so that equal places get equal seeds.
+        ask: The number of the request for this reply: 1, or 2 after a reply that does not parse. After the recipe has
+            rejected a reply that parses, 3 and 4, and so on.
+        sample: A number that distinguishes branches and repeated samples of the same call.
         is_common: Whether the call belongs to no scenario: equal requests share one reply, and the seed is derived from
             the request.
-        session: The player's session, before its turn is known; not part of the call's identity.
+        session: The player's session, without its turn; not part of the call's identity.
     """
 
     scenario: str
@@ -118,7 +124,7 @@ class CallPlace:
     session: Session | None = field(default=None, compare=False)
 
     def again(self) -> CallPlace:
-        """Return the place of the second ask."""
+        """Return the place of the second request, after a reply that does not parse."""
         return replace(self, ask=self.ask + 1)
 
 
@@ -133,17 +139,18 @@ class Request:
         temperature: Sampling temperature; `None` if none is sent.
         max_reply: Maximum number of tokens in the reply; `None` for no limit.
         params: Further sampling parameters by name.
-        timeout: Seconds that an attempt may take, if set; not part of the identity.
+        timeout: Seconds after which an attempt is given up, if set; not part of the identity.
         structured: How the reply is constrained to its type; part of the identity unless it is `auto`.
         tools: The tools that the model may call.
         run_tool: Runs tool calls for a player with a loop of its own; not part of the identity.
         inputs: The prompt's inputs, for the offline models; never sent, and not part of the identity.
-        is_stateful: Whether the player keeps state between calls; like the rest, not part of the identity.
-        conversation: The places in `messages` of the conversation's messages; all others are the prompt's own.
-        session: The session that the player learns about.
-        session_form: Where a request to a model names it; `None` for nowhere.
-        earlier: The state of a stateful player after its last reply that is known.
-        tool_run: The tool call that this stands for, if it is no request to a model.
+        is_stateful: Whether the player keeps state between calls. This field and the ones below are not part of the
+            identity.
+        conversation: The indices in `messages` of the conversation's messages; all others belong to the prompt.
+        session: The session that is passed to the player.
+        session_form: The part of a request to a model that carries the session; `None` for no part.
+        earlier: The latest known state of a stateful player.
+        tool_run: The tool call to execute, if this is not a request to a model.
     """
 
     role: str
@@ -171,25 +178,28 @@ class Request:
 
     @property
     def shaping(self) -> list[Any]:
-        """All that shapes the reply besides model, temperature and seed; empty by default."""
+        """All settings besides model, temperature and seed that affect the reply; empty if all have their defaults."""
         sampled = [self.max_reply, dict(sorted(self.params.items()))] if self.max_reply or self.params else []
         shaped = sampled if self.structured == "auto" else [*sampled, self.structured]
         return [*shaped, {"tools": list(self.tools)}] if self.tools else shaped
 
     @property
     def letters(self) -> int:
-        """The request's length in characters, including tools and tool calls."""
+        """Length of the request in characters, including tools and tool calls."""
         rest = [*self.tools, *filter(None, map(beyond_words, self.messages))]
         words = sum(len(message["content"]) for message in self.messages)
         return words + sum(len(json.dumps(each, ensure_ascii=False)) for each in rest)
 
     @property
     def expected_tokens(self) -> int:
-        """The estimated number of tokens: one per four characters, plus a reply of usual length."""
+        """Estimated number of tokens: one per four characters, plus a reply of typical length."""
         return expected_tokens(self.letters)
 
     def key(self, place: CallPlace) -> str:
-        """Return the call's identity (SHA-256): request and place; for a common call, the request alone."""
+        """Return the call's key: the SHA-256 of the request and its place, including the numbers `ask` and `sample`.
+
+        For a common call, the prompt's id is used instead of the place.
+        """
         at = [place.scenario, place.node, place.step, place.ordinal]
         content = [
             [*(["common", self.prompt_id] if place.is_common else at), place.ask, place.sample],
@@ -200,7 +210,7 @@ class Request:
 
 
 def expected_tokens(letters: int, requests: int = 1) -> int:
-    """Return the estimated number of tokens of requests with this total length, each with a reply of usual length."""
+    """Return the estimated number of tokens of requests with a total length, including replies of typical length."""
     return letters // 4 + requests * _USUAL_REPLY
 
 
@@ -223,7 +233,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's reply: its texts are well formed, and implausible figures are replaced by `None`.
+    """A model's reply. Its texts are valid Unicode, and implausible figures are replaced by `None`.
 
     Attributes:
         text: The reply.
@@ -234,10 +244,12 @@ class Completion:
         finish_reason: The provider's reason for the end of the reply.
         reasoning: The model's visible reasoning before the reply; stored in the ledger, not shown to other roles.
         tool_calls: The tool calls besides the text.
-        outputs: The tools' outputs, one per call, where a player has run them in a loop of its own.
+        outputs: The tools' outputs, one per call, if the player has run the tools in a loop of its own.
         carried: Provider data that must be sent back with the calls; or, with `outputs`, the state of the tools'
-            environment after them.
+            environment after the calls.
         state: The state of a stateful player after this reply.
+        changes: The differences between the configured and the sent parameters, with reasons; `None` for none.
+        reasoning_tokens: Tokens of the reply that the model used for reasoning.
     """
 
     text: str
@@ -251,6 +263,8 @@ class Completion:
     outputs: tuple[str, ...] = ()
     carried: Mapping[str, Any] | None = None
     state: PlayerState | None = None
+    changes: str | None = None
+    reasoning_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "finish_reason", "reasoning"):
@@ -260,14 +274,14 @@ class Completion:
             object.__setattr__(self, "tool_calls", tuple(well_formed_value(list(self.tool_calls))))
             object.__setattr__(self, "outputs", tuple(map(well_formed, self.outputs)))
             object.__setattr__(self, "carried", well_formed_value(self.carried))
-        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
             if not is_count(getattr(self, name)):
                 object.__setattr__(self, name, None)
         if not _is_cost(self.cost):
             object.__setattr__(self, "cost", None)
 
     def with_ids(self, key: str) -> Completion:
-        """Return the completion with deterministic tool call ids: some providers accept no ids of another provider's.
+        """Return the completion with deterministic tool call ids, as some providers reject the ids of others.
 
         Args:
             key: The identity of the model call, from which the ids are derived.
@@ -282,12 +296,12 @@ class Completion:
 
     @property
     def broken_off(self) -> str | None:
-        """The finish reason if the reply is incomplete, else `None`."""
+        """The reason why the reply is incomplete; `None` if it is complete."""
         return self.finish_reason if self.finish_reason in BROKEN_OFF else None
 
 
 def _call_id(key: str, number: int) -> str:
-    """Return an id of nine letters and digits, the only form that Mistral accepts."""
+    """Return an id of nine letters and digits, which is the only form that Mistral accepts."""
     number = int.from_bytes(hashlib.sha256(f"{key} {number}".encode()).digest()[:8], "big")
     return "".join(_LETTERS[number // len(_LETTERS) ** place % len(_LETTERS)] for place in range(9))
 
@@ -310,12 +324,14 @@ class CallRecord:
     Attributes:
         attempts: Number of attempts.
         latency: Seconds, including pauses between attempts.
+        changes: As in `Completion`, for a call that has no completion.
     """
 
     completion: Completion | None
     error: str | None
     attempts: int
     latency: float
+    changes: str | None = None
 
 
 class Caller(Protocol):
@@ -334,26 +350,26 @@ class Ledger(Protocol):
     """The store of calls: each is logged before it is sent, and its reply is durable before the gateway returns it."""
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Record that a call is about to be sent; return its id once that is durable.
+        """Record that a call is about to be sent; return the call's id once the record is durable.
 
-        If an earlier call with this identity got a reply, that reply is returned and nothing is sent.
+        If an earlier call with this identity got a reply, return that reply instead, so that nothing is sent.
         """
         ...
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """Return the reply to an earlier call with this identity, counted as a replay; nothing is begun."""
+        """Return the reply to an earlier call with this identity, and count a replay; `None` if there is none."""
         ...
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
-        """Return the state of a player after the last of the marks for which one is recorded.
+        """Return a player's state at the first of the marks, ordered from the latest, that has a stored state.
 
-        If there is none, it is the last state in the person's earlier conversation, if the scenario has such a
-        predecessor; else `None`.
+        If none is stored, return the last state of the person's earlier conversation, or `None` if there is no such
+        conversation.
         """
         ...
 
     async def is_open(self, key: str, place: CallPlace) -> bool:
-        """Return whether a call with this identity was begun and has no reply: nobody knows what became of it."""
+        """Return whether a call with this identity was begun and has no reply, so that its outcome is unknown."""
         ...
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
@@ -361,5 +377,55 @@ class Ledger(Protocol):
         ...
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Record a call's result; return once that is durable."""
+        """Record a call's result; return once the record is durable."""
         ...
+
+
+@dataclass
+class MemoryLedger:
+    """A ledger in memory, for calls that are not stored in a run.
+
+    Attributes:
+        begun: The calls that were begun, by number.
+        records: The results of the calls.
+        attempts: The failed attempts, each with its call's number.
+        replays: Number of times that a recorded reply was reused.
+    """
+
+    begun: list[tuple[str, CallPlace, Request]] = field(default_factory=list)
+    records: dict[int, CallRecord] = field(default_factory=dict)
+    attempts: list[tuple[int, Attempt]] = field(default_factory=list)
+    replays: int = 0
+
+    async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
+        """Record that a call is about to be sent; return its number, or the reply if one is recorded."""
+        if (known := await self.find(key, place)) is not None:
+            return known
+        self.begun.append((key, place, request))
+        return len(self.begun) - 1
+
+    async def find(self, key: str, place: CallPlace) -> Completion | None:  # noqa: ARG002
+        """Return the reply to an earlier call with this identity, and count a replay."""
+        for number, (begun, _, _) in enumerate(self.begun):
+            if begun == key and number in self.records and (completion := self.records[number].completion):
+                self.replays += 1
+                return completion
+        return None
+
+    async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:  # noqa: ARG002
+        """Return a player's state at the first of the marks, ordered from the latest, that has a stored state."""
+        states = [record.completion.state for record in self.records.values() if record.completion is not None]
+        known = {state.mark: state for state in states if state is not None and state.player == player}
+        return next((known[mark] for mark in marks if mark in known), None)
+
+    async def is_open(self, key: str, place: CallPlace) -> bool:
+        """Return whether a call with this identity was begun and has no reply."""
+        return any(begun == key for begun, _, _ in self.begun) and await self.find(key, place) is None
+
+    async def failed(self, id_: int, attempt: Attempt) -> None:
+        """Record a failed attempt."""
+        self.attempts.append((id_, attempt))
+
+    async def record(self, id_: int, record: CallRecord) -> None:
+        """Record a call's result."""
+        self.records[id_] = record

@@ -1,4 +1,4 @@
-"""Parsing of a provider's reply: its text, reasoning, finish reason and usage, its size limit, and its stored form."""
+"""Parsing of providers' replies into text, reasoning, finish reason and usage; their size limit; their stored form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dialoom.prompts import FunctionCall
 from dialoom.roles.errors import PermanentProviderError, PolicyError, TransientProviderError
 
 from .calls import Completion, is_count
-from .tool_wire import carried_of, read_calls
+from .wire import carried_of, read_calls
 
 _TAG = "(?:think|thinking|thought|reasoning)"
 _BLOCK = re.compile(rf"<({_TAG})>(.*?)(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -24,8 +24,8 @@ _END = re.compile(rf"</{_TAG}\s*>", re.IGNORECASE)
 def without_thinking(text: str) -> tuple[str, str | None]:
     """Split a reply into its text and the reasoning embedded in it.
 
-    A block that is never closed extends to the end: the reply was cut off during the reasoning. One that is closed but
-    never opened starts at the beginning: some servers put the opening tag into the request.
+    A block without a closing tag extends to the end, as the reply was cut off during the reasoning. A block without an
+    opening tag starts at the beginning, as some servers put the opening tag into the request.
     """
     if "<" not in text:
         return text, None
@@ -39,7 +39,7 @@ def without_thinking(text: str) -> tuple[str, str | None]:
 
 
 MOST_LETTERS = 1_000_000
-"""The longest accepted reply, in characters: several times what any model writes at once."""
+"""Maximum length of an accepted reply in characters: several times the longest reply of any model."""
 
 
 def ensure_short(model: str, *texts: str | None) -> None:
@@ -56,9 +56,9 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
     """Convert LiteLLM's response to a completion.
 
     Raises:
-        TransientProviderError: If it holds no choice.
-        PolicyError: If the provider's content filter has taken all of it.
-        PermanentProviderError: If it is too long.
+        TransientProviderError: If the response contains no choice.
+        PolicyError: If the provider's content filter has removed the whole reply.
+        PermanentProviderError: If the reply is too long.
     """
     if not response.choices:
         raise TransientProviderError(f"{model}: the answer holds no choice")
@@ -79,11 +79,11 @@ def completion_of(response: Any, model: str, cost: Any) -> Completion:
 def salvaged(answer: str | None, model: str) -> Completion | None:
     """Return the reply in an answer that LiteLLM cannot parse, such as one with text in its usage figures.
 
-    It has been paid for, so it is used; its token counts are unknown. Return `None` if there is no reply.
+    The reply has been paid for, so it is used, with unknown token counts. Return `None` if the answer has no reply.
 
     Args:
-        answer: The answer's body, if one came.
-        model: The model that gave it.
+        answer: The answer's body, if an answer arrived.
+        model: The model that answered.
     """
     try:
         choice = json.loads(answer or "")["choices"][0]
@@ -101,7 +101,7 @@ def _completion(
     ensure_short(model, content, reasoning, refusal)
     text, thoughts = without_thinking(content or "")
     if not text.strip() and refusal:
-        text, finish_reason = refusal, "refusal"  # the refusal is the reply
+        text, finish_reason = refusal, "refusal"  # the text of the refusal is used as the reply
     if not text.strip() and finish_reason == "content_filter":
         raise PolicyError(
             f"{model}: the reply was taken by the provider's content filter (finish reason content_filter) - its "
@@ -125,7 +125,7 @@ def _calling(completion: Completion, message: Any, model: str) -> Completion:
 
 
 def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
-    """Return the completion with plausible tokens and cost; LiteLLM reports 0 for a provider that reports nothing."""
+    """Return the completion with plausible token counts and cost. LiteLLM's 0 for missing figures counts as unknown."""
     asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     if asked == 0:
         asked = None
@@ -139,12 +139,13 @@ def _booked(completion: Completion, usage: Any, cost: Any) -> Completion:
         input_tokens=asked,
         output_tokens=said,
         cached_tokens=cached if is_consistent else None,
+        reasoning_tokens=_count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens"),
         cost=float(cost) if is_priced else None,
     )
 
 
 def _cached(usage: Any) -> int | None:
-    """Return the reported tokens read from a prompt cache; LiteLLM has them in either of two fields."""
+    """Return the reported number of tokens read from a prompt cache, which LiteLLM stores in either of two fields."""
     details = getattr(usage, "prompt_tokens_details", None)
     for value in (getattr(details, "cached_tokens", None), getattr(usage, "cache_read_input_tokens", None)):
         if isinstance(value, int):
@@ -158,7 +159,7 @@ def _count(holder: Any, name: str) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a text, also one given in parts; `None` for anything else."""
+    """Return a text, joining its parts if it is given in parts; `None` for any other value."""
     if isinstance(value, list):
         return "".join(str(part.get("text", "")) for part in value if isinstance(part, dict))
     return value if isinstance(value, str) else None
@@ -187,7 +188,7 @@ def read_reply(completion: Completion) -> Completion:
     """Restore a reply from its stored text.
 
     Args:
-        completion: The stored reply, with the stored text in the place of its text.
+        completion: A completion whose `text` is the stored text.
     """
     if (kept := _read(completion.text)) is None:
         return completion
@@ -201,7 +202,7 @@ def read_reply(completion: Completion) -> Completion:
 
 
 def _read(text: str) -> _Kept | None:
-    """Parse a stored text; `None` if it is plain text, which includes any text that differs from its serialization."""
+    """Parse a stored text; `None` if it is plain text, which includes any text that serialization would not produce."""
     if not text.startswith(_BEGINNING):
         return None
     try:

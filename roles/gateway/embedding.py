@@ -1,15 +1,13 @@
-"""Embedding models as backends, `embed:openai/text-embedding-3-small`: calls like others, so the ledger keeps them.
+"""Embedding models as backends, such as `embed:openai/text-embedding-3-small`, with calls recorded in the ledger.
 
-A request's messages are the texts; the reply's text is `{"vectors": [...]}`, each vector the base64 of its
-little-endian float32 values. So a run that is killed and resumed pays for no embedding twice.
+As with other calls, a run that is killed and resumed pays for no embedding twice. A request's messages are the texts.
+The reply's text is `{"vectors": [...]}`; each vector is the base64 of its little-endian float32 values.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from dialoom.roles.binding import OFFLINE
 from dialoom.roles.errors import BindingError, PermanentProviderError
@@ -31,8 +29,10 @@ class EmbeddingBackend:
 
         Raises:
             TransientProviderError: For a rate limit, overload, time-out, or lost connection.
-            PermanentProviderError: For any other rejection by the provider, or an answer without embeddings.
+            PermanentProviderError: For any other rejection by the provider, or a response without embeddings.
         """
+        from dialoom.personas.similarity import packed  # imported here, as few runs use embeddings
+
         texts = [message["content"] for message in request.messages]
         exchange = Exchange()
         try:
@@ -51,7 +51,7 @@ class EmbeddingBackend:
             exchange.ensure_accepted(self.model)
             raise classified(error, self.model, request, exchange.answer) from None
         try:
-            vectors = [_packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
+            vectors = [packed(each["embedding"]) for each in sorted(response.data, key=lambda each: each["index"])]
         except (TypeError, KeyError, ValueError) as error:
             raise PermanentProviderError(f"{self.model}: the answer holds no embeddings ({error})") from error
         if len(vectors) != len(texts):
@@ -76,9 +76,3 @@ def embedding_backend(spec: str) -> EmbeddingBackend:
         raise BindingError(f"'embed:{spec}': the offline models make no embeddings; 'lexical' needs no model at all")
     ensure_known(spec)
     return EmbeddingBackend(spec)
-
-
-def _packed(values: Any) -> str:
-    import numpy as np  # here, as few runs embed anything
-
-    return base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Rules for one exchange with a model's server: no redirect to another server, no compression, limited size."""
+"""Rules for HTTP exchanges with a model's server: no redirect to another server, no compression, limited size."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dialoom.roles.errors import PermanentProviderError
 from .secrets import redacted
 
 MOST_BYTES = 64 * 2**20
-"""The largest accepted body of an answer: enough for a batch of embeddings."""
+"""Maximum size of an accepted response body in bytes: enough for a batch of embeddings."""
 
 MOST_REDIRECTS = 5
-"""Maximum number of redirects within its own server that one attempt follows."""
+"""Maximum number of redirects, within the same server, that one attempt follows."""
 
 _COMPRESSIONS = frozenset({"br", "deflate", "gzip", "x-gzip", "zstd"})
 _LONGEST_ADDRESS = 200
@@ -33,8 +33,8 @@ class Exchange:
     """The data that one attempt sends to a model's server and receives from it.
 
     Attributes:
-        most: The largest accepted body, in bytes.
-        refused: The reason why the answer was rejected; `None` if it was not.
+        most: Maximum size of an accepted response body in bytes.
+        refused: The reason why the response was rejected; `None` if it was not.
     """
 
     most: int = field(default_factory=lambda: MOST_BYTES)
@@ -46,12 +46,12 @@ class Exchange:
 
     @property
     def answer(self) -> str | None:
-        """The text of a successful answer that arrived complete; `None` if there is none."""
+        """The text of a successful response that arrived completely; `None` if there is none."""
         is_answer = self._is_whole and self._status is not None and 200 <= self._status < 300
         return self._body.decode(errors="replace") if is_answer else None
 
     def ensure_accepted(self, model: str) -> None:
-        """Raise an error if the answer was rejected, which LiteLLM takes for a lost connection.
+        """Raise an error if the response was rejected, as LiteLLM treats a rejection as a lost connection.
 
         Raises:
             PermanentProviderError: With the model and the reason.
@@ -60,8 +60,8 @@ class Exchange:
             raise PermanentProviderError(f"{model}: {self.refused}")
 
     async def perform(self, send: _Send, transport: Any, request: httpx.Request) -> httpx.Response:
-        """Send a request and check the headers of its answer; the body is checked while it is read."""
-        if self.refused is not None:  # an SDK retries by itself
+        """Send a request and check the headers of the response. The body is checked while it is read."""
+        if self.refused is not None:  # an SDK retries on its own
             raise self._refuse(self.refused)
         request.headers["accept-encoding"] = "identity"
         response = await send(transport, request)
@@ -86,7 +86,7 @@ class Exchange:
         self._is_whole = True
 
     def _refusal(self, request: httpx.Request, response: httpx.Response) -> str | None:
-        """Return the reason to reject an answer, judged by its headers; `None` to accept it."""
+        """Return the reason to reject a response because of its headers; `None` to accept it."""
         if not response.has_redirect_location:
             compression = _compression(response)
             if response.status_code >= 400 or not compression:
@@ -136,7 +136,7 @@ def _compression(response: httpx.Response) -> str | None:
 
 
 def _shown(url: httpx.URL) -> str:
-    """Return an address without login and query, which may hold secrets."""
+    """Return an address without its login and query, which may contain secrets."""
     return redacted(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}{url.path}"[:_LONGEST_ADDRESS])
 
 
@@ -145,7 +145,7 @@ _current: ContextVar[Exchange | None] = ContextVar("dialoom_exchange", default=N
 
 @contextlib.contextmanager
 def exchanging(exchange: Exchange) -> Iterator[None]:
-    """Apply the rules to LiteLLM's requests and answers within the block; other users of LiteLLM are unaffected."""
+    """Apply the rules to LiteLLM's requests and responses within the block, but not to those of other code."""
     token = _current.set(exchange)
     try:
         yield
@@ -154,15 +154,15 @@ def exchanging(exchange: Exchange) -> Iterator[None]:
 
 
 HANDLER = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
-"""The environment variable by which LiteLLM sends to OpenAI-compatible servers itself, without OpenAI's client."""
+"""The environment variable that makes LiteLLM send to OpenAI-compatible servers itself, without OpenAI's client."""
 
 
 def install(litellm: Any) -> None:
     """Make LiteLLM apply the rules of the current exchange. Called once, when LiteLLM is imported.
 
     Within an exchange, LiteLLM's own HTTP handler sends to OpenAI-compatible servers, which takes a third less
-    processor time per call than OpenAI's client; other users of LiteLLM keep that client. The environment variable
-    decides for all of them if it is set.
+    processor time per call than OpenAI's client. Other code that uses LiteLLM keeps OpenAI's client. If the
+    environment variable is set, it decides for all code.
     """
     transport = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport").LiteLLMAiohttpTransport
     kinds: tuple[Any, ...] = (transport, httpx.AsyncHTTPTransport)

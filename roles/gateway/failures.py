@@ -33,7 +33,7 @@ _TOO_LONG = re.compile(
 _CERTAIN = re.compile(
     r"exceed\w* (?:the )?(?:available |model'?s? )?context (?:window|length|size)|maximum context length", re.IGNORECASE
 )
-"""Messages so unambiguous that no retry is worthwhile even if the status is the server's own error (500)."""
+"""Messages that report a too long request without doubt, so that a retry is useless even after a server error (500)."""
 
 _NUMBER = r"(\d[\d,]*)"
 _ASKED = (
@@ -64,7 +64,7 @@ def is_too_long(status: int | None, text: str) -> bool:
 
 
 def window_advice(text: str, request: Request | None) -> str:
-    """Return advice with both lengths where known: the provider's figures, else our own estimate."""
+    """Return advice with the sizes of window and request, where known: the provider's figures or dialoom's estimate."""
     asked, reads = _figure(_ASKED, text), _figure(_READS, text)
     if asked is None and request is not None:
         asked = f"about {request.letters // 4:,}"
@@ -72,7 +72,7 @@ def window_advice(text: str, request: Request | None) -> str:
 
 
 def too_long(asked: str | None, reads: str | None, request: Request | None) -> str:
-    """Return a description of the problem, with both lengths where known, and advice."""
+    """Return a description of the problem, with the lengths of window and request where known, and advice."""
     lengths = [asked] if asked else []
     lengths += [f"it reads {reads}"] if reads else []
     length = f" ({'; '.join(lengths)})" if lengths else ""
@@ -98,7 +98,7 @@ _BY_NUMBER = {
     errno.ETIMEDOUT: "no answer to the connection",
 }
 _UNAVAILABLE = frozenset({502, 503, 504})
-# By name: the HTTP client that LiteLLM uses depends on the provider and settings, and none is imported here.
+# Compared by name: LiteLLM's HTTP client depends on the provider and the settings, and none is imported here.
 _NO_CONNECTION = frozenset({"ClientConnectorError", "ConnectError", "ConnectTimeout", "ConnectionTimeoutError"})
 _LOST = frozenset(
     {"ServerDisconnectedError", "ClientOSError", "ClientPayloadError", "RemoteProtocolError", "ReadError", "WriteError"}
@@ -112,9 +112,10 @@ class Unanswered:
     """An unanswered request.
 
     Attributes:
-        absence: The evidence that the provider is absent.
+        absence: The strength of the evidence that the provider is unavailable.
         reason: The cause, as in `connection refused`.
-        host: The host that could not be connected to; `None` if there was a connection, or the host is unknown.
+        host: The host to which no connection could be established; `None` if there was a connection, or if the host is
+            unknown.
     """
 
     absence: Absence
@@ -123,11 +124,11 @@ class Unanswered:
 
 
 def unanswered(error: BaseException, status: int | None) -> Unanswered | None:
-    """Describe an error that the provider's server has not reported itself; `None` for one that it has.
+    """Describe an error that did not come from the provider's server; `None` for an error that the server reported.
 
     Args:
         error: The exception that LiteLLM raised.
-        status: Its HTTP status, which LiteLLM may have made up.
+        status: The exception's HTTP status, which LiteLLM may have invented.
     """
     chain = list(_chain(error))
     kinds = {kind.__name__ for each in chain for kind in type(each).__mro__}
@@ -153,7 +154,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(chain: list[BaseException]) -> str | None:
-    """Return the cause in words, from the innermost exception that has one."""
+    """Return a description of the cause, from the innermost exception that has one."""
     for error in reversed(chain):
         if isinstance(error, socket.gaierror):
             return "its name is not known (DNS)"
@@ -176,7 +177,7 @@ _POLICY = re.compile(
 )
 # The SDKs raise this before anything is sent; LiteLLM reports it as status 500.
 _NO_KEY = re.compile(r"missing credentials|api_key client option must be set|missing .{0,40}api key", re.IGNORECASE)
-# LiteLLM's proxy reports these two with status 400; without a database, it knows no key but its master key.
+# LiteLLM's proxy reports both with status 400; without a database, it accepts no key but its master key.
 _UNKNOWN_KEY = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 _UNKNOWN_MODEL = re.compile(r"invalid model name|model_not_found", re.IGNORECASE)
 _NO_TOOLS = re.compile(
@@ -195,7 +196,7 @@ def classified(
         error: The exception that LiteLLM raised.
         model: The model that was called.
         request: The request, for advice.
-        answer: The body of a successful answer that LiteLLM could not parse, if one came.
+        answer: The body of a successful response that LiteLLM could not parse, if there was one.
     """
     said = str(error)
     status = status_of(error)
@@ -231,7 +232,7 @@ def classified(
 
 
 def _plain(found: Unanswered, model: str, request: Request | None) -> str | None:
-    """Describe a failure below HTTP without names of library objects; `None` if there is an HTTP status."""
+    """Describe a connection failure without names of library objects; `None` if the failure has an HTTP status."""
     at = (request.api_base if request else None) or found.host or model.partition("/")[0]
     if found.absence is Absence.CERTAIN:
         return f"{model}: cannot connect to {at}: {found.reason}"
@@ -239,25 +240,31 @@ def _plain(found: Unanswered, model: str, request: Request | None) -> str | None
 
 
 def status_of(error: Exception) -> int | None:
-    """Return the HTTP status that LiteLLM has found or chosen for an exception; `None` if there is none."""
+    """Return the HTTP status that LiteLLM has assigned to an exception; `None` if there is none."""
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
 def _shown(said: str) -> str:
-    """Return a message without LiteLLM's prefixes and traceback; keys are redacted first, so that none is cut."""
+    """Return a message without LiteLLM's prefixes and traceback.
+
+    Keys are redacted first, while they are still whole.
+    """
     text = " ".join(_NOISE.sub("", redacted(said).partition(_TRACE)[0]).split())
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def _headers(error: Exception) -> Mapping[str, str]:
-    """Return the response's headers; LiteLLM attaches them to the exception, as the response it makes up has none."""
+    """Return the response's headers, which LiteLLM attaches to the exception; the exception's own response has none."""
     headers = getattr(error, "litellm_response_headers", None)
     return headers if headers is not None else getattr(getattr(error, "response", None), "headers", None) or {}
 
 
 def _is_out_of_money(error: Exception, status: int | None, said: str) -> bool:
-    """Return whether the account has no credit; OpenAI reports that with status 429, and the code is in the cause."""
+    """Return whether the account has no credit.
+
+    OpenAI reports this with status 429 and a code in the exception's cause.
+    """
     if status == 402:
         return True
     return status == 429 and ("insufficient_quota" in said or _body_code(error) == "insufficient_quota")
@@ -272,14 +279,14 @@ def _body_code(error: BaseException | None) -> Any:
 
 
 def _too_long(error: Exception, status: int | None) -> str | None:
-    """Return the whole message if the request is too long, else `None`; LiteLLM detects it for some providers only."""
+    """Return the whole message if the request is too long, else `None`. LiteLLM detects it for some providers only."""
     text = f"{error} {_body_code(error)}"
     is_so = type(error).__name__ == "ContextWindowExceededError" or is_too_long(status, text)
     return text if is_so else None
 
 
 def _is_policy(error: Exception, status: int | None) -> bool:
-    """Return whether a content policy rejects the request; LiteLLM detects it for some providers only."""
+    """Return whether a content policy rejects the request. LiteLLM detects it for some providers only."""
     if type(error).__name__ == "ContentPolicyViolationError":
         return True
     return status in (400, 403) and bool(_POLICY.search(f"{error} {_body_code(error)}"))

@@ -6,11 +6,14 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding
+from dialoom.inputs import Record
+from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import (
     BindingError,
     BudgetError,
@@ -20,47 +23,54 @@ from dialoom.roles.errors import (
     PermanentProviderError,
     ProviderError,
 )
-from dialoom.roles.players import GRAPH, PYTHON, named_player
+from dialoom.roles.players import is_restorable, named_player
+from dialoom.roles.restoring import OFFLINE_MODEL
 from dialoom.settings import Budget, OwnPlayer, Price
 
 from .availability import Availability, CallInFlight, ProviderEvent
-from .budget import Account, Spend, tokens_spent
+from .budget import Account, Place, Sharing, Spend, tokens_spent
 from .cache import Replies
 from .calls import CallPlace, CallRecord, Completion, Ledger, Request, ToolRun
 from .embedding import embedding_backend
-from .limits import AdaptiveLimit, LimitState
-from .litellm_backend import LiteLLMBackend, check_offline, check_support, ensure_known
-from .pauses import Pauses
-from .players import player_backend
-from .prices import Prices
-from .provider_keys import provider_of
+from .limits import AdaptiveLimit, LimitState, Pauses
+from .litellm_backend import (
+    TIMEOUT,
+    LiteLLMBackend,
+    check_offline,
+    check_support,
+    described_changes,
+    ensure_known,
+    expected_changes,
+)
+from .model_facts import Prices, Windows, provider_of
+from .players import CallableBackend, player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
-from .sharing import Place, Sharing
 from .stateful import StatefulModel, marks, player_key
-from .structure import Shapes
 from .tracing import Tracing
-from .windows import Windows
+from .wire import Shapes
 
 __all__ = ["MAX_ATTEMPTS", "Gateway", "Limits", "check_model", "check_parameters"]
 
 
-class Limits(BaseModel):
-    """Limits on a run's calls; none of them changes the replies. Those of one process are in no stored form.
+class Limits(Record):
+    """Limits on a run's calls, which never change a reply.
+
+    Fields with `exclude=True` apply to this process only and are not stored.
 
     Attributes:
         budget: The whole run's budget.
-        prices: Prices of tokens where LiteLLM has none, by model.
-        rpm: Requests per minute by model; under the empty name, for every model.
-        tpm: Tokens per minute, likewise.
-        timeouts: Seconds that an attempt may take, by role; under the empty name, for every role.
-        context: Context windows in tokens, request and reply together, by model, where the user states them.
+        prices: Prices of tokens by model; they override LiteLLM's.
+        rpm: Requests per minute by model; the empty name stands for all other models.
+        tpm: Tokens per minute by model; the empty name stands for all other models.
+        timeouts: Seconds that an attempt may take, by role; the empty name stands for all other roles.
+        context: Context windows by model, as stated by the user: tokens of request and reply together.
         concurrency: Maximum number of calls in flight for each model.
         longest_wait: Longest backoff between attempts, in seconds.
-        replay_only: Make no call at all: the ledger and the cache must hold every reply.
-        patience: Seconds that calls wait for a provider that is away; 0 to let them fail.
+        replay_only: Whether calls are forbidden, so that every reply must be in the ledger or the cache.
+        patience: Seconds that calls wait for an unavailable provider; with 0, they fail instead.
+        strict_params: Whether calls are refused whose parameters would not be sent as configured.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     budget: Budget = Budget()
     prices: Mapping[str, Price] = {}
     rpm: Mapping[str, int] = {}
@@ -71,24 +81,25 @@ class Limits(BaseModel):
     longest_wait: float = Field(30.0, exclude=True)
     replay_only: bool = Field(False, exclude=True)
     patience: float = Field(0.0, exclude=True)
+    strict_params: bool = Field(False, exclude=True)
 
     @property
     def stated_prices(self) -> Prices:
-        """The prices with LiteLLM's behind them."""
+        """Prices as stated by the user, with LiteLLM's prices for all other models."""
         return Prices(self.prices)
 
 
 class Gateway:
-    """A gateway that replays calls held by the ledger, and otherwise makes them within budget and limits, with retries.
+    """A gateway for model calls. It replays the calls in the ledger, and makes all others within budget and limits.
 
     Args:
         ledger: The store of calls.
-        limits: Limits on the calls.
+        limits: The limits on the calls, including the budget.
         spent: The consumption of the run's earlier sessions.
-        cache: Replies shared between runs; read before a request is sent, and updated with its reply.
-        tracing: Notified of every call that was sent.
-        objects: Functions and graphs that were given as objects, by the names of their models.
-        shapes: What is known of the models' support for structured output; the gateway adds to it.
+        cache: Replies shared between runs; it is read before a request is sent, and the new reply is added to it.
+        tracing: Receives every call that was sent.
+        objects: Players that were given as objects, by the names of their models.
+        shapes: The forms of structured output that the models have rejected; the gateway adds new findings.
         sharing: State shared with the gateways of other processes, if there are any.
     """
 
@@ -132,17 +143,17 @@ class Gateway:
 
     @property
     def states(self) -> dict[str, LimitState]:
-        """The state of each called model's limit."""
+        """The state of the limit of each model that was called."""
         return {model: limit.state for (model, _), limit in self._adaptive.items()}
 
     def drain(self) -> None:
-        """End every pause: attempts in flight are completed, calls that would have to wait are given up."""
+        """End every pause. Attempts in flight are completed; calls that would have to wait are given up."""
         self._pauses.drain()
 
     def listen(self, listener: Callable[[ProviderEvent], None]) -> None:
-        """Register a listener for a provider's going away, its return, and the end of the patience with it.
+        """Register a listener for a provider becoming unavailable or available, or being away longer than the patience.
 
-        In the last case the listener should drain the gateway; otherwise the calls fail.
+        In the last case, the listener should drain the gateway; otherwise the waiting calls fail.
         """
         self._listener = listener
 
@@ -154,6 +165,22 @@ class Gateway:
         """
         for binding in models:
             self._backend(binding.model, binding.stateful)
+
+    def can_restore(self, model: str) -> bool:
+        """Return whether a stateful player's state can be restored; `True` for an object that was not given again."""
+        is_missing = model.startswith(OBJECT) and model not in self._objects
+        return is_missing or is_restorable(model, self._objects)
+
+    async def shown(self, model: str, state: Any) -> Any:
+        """Return a stateful player's readable state, with the values that its own database has, if they can be read.
+
+        Without its database, the state has the checkpoint's id alone.
+        """
+        with suppress(Exception):  # of any kind: the database and its driver are the user's own
+            backend = self._backend(model, is_stateful=True)
+            if isinstance(backend, CallableBackend) and backend.shown is not None:
+                return await backend.shown(state)
+        return state
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the reply to a request made at a place.
@@ -174,13 +201,13 @@ class Gateway:
                 return await self._common(key, request, place)
             return await self._complete(key, request, place)
         except DrainedError:
-            await self._account.idle()  # LangGraph would cancel concurrent calls, which are paid for
+            await self._account.idle()  # LangGraph would cancel concurrent calls, which have to be paid for
             raise
 
     async def _run_tool(self, run: ToolRun, key: str, request: Request, place: CallPlace) -> Completion:
-        """Return the recorded result of a tool call, or execute it: never twice, unless a repetition has no effect.
+        """Return the recorded result of a tool call, or execute it; never twice, unless a repetition has no effect.
 
-        It is no request to a model: it takes no slot and no budget, has no second attempt, and is never shared.
+        A tool call needs no slot in a limit and no budget, is attempted once, and is not shared between runs.
         """
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
@@ -194,17 +221,33 @@ class Gateway:
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
             return begun
-        started = time.monotonic()
+        started, seconds = time.monotonic(), self._timeout_of(request) or TIMEOUT
         try:
-            completion = Completion(await run.execute(), input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
-        except ProviderError as failure:
-            await self._ledger.record(begun, CallRecord(None, str(failure), 1, time.monotonic() - started))
-            raise
-        await self._ledger.record(begun, CallRecord(completion, None, 1, time.monotonic() - started))
-        return completion
+            async with asyncio.timeout(seconds) as bound:
+                text = await run.execute()
+            completion = Completion(text, input_tokens=0, output_tokens=0, cached_tokens=0, cost=0.0)
+        except ProviderError as error:
+            failure = error
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            failure = PermanentProviderError(f"the tool call {run.text} has no result after {seconds:g} s (timeout)")
+        else:
+            await self._ledger.record(begun, CallRecord(completion, None, 1, time.monotonic() - started))
+            return completion
+        await self._ledger.record(begun, CallRecord(None, str(failure), 1, time.monotonic() - started))
+        raise failure
+
+    def _timeout_of(self, request: Request) -> float | None:
+        """Return the timeout of an attempt at a request in seconds; `None` if none is set."""
+        timeouts = self._limits.timeouts
+        return timeouts.get(request.role, timeouts.get(""))
 
     async def _common(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """Make a call whose reply and failure are shared by all callers; a permanent failure is remembered."""
+        """Make a common call: all its callers share its reply or its failure.
+
+        A permanent failure is raised again later.
+        """
         if (known := await self._ledger.find(key, place)) is not None:
             return known
         if (refused := self._refused.get(key)) is not None:
@@ -215,7 +258,7 @@ class Gateway:
                 continue
             if (error := asked.exception()) is not None:
                 raise error
-            return await self._complete(key, request, place)  # the ledger has the reply now, and records its use
+            return await self._complete(key, request, place)  # replayed from the ledger, which records the use
         asked = self._asked[key] = asyncio.get_running_loop().create_future()
         try:
             completion = await self._made_once(key, request, place)
@@ -235,7 +278,7 @@ class Gateway:
         return completion
 
     async def _made_once(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """Make a common call that no other caller in this process is making; another process may be."""
+        """Make a common call that no other caller in this process is making, unless another process is making it."""
         sharing = self._sharing
         if sharing is None or await sharing.is_made(key):
             return await self._complete(key, request, place)
@@ -248,7 +291,7 @@ class Gateway:
         return completion
 
     async def _complete(self, key: str, request: Request, place: CallPlace) -> Completion:
-        """Return a call's reply: from the cache or the ledger, or within the budget from the model."""
+        """Return the reply to a call: from the cache or the ledger, else from the model, within the budget."""
         if (
             self._cache is not None
             and not request.is_stateful
@@ -257,7 +300,7 @@ class Gateway:
             return await self._booked(shared, key, request, place)
         if self._limits.replay_only:
             return await self._replayed(key, request, place)
-        backend = await self._backend_for_call(request)  # its table of models is needed for the window
+        backend = await self._backend_for_call(request)  # first, as it loads LiteLLM's table of windows
         expected = self._expected(request)
         try:
             self._windows.check(request)
@@ -277,15 +320,14 @@ class Gateway:
         return completion
 
     async def _call(self, backend: Backend, request: Request, place: CallPlace, key: str) -> tuple[Completion, Spend]:
-        """Send a request until it is answered, and record what became of it.
+        """Send a request until it is answered or fails for good, and record the result.
 
-        It is recorded as begun when its first attempt has a slot, unless the ledger holds a reply by then.
+        The call is recorded as begun when its first attempt has a slot, unless the ledger has a reply by then.
 
         Returns:
-            The reply and its consumption, which is zero if it was replayed.
+            The reply and its consumption; no consumption if the reply was replayed.
         """
-        if timeouts := self._limits.timeouts:
-            request = replace(request, timeout=timeouts.get(request.role, timeouts.get("")))
+        request = replace(request, timeout=self._timeout_of(request))
         limit, availability = self._limit(request), self._availability(request)
         if availability.is_away and (known := await self._ledger.find(key, place)) is not None:
             return known, Spend()
@@ -313,8 +355,9 @@ class Gateway:
             outcome = failure
         except DrainedError:
             if isinstance(begun, int):
-                latency = time.monotonic() - started
-                await self._ledger.record(begun, CallRecord(None, str(attempts.last_error), attempts.made, latency))
+                latency, last = time.monotonic() - started, attempts.last_error
+                changes = None if last is None else last.changes
+                await self._ledger.record(begun, CallRecord(None, str(last), attempts.made, latency, changes))
             raise
         assert isinstance(begun, int)
         latency = time.monotonic() - started
@@ -322,7 +365,7 @@ class Gateway:
             outcome = self._limits.stated_prices.applied(outcome, request.model).with_ids(key)
             record = CallRecord(outcome, None, attempts.made, latency)
         else:
-            record = CallRecord(None, str(outcome), attempts.made, latency)
+            record = CallRecord(None, str(outcome), attempts.made, latency, outcome.changes)
         await self._ledger.record(begun, record)
         if self._tracing is not None:
             self._tracing.called(request, place, outcome, attempts.made, latency)
@@ -333,9 +376,9 @@ class Gateway:
         return outcome, self._taken(outcome, request)
 
     async def _booked(self, shared: Completion, key: str, request: Request, place: CallPlace) -> Completion:
-        """Record a cached reply as a call of this run with no attempt, tokens or cost.
+        """Record a cached reply as a call of this run without attempts, tokens or cost.
 
-        It needs no slot and no budget. If the ledger already holds a reply, that one is returned.
+        The call needs no slot and no budget. If the ledger already has a reply, return that reply.
         """
         begun = await self._ledger.begin(key, place, request)
         if isinstance(begun, Completion):
@@ -360,7 +403,7 @@ class Gateway:
         return Spend(1, tokens, self._limits.stated_prices.expected(request.model, tokens) or 0.0)
 
     def _taken(self, completion: Completion, request: Request) -> Spend:
-        """Return a reply's consumption; figures that are not reported are replaced by the estimates."""
+        """Return a reply's consumption, with estimates in place of figures that were not reported."""
         expected = self._expected(request)
         tokens, cost = tokens_spent(completion), completion.cost
         return Spend(1, expected.tokens if tokens is None else tokens, expected.cost if cost is None else cost)
@@ -409,10 +452,28 @@ class Gateway:
         return self._backends[key]
 
     def _backend(self, model: str, is_stateful: bool = False) -> Backend:
+        """Return a model's backend; an object that was given under several names has one, which serves its calls."""
         key = model, is_stateful
         if key not in self._backends:
-            self._backends[key] = _backend_for(model, self._objects, self._shapes, is_stateful)
+            first = next((name for name, each in self._objects.items() if each is self._objects.get(model)), model)
+            if (first, is_stateful) not in self._backends:
+                self._backends[first, is_stateful] = self._new_backend(first, is_stateful)
+            self._backends[key] = self._backends[first, is_stateful]
         return self._backends[key]
+
+    def _new_backend(self, model: str, is_stateful: bool) -> Backend:
+        if model.startswith(OBJECT):
+            if model not in self._objects:
+                raise BindingError(
+                    f"{model!r} was given as an object and is in no file: give it again", setting="models"
+                )
+            return player_backend(model.removeprefix(OBJECT), self._objects[model], is_stateful)
+        if (player := named_player(model, is_stateful)) is not None:
+            return player_backend(model, player, is_stateful)
+        if model.startswith(_EMBEDDING):
+            return embedding_backend(model.removeprefix(_EMBEDDING))
+        backend = LiteLLMBackend(shapes=self._shapes, is_strict=self._limits.strict_params)
+        return StatefulModel(backend) if is_stateful else backend
 
 
 def check_model(model: str, is_stateful: bool = False) -> None:
@@ -420,21 +481,42 @@ def check_model(model: str, is_stateful: bool = False) -> None:
 
     Args:
         model: Its name.
-        is_stateful: Whether it is declared to keep state between calls.
+        is_stateful: Whether it is declared as keeping state between calls.
 
     Raises:
         BindingError: If its provider, module, file or name is unknown. (A key may still be missing.)
     """
     if is_stateful and model.startswith((OFFLINE, _EMBEDDING)):
-        raise BindingError(f"stateful: {model} keeps no state between calls", setting="stateful")
+        raise BindingError(OFFLINE_MODEL.text(model=model), setting="stateful")
     if model.startswith(OBJECT) or named_player(model, is_stateful) is not None:
-        return  # an object was checked when it was given
+        return  # objects are checked when they are given
     if model.startswith(_EMBEDDING):
         embedding_backend(model.removeprefix(_EMBEDDING))
     elif model.startswith(OFFLINE):
         check_offline(model)
     else:
         ensure_known(model)
+
+
+def changed_parameters(models: Mapping[str, ModelBinding], *, with_seed: bool = True) -> dict[str, str]:
+    """Describe, by role, how requests will differ from the configuration, with or without the seed, which dialoom sets.
+
+    Tools and reply types are not considered, as they depend on the request.
+    """
+    found = {role: expected_changes(each) for role, each in models.items() if is_providers(each.model)}
+    told = {role: described_changes(changes, with_seed=with_seed) for role, changes in found.items()}
+    return {role: text for role, text in told.items() if text is not None}
+
+
+def ensure_unchanged(models: Mapping[str, ModelBinding]) -> None:
+    """Refuse parameters that would not be sent as configured.
+
+    Raises:
+        BindingError: If there are such parameters; the message lists all of them.
+    """
+    if found := changed_parameters(models, with_seed=False):
+        lines = [f"{role} ({models[role].model}): {text}" for role, text in found.items()]
+        raise BindingError(f"strict_params: {'; '.join(lines)}; configure what is sent", setting="strict_params")
 
 
 def check_parameters(models: Mapping[str, ModelBinding]) -> None:
@@ -444,21 +526,8 @@ def check_parameters(models: Mapping[str, ModelBinding]) -> None:
         BindingError: If LiteLLM would drop a parameter for a model.
     """
     for role, binding in models.items():
-        if binding.params and not binding.model.startswith((OBJECT, OFFLINE, PYTHON, GRAPH, _EMBEDDING)):
+        if binding.params and is_providers(binding.model):
             check_support(role, binding.model, binding.params)
-
-
-def _backend_for(model: str, objects: Mapping[str, OwnPlayer], shapes: Shapes, is_stateful: bool) -> Backend:
-    if model.startswith(OBJECT):
-        if model not in objects:
-            raise BindingError(f"{model!r} was given as an object and is in no file: give it again", setting="models")
-        return player_backend(model.removeprefix(OBJECT), objects[model], is_stateful)
-    if (player := named_player(model, is_stateful)) is not None:
-        return player_backend(model, player, is_stateful)
-    if model.startswith(_EMBEDDING):
-        return embedding_backend(model.removeprefix(_EMBEDDING))
-    backend = LiteLLMBackend(shapes=shapes)
-    return StatefulModel(backend) if is_stateful else backend
 
 
 _EMBEDDING = "embed:"

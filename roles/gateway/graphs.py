@@ -1,29 +1,30 @@
-"""LangGraph graphs as players: their replies, and the state of those with a checkpointer or a store."""
+"""LangGraph graphs as players: their replies, and the state of graphs with a checkpointer or a store."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
-import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.players import PlayerError, made_graph
-from dialoom.roles.session import Session
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, made_graph, people_of
+from dialoom.roles.restoring import WITH_VALUES, WITHOUT_PERSON
 from dialoom.settings import CompiledGraph, GraphMaker
 
 from .calls import Request, RunTool
-from .stateful import Kept, Locks, pack, session_of, split, unpack
-from .tool_wire import as_sent
+from .stateful import MOST_NOTED, Kept, Latest, Locks, pack, session_of, split, unpack
+from .wire import as_sent
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.serde.base import SerializerProtocol
+    from langgraph.store.base import BaseStore
 
 
 def ai_message(message: AIMessage) -> dict[str, Any]:
@@ -48,12 +49,12 @@ async def graph_reply(player: CompiledGraph | GraphMaker, request: Request) -> M
     """Return a graph's reply to a conversation as a chat message, with its tool calls and their outputs.
 
     Args:
-        player: The graph, whose state has `messages`; it finds the tools in its configuration, under `tools`. Or a
+        player: A graph whose state has `messages`, and which gets the tools in its configuration, under `tools`; or a
             function that makes the graph for the tools.
         request: The request.
 
     Raises:
-        PlayerError: If the graph cannot be used, cannot run the tools, or adds no message.
+        PlayerError: If the graph is unsuitable, cannot run the tools, or adds no message.
     """
     run: Called = []
     tools = offered_tools(request, run)
@@ -64,10 +65,10 @@ async def graph_reply(player: CompiledGraph | GraphMaker, request: Request) -> M
 
 
 def offered_tools(request: Request, run: Called) -> list[BaseTool]:
-    """Return the tools of a request as LangChain's; each call of one is added to `run`.
+    """Return a request's tools as LangChain tools, which add each call and its output to `run`.
 
     Raises:
-        PlayerError: If the recipe does not let players run tools.
+        PlayerError: If the recipe does not allow players to run tools.
     """
     if request.tools and request.run_tool is None:
         raise PlayerError("runs tools by itself, and this recipe gives it no way to (see `run_tool` of `Scene.act`)")
@@ -77,7 +78,7 @@ def offered_tools(request: Request, run: Called) -> list[BaseTool]:
 def configuration(
     request: Request, tools: Sequence[BaseTool] = (), place: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return LangGraph's configuration of a call: its thread, the person as `user_id`, the session, and the tools."""
+    """Return a graph's configuration for a call: thread, person's id as `user_id`, session and tools."""
     found: dict[str, Any] = {}
     if request.session is not None:
         session = request.session
@@ -92,13 +93,13 @@ def reply_of_graph(
     """Return a graph's reply as a chat message, with its tool calls and their outputs.
 
     Args:
-        state: Its final state.
-        given: The messages of its state before it replied.
-        tools: The tools offered.
-        run: The calls of them.
+        state: The graph's final state.
+        given: The messages in the graph's state before it replied.
+        tools: The tools that were offered.
+        run: The tool calls that were run, with their outputs.
 
     Raises:
-        PlayerError: If it has added no message.
+        PlayerError: If the graph has added no message.
     """
     final = _messages(state)
     _ensure_new(final, given)
@@ -106,7 +107,7 @@ def reply_of_graph(
     if not tools:
         return reply
     called = _shown_calls(final[len(given) :])
-    if len(called) < len(run):  # a graph need not add them to its messages
+    if len(called) < len(run):  # a graph does not have to add its tool calls to its messages
         called = run
     return {
         "content": reply["content"],
@@ -128,7 +129,7 @@ def _as_tool(definition: Mapping[str, Any], run_tool: RunTool, run: Called) -> B
         return output
 
     def answer_at_once(**given: Any) -> str:
-        return asyncio.run(answer(**given))  # LangGraph runs synchronous nodes in threads of their own
+        return asyncio.run(answer(**given))  # LangGraph runs synchronous nodes in separate threads
 
     made: Callable[..., BaseTool] = StructuredTool.from_function
     schema = function.get("parameters", {"type": "object", "properties": {}})
@@ -146,9 +147,9 @@ def _messages(state: object) -> list[BaseMessage]:
 
 
 def _ensure_new(final: Sequence[BaseMessage], given: Sequence[Mapping[str, Any]]) -> None:
-    """Raise `PlayerError` if the last message is the last one that the graph was given.
+    """Raise `PlayerError` if a graph's last message is the last message that it was given.
 
-    Neither the length nor ids are sufficient: a graph may shorten the conversation, or contain its input twice.
+    A comparison of lengths or ids is not sufficient: a graph may shorten the conversation, or add its input twice.
     """
     from langchain_core.messages import convert_to_messages
 
@@ -165,7 +166,7 @@ def _as_reply(message: BaseMessage) -> dict[str, Any]:
 
 
 def _shown_calls(added: Sequence[BaseMessage]) -> Called:
-    """Return the tool calls in the messages that a graph has added, including those without an output."""
+    """Return the tool calls in the messages that a graph has added, with their outputs, which are empty if missing."""
     called: Called = []
     outputs: dict[str, str] = {}
     for message in added:
@@ -179,15 +180,17 @@ def _shown_calls(added: Sequence[BaseMessage]) -> Called:
     return called
 
 
-_PERSON = re.compile(r"person-[0-9a-f]{20}")
+_LOCKS: WeakKeyDictionary[BaseStore, Locks] = WeakKeyDictionary()
+"""Locks of the people in a store, which several graphs may share; a person's id differs from run to run."""
 
 
 class GraphPlayer:
     """A LangGraph graph with a checkpointer, a store, or both.
 
-    Each conversation has a thread. With a persistent checkpointer, the state is the id of the checkpoint after the
-    reply, from which the graph goes on; an in-memory one's checkpoint itself is kept. Of the store, the items in the
-    person's namespaces are kept: those that contain the person's id, `user_id` in the graph's configuration.
+    Each conversation has a thread. With a persistent checkpointer, the stored state is the id of the checkpoint after
+    the reply, from which the graph continues. With a checkpointer in memory, the checkpoint itself is stored. Of a
+    store, the items in the person's namespaces are stored: those with the person's id, which is `user_id` in the
+    graph's configuration.
 
     Args:
         player: The graph, or a function that makes it for the tools of a request.
@@ -195,18 +198,18 @@ class GraphPlayer:
 
     def __init__(self, player: CompiledGraph | GraphMaker) -> None:
         self._player = player
-        self._locks = Locks()
-        self._threads: set[str] = set()
+        self._threads = Latest[None](MOST_NOTED)
+        self._spaces = Namespaces()
 
     async def reply(self, request: Request) -> Kept:
-        """Restore the thread and the person's items, and return the graph's reply and its state after it."""
+        """Restore the thread and the person's items; return the graph's reply, with its state after the reply."""
         session, earlier, run = session_of(request), request.earlier, Called()
         tools = offered_tools(request, run)
         is_graph = isinstance(self._player, CompiledGraph)
         graph: Any = self._player if is_graph else made_graph(cast(GraphMaker, self._player), tools, is_stateful=True)
-        memory = None if graph.store is None else Memory(graph.store, session.person)
+        memory = None if graph.store is None else Memory(graph.store, session.person, self._spaces)
         lead, state = ("", {}) if earlier is None else unpack(earlier.content)
-        async with nullcontext() if memory is None else self._locks.of(session.person):
+        async with nullcontext() if memory is None else _LOCKS.setdefault(graph.store, Locks()).of(session.person):
             if memory is not None:
                 await memory.restore(state.get("items", []))
             threads = Threads(graph.checkpointer) if graph.checkpointer else None
@@ -226,18 +229,29 @@ class GraphPlayer:
                 kept["items"] = await memory.items()
             return Kept(said, pack(request, kept))
 
+    async def shown(self, state: Any) -> Any:
+        """Return a readable state, with the checkpoint's values if only the graph's own database has them."""
+        if not isinstance(state, dict) or "checkpoint" not in state or "values" in state:
+            return state
+        graph: Any = self._player
+        if not isinstance(graph, CompiledGraph):
+            graph = made_graph(cast(GraphMaker, graph), [], is_stateful=True)
+        place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
+        found = await Threads(graph.checkpointer).tuple(place)
+        return state if found is None else state | {"values": _values(found.checkpoint)}
+
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
-        """Return the place of a new thread: the conversation's id, or with a number if an attempt has used that."""
+        """Return the place of a new thread: the conversation's id, with a number if an attempt has used that id."""
         number, thread = 1, session.conversation
         while thread in self._threads or await threads.has(thread):
             number += 1
             thread = f"{session.conversation}-{number}"
-        self._threads.add(thread)
+        self._threads[thread] = None
         return {"thread_id": thread}
 
 
 async def _run(graph: Any, given: dict[str, Any], configuration: Any, *, is_async: bool) -> tuple[Any, str]:
-    """Run a graph to its end, in a thread if it must be; return its final state and the id of its last checkpoint.
+    """Run a graph to its end, in a thread if it is not async; return its final state and the id of its last checkpoint.
 
     The id is empty if the graph has no checkpointer.
     """
@@ -271,7 +285,7 @@ class Threads:
         saver: The checkpointer: any LangGraph saver.
 
     Attributes:
-        is_async: Whether the saver can be used asynchronously, known after the first use of it.
+        is_async: Whether the saver has asynchronous methods; determined by its first use.
     """
 
     def __init__(self, saver: Any) -> None:
@@ -286,10 +300,10 @@ class Threads:
         return await self.tuple({"thread_id": thread, "checkpoint_ns": ""}) is not None
 
     async def restored(self, state: Mapping[str, Any]) -> dict[str, str]:
-        """Return the place of a kept checkpoint, which is put back if it is gone.
+        """Return the place of the checkpoint of a stored state; a checkpoint that is missing is restored first.
 
         Raises:
-            PlayerError: If it is gone and was not kept.
+            PlayerError: If it is missing and its content was not stored.
         """
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
         if await self.tuple(place) is None:
@@ -306,10 +320,10 @@ class Threads:
         return place
 
     async def kept(self, thread: str, checkpoint: str) -> dict[str, Any]:
-        """Return the state after a reply: the thread and the checkpoint, and its content if it is held in memory.
+        """Return the state after a reply: the thread and the checkpoint, with its content if the saver is in memory.
 
         Raises:
-            PlayerError: If the content holds values that cannot be restored.
+            RefusedPlayerError: If the content holds values that cannot be restored.
         """
         state: dict[str, Any] = {"thread": thread, "checkpoint": checkpoint}
         if self._is_in_memory:
@@ -317,10 +331,7 @@ class Threads:
             whole = [found.checkpoint, found.metadata]
             kind, content = _serializer().dumps_typed(whole)
             if _serializer().loads_typed((kind, content)) != whole:
-                raise PlayerError(
-                    "has values in its state that cannot be restored: with InMemorySaver, only LangChain messages and "
-                    "plain values can; compile it with a persistent checkpointer"
-                )
+                raise RefusedPlayerError(WITH_VALUES.text())
             state["content"] = [kind, base64.b64encode(content).decode()]
         return state
 
@@ -329,7 +340,7 @@ class Threads:
         return await self._do("get_tuple", {"configurable": dict(place)})
 
     async def _do(self, method: str, *given: Any) -> Any:
-        """Call a method of the saver: the asynchronous one if the saver has it, else the other one in a thread."""
+        """Call a method of the saver: its asynchronous form if there is one, else the synchronous form in a thread."""
         if self.is_async:
             try:
                 return await getattr(self._saver, f"a{method}")(*given)
@@ -340,37 +351,97 @@ class Threads:
 
 @cache
 def _serializer() -> SerializerProtocol:
-    """Return LangGraph's serializer, which restores safe types only: a run's file may be a stranger's."""
+    """Return LangGraph's serializer, restricted to safe types, as a run file may come from a stranger."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
+def readable(content: bytes) -> Any:
+    """Return a serialized state in readable form; for a graph whose checkpoint is stored, the checkpoint's values.
+
+    Raises:
+        ValueError: If the content is damaged.
+    """
+    _, state = unpack(content)
+    if isinstance(state, bytes):
+        return f"{len(state):,} bytes"
+    if not (isinstance(state, dict) and {"thread", "checkpoint", "content"} <= state.keys()):
+        return state
+    kind, packed = state["content"]
+    checkpoint, _ = _serializer().loads_typed((kind, base64.b64decode(packed)))
+    return {name: value for name, value in state.items() if name != "content"} | {"values": _values(checkpoint)}
+
+
+def _values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a checkpoint's channels as JSON values, without the channels that LangGraph adds."""
+    channels = checkpoint["channel_values"].items()
+    return {name: _plain(value) for name, value in channels if not name.startswith(("__", "branch:"))}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON values, with each LangChain message in it as a chat message."""
+    from langchain_core.messages import BaseMessage, convert_to_openai_messages
+
+    if isinstance(value, BaseMessage):
+        return convert_to_openai_messages(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(map(_plain, value))
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+class Namespaces:
+    """The namespaces seen in a store, so that each is examined once: a store has some for each person of a run."""
+
+    def __init__(self) -> None:
+        self._of_people: dict[str, list[tuple[str, ...]]] = {}
+        self._seen: set[tuple[str, ...]] = set()
+
+    def of(self, person: str, listed: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """Return a person's namespaces, including those that have been listed now.
+
+        Raises:
+            RefusedPlayerError: If a listed namespace contains no person's id.
+        """
+        for namespace in listed:
+            if namespace not in self._seen:
+                if not (people := people_of(namespace)):
+                    raise RefusedPlayerError(WITHOUT_PERSON.text(namespace=namespace))
+                for each in people:
+                    self._of_people.setdefault(each, []).append(namespace)
+                self._seen.add(namespace)
+        return self._of_people.get(person, [])
+
+
 class Memory:
-    """A person's items in a store: those in namespaces that contain the person's id.
+    """A person's items in a LangGraph store: those in namespaces that contain the person's id.
 
     Args:
         store: The store.
         person: The person's id.
+        spaces: The namespaces seen in the store so far.
     """
 
-    def __init__(self, store: Any, person: str) -> None:
+    def __init__(self, store: Any, person: str, spaces: Namespaces) -> None:
         self._store = store
         self._person = person
+        self._spaces = spaces
 
     async def items(self) -> list[list[Any]]:
         """Return the items, each as its namespace, key and value, in order.
 
         Raises:
-            PlayerError: If the store has items that belong to no person, which could not be restored.
+            RefusedPlayerError: If the store has items that belong to no person, as these could not be restored.
         """
         found: list[list[Any]] = []
-        for namespace in await self._namespaces():
+        for namespace in self._spaces.of(self._person, [each async for each in self._pages("list_namespaces")]):
             found += [[list(namespace), item.key, item.value] for item in await self._items(namespace)]
         return sorted(found, key=lambda item: (item[0], item[1]))
 
     async def restore(self, items: Sequence[Sequence[Any]]) -> None:
-        """Make the items those that are given; what is equal already is left alone."""
+        """Replace the items by the given ones; items that are equal already are not written."""
         wanted = {(tuple(namespace), key): value for namespace, key, value in items}
         there = {(tuple(namespace), key): value for namespace, key, value in await self.items()}
         for namespace, key in there.keys() - wanted.keys():
@@ -379,23 +450,11 @@ class Memory:
             if there.get((namespace, key)) != value:
                 await self._do("put", namespace, key, value)
 
-    async def _namespaces(self) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = []
-        async for namespace in self._pages("list_namespaces"):
-            if self._person in namespace:
-                found.append(namespace)
-            elif not any(_PERSON.fullmatch(part) for part in namespace):
-                raise PlayerError(
-                    f"has items in the namespace {namespace!r} of its store, which belongs to no person and so cannot "
-                    "be restored; put the person's id into it: config['configurable']['user_id']"
-                )
-        return found
-
     async def _items(self, namespace: tuple[str, ...]) -> list[Any]:
         return [item async for item in self._pages("search", namespace) if item.namespace == namespace]
 
     async def _pages(self, method: str, *given: Any) -> AsyncIterator[Any]:
-        start, size = 0, 500
+        start, size = 0, 10_000
         while page := await self._do(method, *given, limit=size, offset=start):
             for each in page:
                 yield each

@@ -1,16 +1,17 @@
 """The adaptive limit on a model's calls in flight: it follows the provider's capacity, and its stated rates.
 
-Additive increase, multiplicative decrease: calls that succeed while the limit is used up raise it by one in a round (as
-many calls as it allows); an overload cuts it, at most once for all calls that were sent before that cut. A provider's
-Retry-After stops sending altogether until it has passed; then calls go out at the lowered limit.
+Additive increase, multiplicative decrease: calls that succeed while the limit is used up raise it by one per round
+(as many calls as the limit allows). An overload cuts the limit, once for all calls that were sent before the cut. A
+provider's Retry-After stops all sending until the time has passed; then calls are sent within the lowered limit.
 
-The factor of a cut, and the rate of increase, depend on what is known. A cut after a round of successes has found the
-provider's capacity, so it is small, and the limit rises slowly up to that point again; a cut without such a round only
-shows that the limit is far too high, and halves it. After an outage the limit doubles each round until it is half of
+The size of a cut and the rate of increase depend on what is known. After a round of successes, an overload shows the
+provider's capacity, so the cut is small, and the limit rises slowly up to that point again. Without such a round, an
+overload only shows that the limit is far too high, so the limit is halved. After an outage the limit doubles each round
+until it is half of
 what it was before.
 
-The tokens of a call count against the tokens per minute as an estimate when it is sent. Its reply corrects that to the
-token, and updates the ratio of actual to estimated tokens.
+When a call is sent, its estimated tokens count against the tokens per minute. The reply replaces the estimate by the
+actual number, and updates the ratio of actual to estimated tokens.
 """
 
 from __future__ import annotations
@@ -26,18 +27,68 @@ from typing import Protocol
 
 from dialoom.roles.errors import DrainedError
 
-from .pauses import Pauses
+
+class Pauses:
+    """All pauses of one gateway.
+
+    Attributes:
+        is_drained: Whether no more pauses are allowed.
+    """
+
+    def __init__(self) -> None:
+        self.is_drained = False
+        self._over = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
+
+    def now(self) -> float:
+        """Return the time in seconds, by the event loop's clock, which times the pauses."""
+        return asyncio.get_running_loop().time()
+
+    def when_drained(self, listener: Callable[[], None]) -> None:
+        """Register a function that is called when the pauses end."""
+        self._listeners.append(listener)
+
+    def drain(self) -> None:
+        """End every pause, including future ones. Must be called in the event loop's thread."""
+        self.is_drained = True
+        self._over.set()
+        for listener in self._listeners:
+            listener()
+
+    def ensure_open(self) -> None:
+        """Check that waiting is still allowed.
+
+        Raises:
+            DrainedError: If it is not.
+        """
+        if self.is_drained:
+            raise DrainedError("given up while it had to wait, as the work is to stop")
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for a number of seconds, or until the run is stopped.
+
+        Raises:
+            DrainedError: If the run is stopping.
+        """
+        self.ensure_open()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
+        except TimeoutError:
+            return
+        self.ensure_open()
+
 
 _FAR, _NEAR = 0.5, 0.85
 """Factors of a cut: when the provider's capacity is unknown, and when it has just been found."""
 
 _CREEP = 0.25
-"""Increase in a round close below the capacity; elsewhere it is 1."""
+"""Increase per round just below the known capacity; otherwise the increase is 1."""
 
 _MINUTE = 60.0
 
 _LESSON = 0.1
-"""Weight of one reply in the moving average of the ratio of actual to estimated tokens: its memory is about ten
+"""Weight of one reply in the moving average of the ratio of actual to estimated tokens, which thus covers about ten
 replies.
 """
 
@@ -69,7 +120,7 @@ class Slot:
     """A slot for one call.
 
     Attributes:
-        sent_at: When the call is sent.
+        sent_at: Time at which the call is sent.
         guess: The estimated number of tokens.
         reserved: The number of tokens reserved, which is the estimate corrected by experience.
     """
@@ -83,11 +134,11 @@ class AdaptiveLimit:
     """The limit of one model, shared by all roles that it plays.
 
     Args:
-        most: Upper bound of calls in flight, and the initial limit.
+        most: Upper bound of the limit, and its initial value.
         rpm: Requests per minute, if the provider states them.
         tpm: Tokens per minute, if the provider states them.
-        clock: Seconds of a monotonic clock.
-        pauses: The gateway's pauses, which may be cut short.
+        clock: Returns the time of a monotonic clock in seconds.
+        pauses: The gateway's pauses, which end early when the run stops.
         rates: The rates of requests and of tokens, where they are shared with other limits.
         on_overload: Called for each rejected call with the time it was sent and the pause that the provider asks for.
     """
@@ -131,7 +182,7 @@ class AdaptiveLimit:
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
-        """Wait for a slot for one call; report to it whether the call succeeded, was rejected or was not sent at all.
+        """Wait for a slot for one call. The caller then reports the result: succeeded, overloaded or unsent.
 
         Args:
             tokens: Estimated number of tokens that the call will take.
@@ -152,7 +203,7 @@ class AdaptiveLimit:
 
         Args:
             slot: The call's slot.
-            took: The number of tokens it took; `None` if the provider does not report it, then the estimate stands.
+            took: The number of tokens that the call took; `None` for unreported tokens, which keeps the estimate.
         """
         self._round -= 1
         if self._in_flight >= int(self._limit) and self._limit < self._most:
@@ -165,7 +216,7 @@ class AdaptiveLimit:
             self._truth += _LESSON * (took / slot.guess - self._truth)
 
     def unsent(self, slot: Slot) -> None:
-        """Return what the slot reserved of the rates: nothing was sent after all."""
+        """Return to the rates what a slot has reserved, as nothing was sent."""
         if self._requests is not None:
             self._requests.give(1)
         if self._tokens is not None:
@@ -175,7 +226,7 @@ class AdaptiveLimit:
         """Record that the provider rejected a call, or asked for a pause; the call counts against the rates.
 
         Args:
-            slot: The call's slot: a call sent before the last cut is no new evidence.
+            slot: The call's slot. A call sent before the last cut does not cause another cut.
             retry_after: Seconds that the provider asks to wait.
         """
         self._throttled += 1
@@ -183,7 +234,7 @@ class AdaptiveLimit:
         self.hear_overload(slot.sent_at, retry_after)
 
     def hear_overload(self, sent_at: float, retry_after: float | None) -> None:
-        """Cut the limit for a call, of this or another process, that was sent at that time and rejected."""
+        """Cut the limit because of a rejected call of this or another process, sent at the given time."""
         if sent_at >= self._cut_at:
             self._cut()
         if retry_after:
@@ -192,7 +243,7 @@ class AdaptiveLimit:
                 self._wake_all()
 
     def _growth(self) -> float:
-        """Return the increase of the limit for one success."""
+        """Return the increase of the limit after one successful call."""
         if self._limit < self._edge * _FAR:
             return 1.0
         is_close = self._edge * _NEAR - 1 <= self._limit < self._edge
@@ -217,7 +268,7 @@ class AdaptiveLimit:
                 await future
             except asyncio.CancelledError:
                 if future.done() and not future.cancelled():
-                    self._wake()  # it was this call's turn: pass it on
+                    self._wake()  # this call was woken and was cancelled: wake the next
                 raise
         self._in_flight += 1
 
@@ -225,7 +276,7 @@ class AdaptiveLimit:
         return self._in_flight < int(self._limit) and self._clock() >= self._paused_until
 
     def _wake(self) -> None:
-        """Wake as many waiting calls as there are slots; each checks again."""
+        """Wake as many waiting calls as there are free slots; each checks again whether it may be sent."""
         if self._clock() < self._paused_until:
             self._set_alarm()
             return
@@ -237,7 +288,7 @@ class AdaptiveLimit:
                 room -= 1
 
     def _wake_all(self) -> None:
-        """Wake all waiting calls to check whether they may go on waiting."""
+        """Wake all waiting calls, so that each checks whether it may continue to wait."""
         while self._waiting:
             if not (future := self._waiting.popleft()).done():
                 future.set_result(None)
@@ -263,7 +314,7 @@ class AdaptiveLimit:
                 if rate is not None:
                     await rate.take(units)
                     taken.append((rate, units))
-            while (pause := self._paused_until - self._clock()) > 0:  # the pause may have begun during that wait
+            while (pause := self._paused_until - self._clock()) > 0:  # it may have begun during the wait for rates
                 await self._pauses.sleep(pause)
         except (asyncio.CancelledError, DrainedError):
             for rate, units in taken:
@@ -287,7 +338,8 @@ class Rate(Protocol):
 class PerMinute:
     """A token bucket of one second's worth of units that fills evenly, and is full at the start.
 
-    A request for more than a bucketful waits for a full bucket; the rest becomes a debt that later requests wait for.
+    A request for more units than the bucket holds waits for a full bucket. The rest becomes a debt, which delays later
+    requests.
     """
 
     def __init__(self, units: int, clock: Callable[[], float], pauses: Pauses) -> None:

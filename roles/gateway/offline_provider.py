@@ -15,14 +15,14 @@ from dialoom.roles import offline
 from .calls import Request
 
 ASKED: ContextVar[Request | None] = ContextVar("ASKED", default=None)
-"""The current request, which holds what the messages do not: role, prompt, inputs and tools."""
+"""The current request, which carries what messages do not contain: role, prompt, inputs and tools."""
 
 _NUMBER = re.compile(r"-\d+\Z")
-"""Suffix of a role that plays the same part as another: `answerer-2`."""
+"""Number at the end of a role that has the same understudy as the role without it: `answerer-2`."""
 
 
 class OfflineProvider(CustomLLM):
-    """Understudies behind LiteLLM's interface. Tokens are estimated as a quarter of the characters."""
+    """A LiteLLM provider whose models are understudies. Tokens are estimated as a quarter of the characters."""
 
     def completion(self, *_args: Any, **call: Any) -> ModelResponse:
         """Reject synchronous calls, which dialoom never makes.
@@ -69,7 +69,7 @@ class OfflineProvider(CustomLLM):
 
 
 def _not_from_dialoom(model: str) -> BadRequestError:
-    """Return the error for a call that was not made by dialoom; LiteLLM re-raises its own errors unchanged."""
+    """Return the error for a call not made by dialoom, as an exception type that LiteLLM re-raises unchanged."""
     return BadRequestError(
         f"offline/{model} can only be called by dialoom, which tells it the role and the prompt; give it to dialoom "
         "as a role's model, or call another model here",

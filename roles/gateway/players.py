@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import linecache
 import sysconfig
+import threading
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +19,24 @@ from typing import Any, cast
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles.errors import PermanentProviderError, StateLostError, TransientProviderError
-from dialoom.roles.players import PlayerError, has_snapshots, is_async, makes_graph, parameters_of, takes_tools
+from dialoom.roles.players import (
+    PlayerError,
+    RefusedPlayerError,
+    first_of,
+    has_snapshots,
+    is_async,
+    makes_graph,
+    parameters_of,
+    takes_tools,
+)
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .calls import Completion, Request, StatefulTools
 from .completions import ensure_short, without_thinking
-from .graphs import GraphPlayer, ai_message, configuration, graph_reply
+from .graphs import GraphPlayer, ai_message, configuration, graph_reply, reply_of_graph
 from .secrets import redacted
-from .stateful import Kept, LivePlayer, SnapshotPlayer
-from .tool_wire import as_sent, read_calls
+from .stateful import Kept, LivePlayer, SnapshotPlayer, refusal_of
+from .wire import as_sent, read_calls
 
 
 def completion_of(said: object, player: str, is_offered: bool) -> Completion:
@@ -86,11 +98,10 @@ _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 
 
 def users_frames(error: BaseException) -> str:
-    """Return the user's stack frames, innermost last, such as `moody.py:4 in reply: raise RuntimeError("no")`, or "".
+    """Return the stack frames in the user's code, innermost last: `moody.py:4 in reply: raise RuntimeError("no")`.
 
     Args:
-        error: The exception. Frames of dialoom are omitted, and those of libraries if there are frames of the user's
-            code.
+        error: The exception. Frames in dialoom are omitted; frames in libraries too, if any are in the user's code.
     """
     frames = [
         (frame.f_code, line)
@@ -110,38 +121,46 @@ def _shown(code: CodeType, line: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallableBackend:
-    """A backend that calls one of the user's own players. Prices and tokens are unknown.
+    """A backend that calls one of the user's own players. Its replies have no token counts and no cost.
 
     Attributes:
         name: The player's name in messages.
         takes_tools: Whether it accepts the tools offered by a request.
-        reply: The call of the player, which returns its reply; a stateful player's with its state.
+        reply: Calls the player and returns its reply; for a stateful player, together with its state.
+        shown: Adds to a state what only the player can read; `None` if it holds everything.
     """
 
     name: str
     takes_tools: bool
     reply: Callable[[Request], Coroutine[Any, Any, object]]
+    shown: Callable[[Any], Coroutine[Any, Any, Any]] | None = None
 
     async def complete(self, request: Request, key: str) -> Completion:  # noqa: ARG002
-        """Make one call in a context of its own, so that a graph called inside a graph does not take it for its parent.
+        """Make one call in a new context, so that a graph called inside a graph is not treated as its subgraph.
 
         Raises:
-            TransientProviderError: If it exceeds the request's timeout, or raises `TimeoutError` or `ConnectionError`.
-            PermanentProviderError: If it raises another exception, returns no reply, or is offered tools and accepts
-                none.
+            TransientProviderError: If the player exceeds the request's timeout, or raises `TimeoutError` or
+                `ConnectionError`.
+            PermanentProviderError: If the player raises another exception, returns no reply, or is offered tools and
+                does not accept them.
+            BindingError: If the player is refused.
         """
         if request.tools and not self.takes_tools:
             raise PermanentProviderError(
-                f"{self.name} takes no tools, and it is offered {len(request.tools)}: an async function takes them as "
+                f"{self.name} takes no tools, and it is offered {len(request.tools)}: a function takes them as "
                 "a parameter `tools`, a LangChain chat model by its method `bind_tools`"
             )
-        task = asyncio.create_task(self.reply(request), context=contextvars.Context())
+        task = asyncio.create_task(_without_exit(self.reply(request)), context=contextvars.Context())
         try:
             async with asyncio.timeout(request.timeout) as bound:
                 said = await task
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            if (caller := asyncio.current_task()) is not None and not caller.cancelling():
+                raise self._failure(PlayerError("raised CancelledError")) from error  # not cancelled: the player's own
             task.cancel()
             raise
+        except RefusedPlayerError as error:
+            raise refusal_of(self.name, error) from error
         except PlayerError as error:
             raise self._failure(error) from error
         except StateLostError as error:
@@ -150,7 +169,8 @@ class CallableBackend:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            message = redacted(f"{self.name} raised {type(error).__name__}: {error}{place}")
+            what = ": ".join(filter(None, (type(error).__name__, str(error))))
+            message = redacted(f"{self.name} raised {what}{place}")
             is_transient = isinstance(error, TimeoutError | ConnectionError)
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error
         try:
@@ -167,6 +187,14 @@ class CallableBackend:
         return PermanentProviderError(redacted(f"{self.name} {error}"))
 
 
+async def _without_exit(reply: Coroutine[Any, Any, object]) -> object:
+    """Return a player's reply; a player that exits (`sys.exit`) fails, as the process is not its own."""
+    try:
+        return await reply
+    except SystemExit as error:
+        raise PlayerError(f"raised SystemExit: {error}") from error
+
+
 def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> CallableBackend:
     """Return the backend of a player.
 
@@ -178,7 +206,10 @@ def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> C
     takes = takes_tools(player)
     if isinstance(player, CompiledGraph) or makes_graph(player):
         graph = cast("CompiledGraph | GraphMaker", player)
-        return CallableBackend(name, takes, GraphPlayer(graph).reply if is_stateful else partial(graph_reply, graph))
+        if not is_stateful:
+            return CallableBackend(name, takes, partial(graph_reply, graph))
+        keeping = GraphPlayer(graph)
+        return CallableBackend(name, takes, keeping.reply, keeping.shown)
     ask = _ask_model if isinstance(player, LangChainModel) else _ask_function
     if not is_stateful:
         return CallableBackend(name, takes, lambda request: ask(player, request.messages, request))
@@ -187,15 +218,76 @@ def player_backend(name: str, player: OwnPlayer, is_stateful: bool = False) -> C
 
 
 async def _ask_model(model: Any, messages: Sequence[ChatMessage], request: Request) -> object:
+    """Return the reply of a chat model or another runnable.
+
+    A runnable that begins with a graph gets a state as input.
+    """
     asked = model.bind_tools([dict(tool) for tool in request.tools]) if request.tools else model
-    return await asked.ainvoke(list(map(as_sent, messages)), configuration(request))
+    sent = list(map(as_sent, messages))
+    is_graph = isinstance(first_of(model), CompiledGraph)
+    said = await asked.ainvoke({"messages": sent} if is_graph else sent, configuration(request))
+    return reply_of_graph(said, sent, (), []) if isinstance(said, Mapping) and "messages" in said else said
 
 
 async def _ask_function(function: Any, messages: Sequence[ChatMessage], request: Request) -> object:
-    """Return the reply of a function, or of an object that is called like one; a plain function runs in a thread."""
+    """Return the reply of a function or of a callable object.
+
+    A function that is not async runs in a thread. The pieces that a generator yields are joined.
+    """
     known = parameters_of(function)
     named: dict[str, Any] = {"tools": list(request.tools)} if "tools" in known else {}
     if "session" in known:
         named["session"] = request.session
-    sent = list(map(as_sent, messages))
-    return await (function(sent, **named) if is_async(function) else asyncio.to_thread(function, sent, **named))
+    call = partial(function, list(map(as_sent, messages)), **named)
+    said = await call() if is_async(function) else await _in_thread(lambda: _exhausted(call()))
+    if inspect.isawaitable(said):  # for example, from a lambda that calls an async function
+        said = await said
+    return _joined([piece async for piece in said]) if isinstance(said, AsyncIterator) else _exhausted(said)
+
+
+def _exhausted(said: object) -> object:
+    return _joined(list(said)) if isinstance(said, Iterator) else said
+
+
+def _joined(pieces: Sequence[Any]) -> object:
+    """Return the reply that a generator has yielded in pieces: texts, LangChain's chunks, or one whole message.
+
+    Raises:
+        PlayerError: If it has yielded something else.
+    """
+    from langchain_core.messages import AIMessageChunk
+
+    if all(isinstance(piece, str) for piece in pieces):
+        return "".join(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    if all(isinstance(piece, AIMessageChunk) for piece in pieces):
+        return pieces[0] + list(pieces[1:])
+    kinds = ", ".join(sorted({type(piece).__name__ for piece in pieces}))
+    raise PlayerError(f"yielded {len(pieces)} pieces ({kinds}); only texts or AIMessageChunks are joined to a reply")
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """Call a function in a daemon thread of its own, so that a hanging function blocks neither others nor the exit."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if not done.done():
+            done.set_result((value, error))
+
+    def call() -> None:
+        value, raised = None, None
+        try:
+            value = context.run(function)
+        except BaseException as error:
+            raised = error
+        with suppress(RuntimeError):  # the loop is closed, so no caller waits
+            loop.call_soon_threadsafe(settle, value, raised)
+
+    threading.Thread(target=call, daemon=True).start()
+    said, error = await done
+    if error is not None:
+        raise error
+    return said

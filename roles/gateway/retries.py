@@ -1,4 +1,4 @@
-"""The attempts at one call: limits, recorded failures, and the waits that providers ask for."""
+"""The attempts at one call: their limit, their recorded failures, and the waits that providers ask for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from dialoom.roles.errors import ProviderError, TransientProviderError, Unanswer
 from .availability import Availability, Turn
 from .budget import tokens_spent
 from .calls import Attempt, Completion, Request
-from .limits import AdaptiveLimit
-from .pauses import Pauses
+from .limits import AdaptiveLimit, Pauses
 
 MAX_ATTEMPTS = 6
 
@@ -36,11 +35,12 @@ class Backend(Protocol):
 
 
 class Attempts:
-    """The attempts at one call: until it is answered, permanently rejected, or has failed too often.
+    """The attempts at one call, until it is answered, is permanently rejected, or has failed too often.
 
     Args:
         limit: The model's limit.
-        availability: The provider's availability: attempts wait while it is unreachable; failures then do not count.
+        availability: The provider's availability. While the provider is unreachable, attempts wait, and failures do not
+            count.
         longest_wait: Longest backoff between attempts, in seconds; a provider's Retry-After may be longer.
         pauses: The gateway's pauses, used between attempts.
 
@@ -77,7 +77,7 @@ class Attempts:
     async def make(
         self, turn: Turn, send: Awaitable[Completion], failed: Callable[[Attempt], Awaitable[None]]
     ) -> Completion:
-        """Make one attempt, and tell the limit and the provider's availability how it ended.
+        """Make one attempt, and report its result to the limit and to the provider's availability.
 
         Args:
             turn: The attempt's turn.
@@ -85,7 +85,7 @@ class Attempts:
             failed: Records a failed attempt.
 
         Raises:
-            ProviderError: If it fails.
+            ProviderError: If the attempt fails.
         """
         self.made += 1
         started = time.monotonic()
@@ -116,17 +116,18 @@ def _pause(state: RetryCallState, backoff: float) -> float:
 
 
 LONGEST = 600.0
-"""Longest accepted Retry-After, in seconds: a longer one is wrong, hostile, or meant for another day."""
+"""Longest accepted Retry-After, in seconds; a longer time is an error, or is too long for a run to wait."""
 
-_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs report it there and in no header
+_IN_BODY = re.compile(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # Google's APIs state it in the body and in no header
 
 
 def retry_after(headers: Mapping[str, str], body: str = "") -> float | None:
-    """Return the seconds that a response asks to wait; `None` if it does not.
+    """Return the seconds that a response asks to wait; `None` if it states no time.
 
     Args:
         headers: The response's headers: `retry-after-ms` is the most exact, then `Retry-After` in seconds or as an HTTP
-            date (RFC 9110, section 10.2.3). A date is measured by the server's own clock, if it tells the time.
+            date (RFC 9110, section 10.2.3). A date is compared with the server's own clock (`Date`), if the response
+            has it.
         body: The response's body.
     """
     said = {name.lower(): value.strip() for name, value in headers.items() if isinstance(value, str)}

@@ -1,7 +1,7 @@
 """Redaction of keys: everything that is stored or shown passes through here first.
 
-A key is recognized by any eight consecutive characters, so also where it is truncated, escaped, encoded in base64 or
-in hexadecimal digits, or broken over lines.
+A key is recognized by any eight consecutive characters of it, so that a key is also found if it is truncated,
+escaped, split into lines, or encoded in base64 or hexadecimal digits.
 """
 
 import base64
@@ -21,12 +21,12 @@ _SHAPES = (
     (re.compile(r"([?&](?:api[-_]?key|key|token)=)[^&\s\"']+", re.IGNORECASE), r"\1[key]"),
     (re.compile(r"://[^/\s@]+@"), "://[login]@"),
 )
-# Characters that may occur within a key as written: escapes, and separators that are not part of it.
+# Escapes and separators that may occur within a written key but are not part of the key.
 _WRITTEN = re.compile(r"\\u([0-9a-fA-F]{4})|[%](?P<percent>[0-9a-fA-F]{2})|\\[nrt]|\\|[\s\"'\u200b]+")
 _OF_A_WORD = f"{string.ascii_letters}{string.digits}_+=*-"
 _RUN = 8
 _LONGEST = 200_000
-"""Maximum number of characters of a text that are kept; an error of that length says nothing more after them."""
+"""Maximum number of characters of a text that are kept; the rest of such a long error has no information."""
 _guarded: dict[str, str] = {}
 
 
@@ -38,12 +38,14 @@ def guard(name: str, value: str) -> None:
 def redacted(text: str) -> str:
     """Return a text without secrets: values of key-like environment variables, guarded values, and key-like strings.
 
-    A text that is longer than any error is truncated.
+    A text longer than any useful error message is truncated.
     """
     named = {value: name for name, value in os.environ.items() if _NAMES.search(name)}
     secrets = {value: name for value, name in {**named, **_guarded}.items() if len(value) >= _RUN}
     text = text[:_LONGEST]
-    for value in sorted(filter(_is_plain, secrets), key=len, reverse=True):  # one secret may be a part of another
+    for value in sorted(
+        filter(_is_plain, secrets), key=len, reverse=True
+    ):  # longest first, as one secret may be a part of another
         for form in {value, json.dumps(value)[1:-1], quote(value, safe="")}:
             text = text.replace(form, f"[{secrets[value]}]")
     text = _without_runs(text, {value: name for value, name in secrets.items() if not _is_plain(value)})
@@ -53,7 +55,7 @@ def redacted(text: str) -> str:
 
 
 def _is_plain(value: str) -> bool:
-    """Return whether a value is an address or a file's path: parts of it are not secret, and occur in many messages."""
+    """Return whether a value is an address or a file path, whose parts are not secret and occur in many messages."""
     try:
         return "://" in value or Path(value).exists()
     except (OSError, ValueError):
@@ -61,7 +63,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
-    """Return the text with every run of characters of a secret replaced by its name."""
+    """Return the text with every part of a secret, of eight characters or more, replaced by the secret's name."""
     known = {run: name for value, name in secrets.items() for run in _runs(value)}
     if not known:
         return text
@@ -82,14 +84,14 @@ def _without_runs(text: str, secrets: Mapping[str, str]) -> str:
             kept += 1
         while start < len(places) and places[start][0] < kept:
             start += 1
-        # Adjacent word characters are replaced as well: they belong to a longer key, or to its encoding.
+        # Adjacent word characters are replaced as well, as they belong to a longer key or to its encoding.
         parts += [before.rstrip(_OF_A_WORD), f"[{name}]"]
     return "".join([*parts, text[kept:]])
 
 
 @functools.lru_cache(maxsize=256)
 def _runs(value: str) -> frozenset[str]:
-    """Return all runs of a secret, in every encoding."""
+    """Return all sequences of consecutive characters of a secret that identify it, in every encoding."""
     forms = [_letters(form)[0] for form in (value, *_encoded(value.encode("utf-8", "surrogateescape")))]
     return frozenset(form[start : start + _RUN] for form in forms for start in range(len(form) - _RUN + 1))
 
@@ -105,7 +107,7 @@ def _encoded(value: bytes) -> Iterator[str]:
 
 
 def _letters(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the lower-case characters of a text, escapes resolved and separators removed, with their positions."""
+    """Return a text in lower case without escapes and separators, and the characters' positions in the original."""
     letters: list[str] = []
     places: list[tuple[int, int]] = []
 

@@ -1,7 +1,7 @@
-"""Stateful players: they get only what is new, and their state after each reply is kept and restored.
+"""Stateful players: they receive only new messages, and their state after each reply is stored and restored.
 
-A state belongs to the conversation up to the reply after which it was taken: `mark` is the hash of these messages. The
-next request to the player begins with the same messages, so its mark finds the state, whether the conversation
+A state belongs to the conversation up to and including a reply; its `mark` is the hash of these messages. The next
+request to the player begins with the same messages, so the state is found by the same hash, whether the conversation
 continues, resumes after a crash, was rewound, or has branched off.
 """
 
@@ -16,28 +16,32 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from dialoom.prompts import ChatMessage
 from dialoom.roles.errors import (
     Absence,
-    PermanentProviderError,
+    BindingError,
     StateLostError,
     TransientProviderError,
     UnansweredError,
 )
-from dialoom.roles.players import PlayerError
-from dialoom.roles.session import Session
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, begins
+from dialoom.roles.restoring import WHEN_INTERRUPTED, WITHOUT_CONVERSATION
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
+from .secrets import redacted
 
 _MOST_OPEN = 1_000
-"""The most parts in conversations for which a player's object is held; an earlier one is made again."""
+"""Maximum number of player objects kept in memory, one for each role in a conversation; older ones are recreated."""
+
+MOST_NOTED = 10_000
+"""Maximum number of small notes kept in memory, one for each role in a conversation."""
 
 _MOST_BYTES = 64 * 2**20
-"""The largest state of a player, as JSON."""
+"""Maximum size of a player's state in bytes, as JSON."""
 
 
 def player_key(request: Request) -> bytes:
@@ -46,7 +50,7 @@ def player_key(request: Request) -> bytes:
 
 
 def marks(request: Request) -> list[bytes]:
-    """Return the marks of a request's conversation after each of the player's own messages, the latest first."""
+    """Return the marks of a request's conversation after each of the player's own messages, latest first."""
     mark, found = b"", list[bytes]()
     for index in request.conversation:
         message = request.messages[index]
@@ -57,7 +61,7 @@ def marks(request: Request) -> list[bytes]:
 
 
 def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
-    """Return the state of a player after its reply to a request."""
+    """Return the state of a player after its reply to a request, with the mark."""
     mark = b""
     for index in request.conversation:
         mark = _next(mark, request.messages[index])
@@ -74,21 +78,23 @@ def state_after(request: Request, completion: Completion, content: bytes) -> Pla
 
 
 def _next(mark: bytes, message: ChatMessage) -> bytes:
-    """Return the mark of a conversation with one more message; ids of tool calls do not count."""
-    words = message["content"].replace("&lt;", "<").strip()  # a prompt escapes its own tags in the conversation
+    """Return the mark of a conversation with one more message. The ids of tool calls do not affect the mark."""
+    words = (
+        message["content"].replace("&lt;", "<").strip()
+    )  # prompts escape their own tags within the conversation's messages
     calls = [[call["name"], call["arguments"]] for call in message.get("tool_calls", ())]
     content = json.dumps([message["role"], words, calls], ensure_ascii=False)
     return hashlib.sha256(mark + content.encode()).digest()[:16]
 
 
 def split(request: Request, lead: str) -> tuple[list[ChatMessage], list[ChatMessage]]:
-    """Return the messages of a request that a player has had, up to its last reply, and those that are new to it.
+    """Return the messages of a request that a player already has, up to its last reply, and the messages new to it.
 
-    What the prompt adds after the conversation is always new; what it has before it only if it has changed.
+    The prompt's messages after the conversation are always new; those before it are new only if they have changed.
 
     Args:
         request: The request, with the state that the player is in.
-        lead: The hash, at that state, of the prompt's messages before the conversation.
+        lead: The hash of the prompt's messages before the conversation, as stored with that state.
     """
     messages, earlier = request.messages, request.earlier
     if earlier is None or earlier.mark is None:
@@ -110,11 +116,16 @@ def session_of(request: Request) -> Session:
     """Return the session of a request.
 
     Raises:
-        PlayerError: If it belongs to no conversation.
+        RefusedPlayerError: If the request belongs to no conversation.
     """
     if request.session is None:
-        raise PlayerError("keeps state, and this call belongs to no conversation, such as one that scenarios share")
+        raise RefusedPlayerError(WITHOUT_CONVERSATION.text())
     return request.session
+
+
+def refusal_of(name: str, error: RefusedPlayerError) -> BindingError:
+    """Return the error that stops the run because a player is refused at a call."""
+    return BindingError(redacted(f"models: {name} {error}"), setting="models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +133,8 @@ class Kept:
     """A player's reply, with its state after it.
 
     Attributes:
-        said: The reply as the player has returned it.
-        state: Its state, packed.
+        said: The reply as returned by the player.
+        state: The player's state, serialized.
         note: Called with the state once its mark is known.
     """
 
@@ -132,30 +143,31 @@ class Kept:
     note: Callable[[PlayerState], None] = lambda _state: None
 
     def after(self, request: Request, completion: Completion) -> Completion:
-        """Return the completion that was read from the reply, with the player's state after it."""
+        """Return the completion that was parsed from the reply, with the player's state added."""
         state = state_after(request, completion, self.state)
         self.note(state)
         return replace(completion, state=state)
 
 
 def pack(request: Request, state: Any) -> bytes:
-    """Pack a player's state.
+    """Serialize a player's state.
 
     Raises:
-        PlayerError: If it is not a JSON value or bytes, or too large.
+        RefusedPlayerError: If it is neither a JSON value nor bytes.
+        PlayerError: If it is too large.
     """
     plain = {"$bytes": base64.b64encode(state).decode()} if isinstance(state, bytes) else state
     try:
         text = json.dumps({"lead": lead_of(request), "state": plain}, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise PlayerError(f"snapshot() must return a JSON value or bytes: {error}") from error
+        raise RefusedPlayerError(f"must return a JSON value or bytes from snapshot(): {error}") from error
     if len(packed := text.encode()) > _MOST_BYTES:
         raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")
     return zlib.compress(packed)
 
 
 def unpack(content: bytes) -> tuple[str, Any]:
-    """Return the hash of the prompt's messages before the conversation, and the state.
+    """Return the contents of a serialized state: the hash of the messages before the conversation, and the state.
 
     Raises:
         ValueError: If the content is damaged.
@@ -174,12 +186,26 @@ def unpack(content: bytes) -> tuple[str, Any]:
         raise ValueError(f"not a player's state: {error}") from error
 
 
-def readable(content: bytes) -> Any:
-    """Return a packed state for people to read: without a graph's serialised checkpoint."""
-    _, state = unpack(content)
-    if isinstance(state, dict) and {"thread", "checkpoint"} <= state.keys():
-        return {name: value for name, value in state.items() if name != "content"}
-    return f"{len(state):,} bytes" if isinstance(state, bytes) else state
+Value = TypeVar("Value")
+
+
+class Latest(OrderedDict[str, Value]):
+    """A dictionary of limited size that drops its oldest entries, whose conversations have usually ended.
+
+    Args:
+        most: Maximum number of entries; beyond it, the entry that was set first is dropped.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        """Set an entry, and make it the newest one."""
+        super().__setitem__(name, value)
+        self.move_to_end(name)
+        if len(self) > self._most:
+            self.popitem(last=False)
 
 
 Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
@@ -187,12 +213,12 @@ Call = Callable[[Any, Sequence[ChatMessage], Request], Awaitable[object]]
 
 
 def _part_of(request: Request) -> str:
-    """Return the name of a role's part in a conversation: another role with the same player has a state of its own."""
+    """Return the name of a role in a conversation; each such role has a state of its own, even with the same player."""
     return f"{session_of(request).conversation} {request.role}"
 
 
 class Objects:
-    """The objects that a player consists of: one for each role's part in a conversation if it is a class, else one.
+    """The objects of a player: one for each role in a conversation if the player is a class, else a shared object.
 
     Args:
         player: The class or object.
@@ -201,60 +227,57 @@ class Objects:
     def __init__(self, player: Any) -> None:
         self.is_shared = not inspect.isclass(player)
         self._player = player
-        self._open: OrderedDict[str, Any] = OrderedDict()
+        self._open = Latest[Any](_MOST_OPEN)
 
     def has(self, part: str) -> bool:
-        """Return whether the object of a role's part in a conversation is held."""
+        """Return whether the object for a role in a conversation is in memory."""
         return self.is_shared or part in self._open
 
     def of(self, part: str, *, is_new: bool) -> Any:
-        """Return the object of a role's part in a conversation; a new one where the conversation begins."""
+        """Return the object for a role in a conversation; create it if the conversation begins or it is missing."""
         if self.is_shared:
             return self._player
-        if is_new or part not in self._open:
-            self._open[part] = self._player()
-            if len(self._open) > _MOST_OPEN:
-                self._open.popitem(last=False)
-        self._open.move_to_end(part)
-        return self._open[part]
+        self._open[part] = player = self._player() if is_new or part not in self._open else self._open[part]
+        return player
 
 
 class SnapshotPlayer:
-    """A player with `snapshot()` and `restore(snapshot)`: it is restored before every call.
+    """A player with `snapshot()` and `restore(snapshot)`, which is restored before every call.
 
-    So neither the order of calls nor an attempt that failed half-way can affect it.
+    Thus neither the order of calls nor an attempt that failed half-way affects it. An object that serves all
+    conversations is also restored after every call, so that another run begins with it as this one did.
 
     Args:
-        player: The object, or a class of which each conversation gets an object.
+        player: The object, or a class that is instantiated for each conversation.
     """
 
     def __init__(self, player: Any) -> None:
         self._objects = Objects(player)
         self._locks = Locks()
-        self._initial: list[Any] = []
 
     async def reply(self, request: Request, call: Call) -> Kept:
         """Restore the player, and return its reply and its snapshot."""
-        part, earlier = _part_of(request), request.earlier
-        async with self._locks.of("" if self._objects.is_shared else part):
+        part, earlier, is_shared = _part_of(request), request.earlier, self._objects.is_shared
+        async with self._locks.of("" if is_shared else part):
             player = self._objects.of(part, is_new=earlier is None)
-            if self._objects.is_shared and not self._initial:
-                self._initial.append(await _awaited(player.snapshot()))
+            initial = unpack(pack(request, await _awaited(player.snapshot())))[1] if is_shared else None
             lead = ""
             if earlier is not None:
                 lead, state = unpack(earlier.content)
                 await _awaited(player.restore(state))
-            elif self._objects.is_shared:
-                await _awaited(player.restore(self._initial[0]))
-            said = await call(player, split(request, lead)[1], request)
-            return Kept(said, pack(request, await _awaited(player.snapshot())))
+            try:
+                said = await call(player, split(request, lead)[1], request)
+                return Kept(said, pack(request, await _awaited(player.snapshot())))
+            finally:
+                if is_shared:
+                    await _awaited(player.restore(initial))
 
 
 class LivePlayer:
-    """A player whose state only it has: its conversations continue as long as this process does.
+    """A player whose state cannot be stored, so that its conversations continue only within this process.
 
-    One with `begin(session, messages)` is told the earlier messages when a conversation starts or was interrupted; with
-    any other, the conversation must start again from the beginning.
+    A player with `begin(session, messages)` receives the earlier messages when a conversation starts or was
+    interrupted. With any other player, an interrupted conversation must start again from the beginning.
 
     Args:
         player: The object, class, function or backend.
@@ -263,49 +286,50 @@ class LivePlayer:
     def __init__(self, player: Any) -> None:
         self._objects = Objects(player)
         self._locks = Locks()
-        self._begins = callable(getattr(player, "begin", None))
-        self._live: dict[str, bytes | None] = {}
+        self._begins = begins(player)
+        self._live = Latest[bytes | None](MOST_NOTED)
+        self._is_switched = self._begins and self._objects.is_shared
+        self._last = ""
 
     async def reply(self, request: Request, call: Call) -> Kept:
-        """Return the player's reply; its state is known by its mark alone.
+        """Return the player's reply; of the state after it, only the mark is stored.
 
         Raises:
-            StateLostError: If the player is not in the state that the request begins from, and cannot be told.
+            StateLostError: If the player is not in the state that the request requires, and has no method `begin`.
         """
         part, earlier = _part_of(request), request.earlier
         mark = None if earlier is None else earlier.mark
-        async with self._locks.of(part):
+        async with self._locks.of("" if self._is_switched else part):
             before = self._live.get(part, b"")
             is_live = mark is not None and before == mark and self._objects.has(part)
+            is_live = is_live and (not self._is_switched or self._last == part)
+            self._last = part
             if not is_live and not self._begins and (mark is not None or part in self._live):
-                raise StateLostError(
-                    "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message "
-                    "is gone"
-                )
+                raise StateLostError(WHEN_INTERRUPTED.text())
             lead = unpack(earlier.content)[0] if earlier is not None and mark is not None else ""
             had, new = split(request, lead)
             player = self._objects.of(part, is_new=not is_live)
             if not is_live and self._begins:
                 await _awaited(player.begin(session_of(request), had))
-            self._live[part] = None  # until it has replied, nobody knows its state
+            self._live[part] = None  # its state is unknown until it has replied
             try:
                 said = await call(player, new, request)
             except TransientProviderError as error:
                 if error.is_overload or (isinstance(error, UnansweredError) and error.absence is Absence.CERTAIN):
-                    self._keep(part, before)  # the request did not reach it
+                    self._keep(part, before)  # the request did not reach the player
                 raise
         return Kept(said, pack(request, None), lambda state: self._keep(part, state.mark))
 
     def _keep(self, part: str, mark: bytes | None) -> None:
-        """Note the player's state: that after a mark, an unknown one (`None`), or that of the beginning (empty)."""
+        """Note a player's current state: the mark, `None` if the state is unknown, or empty bytes at the beginning."""
         if mark == b"":
-            del self._live[part]
+            self._live.pop(part, None)
         else:
             self._live[part] = mark
 
 
 class StatefulModel:
-    """A model whose server keeps the conversation by its session, and so gets only what is new.
+    """A model whose server stores conversations by session, so that only new messages are sent.
 
     Args:
         model: The backend of the model.
@@ -318,8 +342,9 @@ class StatefulModel:
         """Make one attempt.
 
         Raises:
-            ProviderError: If it fails.
-            StateLostError: If the server's conversation is not where the request begins.
+            ProviderError: If the attempt fails.
+            BindingError: If the request belongs to no conversation.
+            StateLostError: If the server's conversation is not in the state that the request requires.
         """
 
         async def ask(model: Backend, messages: Sequence[ChatMessage], _: Request) -> Completion:
@@ -327,8 +352,8 @@ class StatefulModel:
 
         try:
             kept = await self._live.reply(request, ask)
-        except PlayerError as error:
-            raise PermanentProviderError(f"{request.model} {error}") from error
+        except RefusedPlayerError as error:
+            raise refusal_of(request.model, error) from error
         except StateLostError as error:
             raise StateLostError(f"{request.model} {error}") from error
         assert isinstance(kept.said, Completion)
@@ -336,7 +361,7 @@ class StatefulModel:
 
 
 class Locks:
-    """A lock for each name, for as long as it is used."""
+    """Locks by name, each of which exists as long as it is used."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

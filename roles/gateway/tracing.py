@@ -1,6 +1,6 @@
 """OpenTelemetry spans of calls, named by its GenAI conventions. Its packages are an optional dependency.
 
-A span covers a role's call with all its attempts. It contains no messages: more people read a trace than a run.
+A span covers a role's call with all its attempts. It contains no messages, as traces have more readers than runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dialoom.roles.errors import BindingError, ProviderError
 from dialoom.version import __version__
 
 from .calls import CallPlace, Completion, Request
-from .provider_keys import provider_of
+from .model_facts import provider_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -27,7 +27,7 @@ _EMBED = "embed"
 
 
 class Tracing:
-    """A tracer that makes a span of each call that was sent.
+    """A tracer that records a span for each call that was sent.
 
     Args:
         provider: The destination of the spans.
@@ -92,14 +92,14 @@ def check_tracing() -> None:
     """
     try:
         found = [importlib.util.find_spec(name) for name in _NEEDED]
-    except ModuleNotFoundError:  # not even the parent package
+    except ModuleNotFoundError:  # the parent package is missing as well
         found = [None]
     if None in found:
         raise BindingError(_MISSING, setting="otel")
 
 
 def open_tracing() -> Tracing:
-    """Return a tracer to the address in the `OTEL_EXPORTER_OTLP_...` variables (by default a local collector).
+    """Return a tracer that sends to the address in the `OTEL_EXPORTER_OTLP_...` variables (default: a local collector).
 
     Raises:
         BindingError: If OpenTelemetry is not installed.

@@ -1,28 +1,41 @@
 """Understudies: scripted stand-ins for a language model that are deterministic and work offline.
 
-They play every role of every system from the messages that a real model would see, the prompt's id and its inputs. An
+They play every role of every system, from the messages that a real model would see and the prompt's id and inputs. An
 understudy follows the rules stated in its module; its text comes from templates in data files, filled with values from
-the request. There is no learning and no understanding in it. An understudy is a test double and a demo: it shows that a
-pipeline works, and its scores move in the expected direction. They are never evidence about any model, prompt or
-dataset. A user's own system brings its own understudies: see `understudy`.
+the request. It neither learns nor understands anything. Understudies are for tests and demonstrations: they show that a
+pipeline works, and their scores change in the expected direction. Their scores are never evidence about any model,
+prompt or dataset. A user's own system brings its own understudies: see `understudy`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from dialoom.prompts import ToolDefinition
 
-from .placeholder import placeholder_instance, placeholder_text
-from .request import Draws, MarkedRequest, Part, SpokenLine, read_request
-from .understudy import NoUnderstudyError, SilentUnderstudyError, ToolTurn, UnderstudyError, cast, plays, understudy
+from .understudy import (
+    Draws,
+    MarkedRequest,
+    NoUnderstudyError,
+    Part,
+    SilentUnderstudyError,
+    SpokenLine,
+    ToolTurn,
+    UnderstudyError,
+    cast,
+    plays,
+    read_request,
+    understudy,
+)
 from .words import Words, heard, joined, noting_the_unsaid, tidy
 
 SCRIPTED: frozenset[str] = frozenset({"attentive", "generic"})
-"""Models that play a role by the understudy registered for it."""
+"""Models whose replies come from the understudy registered for the role."""
 
 MODELS: frozenset[str] = SCRIPTED | {"placeholder"}
 
@@ -62,7 +75,7 @@ def play(
     """Answer a chat request with text, with tool calls, or both.
 
     Args:
-        model: "attentive" or "generic"; as an assistant the second ignores the person, as a judge it uses fewer
+        model: "attentive" or "generic". As an assistant, "generic" ignores the person; as a judge, it uses fewer
             criteria. "placeholder" plays any role with replies that are valid in form and carry no meaning.
         messages: OpenAI-style chat messages, with parts that are marked by tags.
         prompt: The prompt's id. It begins with the system, whose understudies alone are considered.
@@ -90,3 +103,121 @@ def play(
     if not turn.words.strip() and not turn.calls:
         raise SilentUnderstudyError(request.role, unsaid)
     return turn
+
+
+_WORDS = Words(Path(__file__).parent / "data" / "placeholder.toml")
+_MARKER = re.compile(r"\b(?:word|write|say)\b[^.\n]{0,20}?\b([A-Z]{3,})\b")
+_FIELD = re.compile(r"^\W*\w+(?: \w+)?: (?=.*\w)")
+"""The name of a field at the beginning of a line."""
+
+_LAST_TURN = 3
+"""Number of a user's own messages after which the user ends the conversation, if the prompt defines an end marker."""
+
+_REPLIES = 6
+"""Number of different replies, so that an assistant does not repeat itself in a conversation of usual length."""
+
+_REASONS = ("explanation", "reason")
+"""Names of the fields in which a judge states its reason; a placeholder states there that it has none."""
+
+_LONGEST = 80
+_TRIES = 50
+
+
+def placeholder_text(request: MarkedRequest, draws: Draws) -> str:
+    """Return the next message of a role without an understudy.
+
+    Args:
+        request: The request.
+        draws: Draws seeded by the whole request.
+    """
+    own = len(request.said_by("user" if request.role == "user" else "assistant"))
+    texts = _texts(request)
+    if request.role == "user":  # a user speaks about the task, not about their own description
+        texts = _texts(request, "task") or texts
+    about = "".join(texts[own : own + 1])  # a different part in each turn
+    slots = {"about": about}
+    if request.role != "user":
+        return _WORDS.say(f"other.reply.{own % _REPLIES}" if request.lines else "other.opening", draws, slots)
+    if not own:
+        return _WORDS.say("user.opening", draws, {"about": about or "a question"})
+    if own >= _LAST_TURN and (found := list(dict.fromkeys(_MARKER.findall(request.system)))):
+        marker = found[0] if len(found) == 1 else draws.pick(found)
+        return _WORDS.say("user.last", draws, {"marker": marker})
+    return _WORDS.say("user.next" if about else f"user.more.{own % 4}", draws, slots)
+
+
+def placeholder_instance(type_: type[BaseModel], request: MarkedRequest, draws: Draws) -> str:
+    """Return a valid instance of a reply type as JSON.
+
+    Args:
+        type_: The type.
+        request: The request, from which the instance's texts are taken.
+        draws: Draws seeded by the whole request.
+
+    Raises:
+        ValueError: If no drawn instance passes the type's own validators.
+    """
+    schema = type_.model_json_schema()
+    problem = ""
+    for number in range(_TRIES):
+        value = _value(schema, schema.get("$defs", {}), request, draws.fork("instance", number), number)
+        try:
+            return type_.model_validate(value).model_dump_json()
+        except ValidationError as error:
+            problem = str(error.errors()[0]["msg"])
+    raise ValueError(f"no instance of {type_.__name__} was found in {_TRIES} draws: {problem}")
+
+
+def _value(
+    schema: Mapping[str, Any],
+    known: Mapping[str, Any],
+    request: MarkedRequest,
+    draws: Draws,
+    tries: int,
+    name: str = "",
+) -> Any:
+    """Return a value that a JSON schema allows, for a field with this name."""
+    if "$ref" in schema:
+        return _value(known[schema["$ref"].rpartition("/")[2]], known, request, draws, tries, name)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return draws.pick(schema["enum"])
+    if "anyOf" in schema:
+        return _value(draws.pick(schema["anyOf"]), known, request, draws, tries, name)
+    match schema.get("type"):
+        case "boolean":
+            return draws.chance(0.5)
+        case "integer":
+            low = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+            return draws.number(low, schema.get("maximum", schema.get("exclusiveMaximum", low + 11) - 1))
+        case "number":
+            low, high = schema.get("minimum", 0.0), schema.get("maximum", 1.0)
+            return round(low + (high - low) * draws.number(0, 100) / 100, 4)
+        case "array":
+            fewest = schema.get("minItems", 0)
+            count = draws.number(fewest, max(fewest, min(schema.get("maxItems", fewest + 2), fewest + 2)))
+            items = schema.get("items", {"type": "string"})
+            return [_value(items, known, request, draws.fork(number), tries) for number in range(count)]
+        case "object":
+            fields = schema.get("properties", {})
+            return {name: _value(each, known, request, draws.fork(name), tries, name) for name, each in fields.items()}
+        case "null":
+            return None
+    text = _WORDS.say("reason", draws, {}) if name in _REASONS else draws.pick(_texts(request) or ["text"])
+    if tries:  # a validator may require distinct texts
+        text += f" ({draws.number(1, 999)})"
+    return text[: schema.get("maxLength", _LONGEST)].ljust(schema.get("minLength", 0), ".")
+
+
+def _texts(request: MarkedRequest, tag: str | None = None) -> list[str]:
+    """Return the distinct lines of the prompt's marked parts, or of the parts with a given tag, without field names."""
+    shown = sorted(request.shown, key=lambda part: part.tag != "task")
+    parts = [part.body for part in shown if part.tag not in ("conversation", "instruction") and tag in (None, part.tag)]
+    lines = [_FIELD.sub("", line) for body in parts for line in body.splitlines()]
+    return list(dict.fromkeys(_short(line) for line in lines if re.search(r"\w", line)))
+
+
+def _short(text: str) -> str:
+    plain = " ".join(re.sub(r"[{}\[\]<>|]", " ", text).split()).rstrip(".")
+    return plain if len(plain) <= _LONGEST else plain[:_LONGEST].rsplit(" ", 1)[0] + " ..."

@@ -34,8 +34,7 @@ from .aloe_speech import (
     telling,
     told_by,
 )
-from .request import Draws, MarkedRequest, plain, quoted
-from .understudy import understudy
+from .understudy import Draws, MarkedRequest, plain, quoted, understudy
 from .words import joined
 
 _ENOUGH = 0.45
@@ -48,7 +47,7 @@ class Fact(NamedTuple):
     source: str  # verbatim
     told: str  # in the first person, without its full stop; empty if the conversion is uncertain
     words: frozenset[str]  # the stems of its content words
-    leans: bool  # whether it only makes sense after the sentence before it
+    leans: bool  # whether it is understandable only after the preceding sentence
 
 
 Facts = tuple[Fact, ...]
@@ -78,18 +77,18 @@ def facts_of(text: str) -> Facts:
     for source in pattern("end").split(text.strip()):
         told, words = told_by(source, speaker_of(text)), telling(source)
         if len(words & telling(told)) < max(_ENOUGH * len(words), min(2, len(words))):
-            told = ""  # cut so short that it would not reveal the fact
+            told = ""  # too short to reveal the fact
         found.append(Fact(source, told, words, bool(found and pattern("leans").match(source))))
     return tuple(fact for fact in found if re.search(r"\w", fact.source))
 
 
 def traits_of(personality: str) -> list[str]:
-    """Return the manners that a personality names."""
+    """Return the manners (ways of speaking) that a personality mentions."""
     return list(dict.fromkeys(name for fact in facts_of(personality) for name in manners_of(fact.source)))
 
 
 def weight(words: Iterable[str], facts: Facts) -> float:
-    """Return the weight of words within a description: a word of several facts counts partly for each."""
+    """Return the weight of words within a description; a word that occurs in several facts counts partly for each."""
     return sum(_PARTS // (_counts(facts)[word] or 1) for word in words) / _PARTS
 
 
@@ -118,7 +117,7 @@ def _in_line(facts: Facts, line: str) -> tuple[int, ...]:
 
 
 _Found = tuple[int, float, str]
-"""An answer's score from 1 to 5, the amount that it takes up, and the reason."""
+"""An answer's score from 1 to 5, the amount of personal information that it uses, and the reason."""
 
 
 @understudy("aloe", "judge", marks=("profile", "message", "answer"))
@@ -181,7 +180,7 @@ def _weighed(taken: Sequence[str], fits: Sequence[str], echoed: Sequence[str], a
 
 
 def _taken_up(facts: Facts, message: str, answer: str) -> list[Fact]:
-    """Return the facts that an answer takes up in what it says to the person, except those in the message."""
+    """Return the facts that an answer uses in what it says to the person, except facts stated in the message."""
     heard, inside = telling(message), given_away(facts, [message])
     personal = [part for part in sentences(answer) if pattern("your").search(part) or pattern("name").search(part)]
     owned = " ".join(run for part in personal for run in re.findall(r"\byour ((?:[\w-]+ ?){1,3})", plain(part)))
@@ -285,11 +284,11 @@ _COMES_TO_MIND, _MANNER_MISSED = 1 / 6, 0.82
 
 
 class _Known(NamedTuple):
-    """An answer's knowledge: the last message's statement, whether it was told before, the rest, the manners."""
+    """The material for an answer: the last message's statement, whether it is repeated, earlier ones, and manners."""
 
     now: Statement | None
     again: bool
-    earlier: list[tuple[int, Statement]]  # with the index of the line that told it
+    earlier: list[tuple[int, Statement]]  # with the index of the line that states it
     manners: list[str]
 
 
@@ -350,7 +349,7 @@ def _friendly(known: _Known, message: str, own: Sequence[str], draws: Draws) -> 
 
 
 def _link(known: _Known, own: Sequence[str], voice: Voice, draws: Draws) -> str:
-    """Return a link to an earlier statement, preferably one that has not been taken up yet."""
+    """Return a reference to an earlier statement, preferably to one that was not referred to yet."""
 
     def taken_up(place_and_told: tuple[int, Statement]) -> bool:
         place, told = place_and_told

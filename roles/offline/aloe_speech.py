@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from .request import Draws, plain
-from .request import stem as plain_stem
+from .understudy import Draws, plain
+from .understudy import stem as plain_stem
 from .words import Words, ing_form, say, third_person, tidy
 
 DATA = Path(__file__).parent / "data" / "aloe"
@@ -42,7 +42,7 @@ def sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=16384)
 def stem(word: str) -> str:
-    """Return the stem that a word's forms and synonyms have in common."""
+    """Return the common stem of a word's forms and synonyms."""
     bare = plain_stem(_same().get(word, word))
     return _same().get(bare, bare)
 
@@ -66,7 +66,7 @@ GRAVE = frozenset(("hardship", "dislike"))
 
 @lru_cache(maxsize=4096)
 def manners_of(trait: str) -> tuple[str, ...]:
-    """Return the manners that a sentence about a character names, in order; of denied ones, their opposites."""
+    """Return the manners mentioned in a sentence about a character, in order; a denied manner becomes its opposite."""
     named: list[tuple[int, str]] = []
     for name, found in _found("called", trait):
         denied = pattern("denied").search(found.string[: found.start()])
@@ -76,7 +76,7 @@ def manners_of(trait: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def shown_in(line: str, what: str = "shown") -> tuple[str, ...]:
-    """Return the manners that a person's line shows; or, with "suited", those that an answer suits."""
+    """Return the manners that a person's line shows; with "suited", return the manners that an answer is suited to."""
     return tuple(name for name, _ in _found(what, line))
 
 
@@ -99,7 +99,7 @@ class Voice:
         self._draws = draws
 
     def of(self, bank: Iterable[str], slots: Mapping[str, str] | None = None) -> str:
-        """Return a new remark of the bank whose slots are all given; else an empty text."""
+        """Return an unused remark from the bank with values for all its slots; an empty text if there is none."""
         for template in self._draws.shuffled(tuple(bank)):
             head = _bare(re.split(r"[{<\[]", template)[0])
             if len(head.split()) >= 3 and head in self._said:
@@ -111,7 +111,7 @@ class Voice:
 
 
 def new_line(own: Sequence[str], draws: Draws, remarks: Callable[[Draws], Iterable[str]]) -> str:
-    """Join remarks to a line that was not said before, if one is found in eight tries."""
+    """Join remarks to a line that differs from all earlier ones, if such a line is found in eight tries."""
     line = ""
     for attempt in range(8):
         parts = [part.strip() for part in remarks(draws.fork(attempt)) if part.strip()]
@@ -267,7 +267,7 @@ def pronoun_known(profile: str, lines: Iterable[str]) -> str:
 
 
 def called(text: str, whole: str, pronoun: str) -> str:
-    """Return a description's sentence with its person referred to by another pronoun."""
+    """Return a description's sentence with another pronoun for its person."""
     old, _ = speaker_of(whole)
     if old not in _FORMS or old == pronoun:
         return text
@@ -292,7 +292,7 @@ def called(text: str, whole: str, pronoun: str) -> str:
 
 
 def _tells() -> re.Pattern[str]:
-    """Return the pattern of a line whose writer states to be a woman, or a man."""
+    """Return the pattern of lines whose writer states that they are a woman or a man."""
     named = "|".join(sorted(listed("gendered")))
     return re.compile(ENGLISH.get("patterns.about_oneself") + rf"(?:{named})\b", re.IGNORECASE)
 

@@ -1,10 +1,12 @@
 """The understudies of APOLLO: agent, memory and judge; and of written sources: writer, checker and solver.
 
-The writer writes what the scripted source would, derived from the request, and answers in the form that the instruction
-asks for, recognized by its first key. Some of it is faulty on purpose: one profile in six hints at a preference, one
+The writer writes what the scripted source would write, derived from the request. It answers in the form that the
+instruction asks for, which it recognizes by the form's first key. Some answers are faulty on purpose: one profile in
+six hints at a preference, one
 answer in twelve has stories that show no preference, of twelve sessions one makes a wrong call, one states another
-value and in one the assistant states the preference, and one query in eight names a value. As `attentive` it corrects a
-reported fault; as `generic` never. The checker parses sessions with the scripted source's own reader, and recognizes
+value and in one the assistant states the preference, and one query in eight names a value. As `attentive`, it corrects
+a reported fault; as `generic`, it never does. The checker parses sessions with the scripted source's own reader, and
+recognizes
 the stories without a preference. The solver knows nothing of the history.
 """
 
@@ -34,8 +36,7 @@ from dialoom.personas.apollo.source.sessions import (
     told_piece,
 )
 
-from .request import Draws, MarkedRequest, SpokenLine, values_of
-from .understudy import ToolTurn, understudy
+from .understudy import Draws, MarkedRequest, SpokenLine, ToolTurn, understudy, values_of
 from .words import Words, heard
 
 WORDS = Words(Path(__file__).parent / "data" / "apollo.toml")
@@ -47,7 +48,7 @@ _HARD = ("facts", "tone")
 
 @understudy("apollo", "assistant")
 def act(request: MarkedRequest, _draws: Draws) -> str | ToolTurn:
-    """Return the next call, as text where no tools are offered; or the end marker."""
+    """Return the next tool call (as text if no tools are offered), or the end marker."""
     first = request.lines[0].text if request.lines else ""
     resident, today = resident_of(first)
     asked = asked_flow(part(first, "request"), today)
@@ -61,7 +62,7 @@ def act(request: MarkedRequest, _draws: Draws) -> str | ToolTurn:
         if request.tools:
             return ToolTurn(calls=((next_.call["name"], json.dumps(next_.call["arguments"], ensure_ascii=False)),))
         return call_text(next_.call)
-    except (KeyError, ValueError):  # a query or a session lacks something that the flow needs
+    except (KeyError, ValueError):  # a query or a session lacks a value that the flow needs
         return FINISH
     return FINISH
 
@@ -101,7 +102,7 @@ def _noted(notes: Sequence[str], flow: str) -> Preference | None:
 
 
 def _unknowing(flow: str) -> Preference:
-    """Return the preference assumed without knowledge: the first value of every facet, in the default order."""
+    """Return the preference assumed without notes: the first value of every facet, in the default order."""
     facets = FLOWS[flow].facets
     return Preference(flow, {facet.name: facet.values[0] for facet in facets}, _order(FLOWS[flow]))
 
@@ -146,7 +147,7 @@ def _label(request: MarkedRequest) -> tuple[str, str]:
 
 @understudy("apollo", "memory")
 def note(request: MarkedRequest, draws: Draws) -> str:
-    """Answer with notes: a JSON object."""
+    """Answer with a JSON object that holds the notes."""
     session = session_of(request.part("session"))
     told = session.preference
     if told is None or (request.model == "generic" and session.form in _HARD):
@@ -310,7 +311,7 @@ def write(request: MarkedRequest, draws: Draws) -> str:
 
 @understudy("apollo_write", "checker")
 def check(request: MarkedRequest, _draws: Draws) -> str:
-    """Answer with what a session states, or with whether something is right."""
+    """Answer with the preference that a session states, or with the verdict of a check."""
     parted = (line.partition(": ") for line in request.part("conversation_read").splitlines())
     told = read_preference((speaker, text) for speaker, _, text in parted)
     if "part" in request and "conversation_read" in request:
@@ -378,7 +379,7 @@ def _query(request: MarkedRequest, draws: Draws) -> _Made:
 
 
 def _outputs(request: MarkedRequest) -> list[Any] | None:
-    """Return the tool outputs so far; `None` before anything is said."""
+    """Return the tool outputs so far; `None` before the first line."""
     lines = request.part("so_far").splitlines()
     return [json.loads(line)["output"] for line in lines if line.startswith('{"output"')] if lines else None
 

@@ -1,32 +1,40 @@
-"""The understudies that write people: profiles and personalities for pools, and the people of PersonaLens.
+"""The understudies that write people: those of pools and of PersonaLens, and the users of recorded conversations.
 
-The writer of PersonaLens' people answers in the form that the instruction asks for, recognized by its first key. Of
-forty lists of preferences one takes an unlisted value, and one has a value that contradicts the demographics; one
-summary in twenty states a value that the person does not have; one list of tasks in ten names a preference that no
-domain has. As `attentive` it corrects a reported fault; as `generic` it may repeat it. The judge recognizes
-contradictions by their words, and a foreign sentence by its form and value.
+The writer of PersonaLens' people answers in the form that the instruction asks for, which it recognizes by the form's
+first key. One list of preferences in forty has an unlisted value, and one in forty a value that contradicts the
+demographics. One summary in twenty states a value that the person does not have. One list of tasks in ten contains a
+preference that no domain has. As `attentive`, it corrects a reported fault; as `generic`, it may repeat the fault. The
+judge recognizes contradictions by their words, and a foreign sentence by its form and value.
+
+The rules of the analyst of recorded conversations, each applied to the user's lines:
+
+person  the first sentence with `I am`, `I'm`, `I have` or `my`
+goal    the first sentence of three words or more
+traits  a sentence with `please` or `thanks`, one that objects, and lines of at most eight words on average
+
+As `attentive`, it quotes exactly; as `generic`, it quotes in lower case, so that many quotations differ from the
+user's text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .request import Draws, MarkedRequest, Part, sentences, values_of
-from .understudy import understudy
+from .understudy import Draws, MarkedRequest, Part, sentences, understudy, values_of
 from .words import Words, heard, joined, say, third_person
 
 _LIVES, _CHARACTERS, WORDS = (
     Words(Path(__file__).parent / "data" / "people" / f"{name}.toml") for name in ("lives", "characters", "personalens")
 )
 _MOST = 500
-"""Maximum number of texts in one answer: a real model would not write more either."""
+"""Maximum number of texts in one answer, as a real model would not write more."""
 
 _SHARED, _TRIES = 3, 20
 """Maximum number of sentences that two texts of one answer share, and of tries to find such a text."""
@@ -217,9 +225,16 @@ def _summary(request: MarkedRequest, draws: Draws) -> str:
 
 
 def _tasks(request: MarkedRequest, draws: Draws) -> Mapping[str, Any]:
-    """Return tasks of one domain; or, where several are given, each of two or three of them."""
-    domains = list(map(_name, request.parts("domain")))
-    made = [_task(request, draws.fork(at), domains) for at in range(request.inputs.get("count", 1))]
+    """Return tasks of one domain; if several domains are given, return tasks that combine two or three of them.
+
+    No two tasks have the same goal.
+    """
+    domains, count = list(map(_name, request.parts("domain"))), request.inputs.get("count", 1)
+    drawn = (_task(request, draws.fork(at), domains) for at in range(_MOST))
+    by_goal: dict[str, dict[str, Any]] = {}
+    while len(by_goal) < count and (task := next(drawn, None)) is not None:
+        by_goal.setdefault(task["goal"], task)
+    made = list(by_goal.values())
     if _fault(request, draws, 10) == 0 and made:
         made[0]["preferences"].append(WORDS.get("tasks.foreign"))
     return {"tasks": made}
@@ -279,3 +294,43 @@ _WRITERS: Mapping[str, Callable[[MarkedRequest, Draws], Mapping[str, Any]]] = {
     "tasks": _tasks,
     "location": _situation,
 }
+
+
+_SELF = re.compile(r"\b(?:i am|i'm|i have|my)\b", re.IGNORECASE)
+_POLITE = re.compile(r"\b(?:please|thanks|thank you)\b", re.IGNORECASE)
+_OBJECTS = re.compile(r"^no\b|\b(?:that is not|that's not|i said|not what i)\b", re.IGNORECASE)
+_THREE_WORDS = re.compile(r"\w+\W+\w+\W+\w+")
+_SHORT = 8
+
+
+@understudy("transcript_people", "analyst")
+def infer(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer with `person`, `goal` and `traits`, each statement with the sentence that shows it."""
+    lines = request.said_by("user")
+    said = [part for line in lines for each in line.splitlines() for part in sentences(each)]
+    reply = {
+        "person": _statement("You say of yourself: {}", _first(_SELF, said), request.model),
+        "goal": _statement("You want what you ask for: {}", _first(_THREE_WORDS, said), request.model),
+        "traits": [_statement(trait, shown, request.model) for trait, shown in _traits(lines, said)],
+    }
+    return json.dumps(reply, ensure_ascii=False)
+
+
+def _traits(lines: Sequence[str], said: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if shown := _first(_POLITE, said):
+        yield "is polite", shown
+    if shown := _first(_OBJECTS, said):
+        yield "objects to what is wrong", shown
+    if lines and sum(len(line.split()) for line in lines) <= _SHORT * len(lines):
+        yield "writes in few words", min(said, key=len)
+
+
+def _first(pattern: re.Pattern[str], said: Sequence[str]) -> str:
+    return next((sentence for sentence in said if pattern.search(sentence)), "")
+
+
+def _statement(template: str, shown: str, model: str) -> dict[str, Any]:
+    if not shown:
+        return {"statement": "", "evidence": []}
+    quote = shown if model == "attentive" else shown.lower()
+    return {"statement": template.format(shown), "evidence": [quote]}

@@ -24,7 +24,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from .personalens_domains import (
+from .personalens_user import (
     FOLDER,
     DomainWords,
     Facet,
@@ -32,13 +32,13 @@ from .personalens_domains import (
     acts,
     concerning,
     domain_named,
+    least_repeating,
     offers,
     signal,
+    told_by,
     topic_of_line,
 )
-from .personalens_user import least_repeating, told_by
-from .request import Draws, MarkedRequest, sentences
-from .understudy import understudy
+from .understudy import Draws, MarkedRequest, sentences, understudy
 from .words import Words, joined, tidy
 
 _WORDS = Words(FOLDER / "assistant.toml")
@@ -115,7 +115,7 @@ class _Turn:
 
     @cached_property
     def free(self) -> str:
-        """A wish in the last line that matches no template, to be quoted."""
+        """A wish in the last line that matches no template and is quoted as it is."""
         if self.fresh or len(self.scene.user) < 2:
             return ""
         wishes = (part for part in sentences(self.scene.last) if signal("wish").search(part))
@@ -161,7 +161,7 @@ class _Turn:
         if (self.fresh or self.free) and acts(visits[-1]):
             changed = self.say("attentive.changed", told=self.fresh) if self.fresh else self._noted()
             return [changed, self.say("attentive.more")]
-        if any(map(acts, visits)) and not offers(visits[-1]):  # what is done is not announced a second time
+        if any(map(acts, visits)) and not offers(visits[-1]):  # a completed action is not announced again
             return [self._noted() or self.say("attentive.changed_too"), self.say("attentive.more")]
         parts = [self._noted(), self.say("attentive.confirm")]
         if accepted and self.told and self.draws.chance(0.5):

@@ -1,4 +1,4 @@
-"""The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation.
+"""The judges of a PersonaLens dialogue: four metrics by fixed rules, each with an explanation; and a reviewer of users.
 
 * personalization, 1 to 4: counts the preferences relevant to the task that the assistant names before the user does
   (anticipated), after (taken up), or not at all. 4: at least two and half of them anticipated, and the moment suited or
@@ -21,7 +21,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .personalens_domains import (
+from .personalens_user import (
     DomainWords,
     acts,
     affinities,
@@ -32,8 +32,7 @@ from .personalens_domains import (
     topic_of_line,
     wishes,
 )
-from .request import Draws, MarkedRequest, SpokenLine, mentions_any, quoted, sentences
-from .understudy import understudy
+from .understudy import Draws, MarkedRequest, SpokenLine, mentions_any, plain, quoted, sentences, understudy
 from .words import joined
 
 
@@ -242,3 +241,70 @@ def _coherence(request: MarkedRequest, target: str, crude: bool) -> tuple[int, s
     }
     why = "; ".join(note for note, cost in notes.items() if cost) or f"each line follows, up to {quoted(texts[-1], 9)}"
     return _rounded(5 - sum(notes.values())), f"For the {target}: {why}."
+
+
+_DENIES = re.compile(r"\bi (?:do not|don't|never|hate|can't stand) (?:really |ever )?((?:[\w'-]+ ?){1,5})")
+_DROPS = re.compile(r"\b(?:never ?mind|forget it|forget about it|i'll leave it|i give up|don't bother|drop it)\b")
+_THANKS = re.compile(r"\b(?:thanks|thank you|perfect|great|cheers)\b")
+_REFUSED = re.compile(r"\b(?:can't|cannot|couldn't|could not|unable|sold out|not possible|i'm sorry|i am sorry)\b")
+_FIGURE = re.compile(r"\d[\d:.,]*\d|\d")
+_RUN = 8
+
+
+@understudy("gate", "reviewer")
+def review(request: MarkedRequest, _draws: Draws) -> str:
+    """Answer whether the fault in question is there: a JSON object with `verdict` and `explanation`."""
+    given = " ".join(part.body for part in request.parts("about"))
+    shown = _LOOKED_FOR.get(request.inputs.get("fault", ""), _revealed)(request, given)
+    why = f"It shows in {quoted(shown)}." if shown else "There is nothing to find."
+    return json.dumps({"verdict": bool(shown), "explanation": why}, ensure_ascii=False)
+
+
+def _contradicted(request: MarkedRequest, given: str) -> str:
+    known = set(plain(given).split())
+    for line in request.said_by("user"):
+        for found in _DENIES.finditer(line.lower().replace("’", "'")):
+            if any(len(word) > 4 and word in known for word in plain(found[1]).split()):
+                return line
+    return ""
+
+
+def _invented(request: MarkedRequest, given: str) -> str:
+    known = set(_FIGURE.findall(given))
+    for line in request.lines:
+        figures = _FIGURE.findall(line.text)
+        if line.speaker == "user" and not known.issuperset(figures):
+            return line.text
+        known.update(figures)
+    return ""
+
+
+def _dropped(request: MarkedRequest, _given: str) -> str:
+    last = (request.said_by("user") or [""])[-1]
+    return last if _DROPS.search(last.lower()) else ""
+
+
+def _contented(request: MarkedRequest, _given: str) -> str:
+    for before, line in zip(request.lines, request.lines[1:], strict=False):
+        refused = before.speaker != "user" and _REFUSED.search(before.text.lower().replace("’", "'"))
+        if line.speaker == "user" and refused and _THANKS.search(line.text.lower()):
+            return line.text
+    return ""
+
+
+def _revealed(request: MarkedRequest, given: str) -> str:
+    words = plain(given).split()
+    runs = {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
+    for line in request.said_by("user"):
+        said = plain(line).split()
+        if any(tuple(said[at : at + _RUN]) in runs for at in range(len(said) - _RUN + 1)):
+            return line
+    return ""
+
+
+_LOOKED_FOR = {
+    "contradicts_persona": _contradicted,
+    "invents_facts": _invented,
+    "gives_up": _dropped,
+    "content_too_soon": _contented,
+}

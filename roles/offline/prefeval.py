@@ -1,4 +1,4 @@
-"""The understudies of PrefEval: an assistant that forgets by a fixed rule, four checkers, and those that make pairs."""
+"""The understudies of PrefEval: an assistant that forgets by a fixed rule, four checkers, and the makers of pairs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 
 from dialoom.personas.similarity import content_words
 
-from .request import Draws, MarkedRequest, SpokenLine, sentences, values_of
-from .understudy import understudy
+from .understudy import Draws, MarkedRequest, SpokenLine, sentences, understudy, values_of
 from .words import Words, heard
 
 WORDS = Words(Path(__file__).parent / "data" / "prefeval.toml")
@@ -25,7 +24,7 @@ _BACK = {"critique": 3, "revision": 5}
 
 @understudy("prefeval", "assistant")
 def play_assistant(request: MarkedRequest, draws: Draws) -> str:
-    """Answer a question, choose an option, criticise or revise."""
+    """Return an answer to a question, a chosen option, a critique or a revision."""
     lines = request.lines
     last = lines[-1].text if lines else ""
     asked = _asked(last)
@@ -61,7 +60,7 @@ def _reach(method: str, turns: int, found: bool) -> int:
 
 
 def _asked(last: str) -> str:
-    """Return the method of a request, recognized by its wording."""
+    """Return the kind of a request, recognized by its wording."""
     small = last.lower()
     marks = WORDS.get("asked")
     return next(
@@ -150,7 +149,7 @@ def _helpful(request: MarkedRequest) -> tuple[bool, str]:
 
 
 def _named(answer: str) -> str:
-    """Return the quote in which an answer names a preference, or the sentence; empty if there is none."""
+    """Return the quotation in an answer that mentions a preference, or else the sentence; empty if there is none."""
     at = min((answer.lower().find(words) for words in WORDS.get("checks.names") if words in answer.lower()), default=-1)
     if at < 0:
         return ""

@@ -1,13 +1,328 @@
-"""The registry of understudies: a function registers for a role, and each request goes to the best match."""
+"""The registry of understudies, one per role; the requests that they get in parsed form; and reproducible draws."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, lru_cache
+from random import Random
+from typing import Any, TypeVar
 
-from .request import Draws, MarkedRequest
+from dialoom.prompts import ToolDefinition
+
+T = TypeVar("T")
+
+
+class Draws:
+    """A stream of random choices seeded by the SHA-256 of its parts: equal parts give equal choices on any machine."""
+
+    def __init__(self, *parts: object) -> None:
+        """Create a stream seeded with the string forms of `parts`."""
+        self._parts = parts
+        text = "\x1f".join(str(part) for part in parts)
+        self._random = Random(int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()))
+
+    def fork(self, *parts: object) -> Draws:
+        """Return an independent stream, which does not depend on earlier draws from this one."""
+        return Draws(*self._parts, *parts)
+
+    def pick(self, options: Sequence[T]) -> T:
+        """Return one of `options`, which must not be empty."""
+        return options[self._random.randrange(len(options))]
+
+    def shuffled(self, options: Sequence[T]) -> list[T]:
+        """Return all `options` in random order."""
+        return self._random.sample(list(options), len(options))
+
+    def chance(self, probability: float) -> bool:
+        """Return `True` with the given probability, 0 to 1."""
+        return self._random.random() < probability
+
+    def number(self, low: int, high: int) -> int:
+        """Return a random whole number from `low` to `high`, both included."""
+        return self._random.randint(low, high)
+
+
+_BLOCK = re.compile(r"<([a-z][\w-]*)\b([^<>]*)>(.*?)</\1\s*>", re.DOTALL | re.IGNORECASE)
+_INSTRUCTION = re.compile(r"<instruction\b[^<>]*>(.*?)(?:</instruction\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))""")
+_KEY = re.compile(r'JSON object of[^"]*"(\w+)"')
+_UNNAMED = ("assistant", "answerer")
+"""Roles that do not seed the draws."""
+
+_NOTHING = re.compile(
+    r"^\W*(?:n/?a|none|null|nil|unknown|redacted|nothing yet|no preferences?|not (?:applicable|specified|available)|"
+    r"any)?\W*$",
+    re.IGNORECASE,
+)
+
+
+def usable(value: str) -> bool:
+    """Return whether a value is informative: not empty, "N/A", "[Redacted]", "Nothing yet." or "no preference"."""
+    return not _NOTHING.match(value)
+
+
+def values_of(text: str) -> list[str]:
+    """Split a list `a; b; c` into its distinct informative values."""
+    found = (re.sub(r"^[\s\[\"'•*-]+|[\s\]\"';.,]+$", "", value) for value in text.split(";"))
+    return list(dict.fromkeys(value for value in found if value and usable(value)))
+
+
+@dataclass(frozen=True)
+class SpokenLine:
+    """One line of a conversation; `speaker` is the role that spoke, independent of the role that is called.
+
+    A tool's output is a line with the speaker `tool`. `calls` are the tool calls of a line, each as the name and the
+    arguments as JSON.
+    """
+
+    speaker: str
+    text: str
+    calls: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A marked part of a prompt: its tag and attributes (names in lower case) and the text between the tags."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    body: str
+
+    @cached_property
+    def fields(self) -> dict[str, str]:
+        """The values of its lines `key: value`, with keys in lower case and without uninformative values."""
+        found = {}
+        for line in self.body.splitlines():
+            key, colon, value = line.partition(":")
+            if colon and key.strip() and usable(value):
+                found[key.strip(" \t-*•").lower()] = value.strip()
+        return found
+
+
+@dataclass(frozen=True)
+class MarkedRequest:
+    """The content of a request as shown to the model.
+
+    Attributes:
+        prompt: The prompt's id.
+        role: The role that must answer.
+        model: "attentive" or "generic".
+        seed: Varies the wording.
+        system: The text of the system messages.
+        shown: The prompt's parts, in order.
+        lines: The conversation, oldest line first.
+        inputs: The prompt's inputs, for values that its text does not mark, such as a count.
+        tools: The tools offered.
+    """
+
+    prompt: str
+    role: str
+    model: str = "attentive"
+    seed: int | None = None
+    system: str = ""
+    shown: tuple[Part, ...] = ()
+    lines: tuple[SpokenLine, ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[ToolDefinition, ...] = ()
+
+    def __contains__(self, tag: str) -> bool:
+        return any(part.tag == tag for part in self.shown)
+
+    def parts(self, tag: str) -> list[Part]:
+        """Return every part with this tag."""
+        return [part for part in self.shown if part.tag == tag]
+
+    def part(self, tag: str) -> str:
+        """Return the text of the first part with this tag; empty if there is none or if it is uninformative."""
+        body = next((part.body for part in self.parts(tag)), "")
+        return body if usable(body) else ""
+
+    def fields(self, tag: str) -> dict[str, str]:
+        """Return the `key: value` lines of the first part with this tag, keys in lower case."""
+        return next((part.fields for part in self.parts(tag)), {})
+
+    @property
+    def reply_key(self) -> str:
+        """The first key of the JSON object that the instruction asks for; empty if it asks for none."""
+        found = _KEY.search(self.part("instruction"))
+        return found[1] if found else ""
+
+    @property
+    def is_repair(self) -> bool:
+        """Return whether the request reports a fault of an earlier reply, and the model is one that corrects it."""
+        return "wrong" in self and self.model != "generic"
+
+    def said_by(self, speaker: str) -> list[str]:
+        """Return the lines of one speaker, oldest first."""
+        return [line.text for line in self.lines if line.speaker == speaker]
+
+    def draws(self, **named: str) -> Draws:
+        """Return draws seeded by everything in the request and by the given named values.
+
+        The order of the seed's parts: the role and the named values first, and whole numbers among the inputs before
+        the instruction.
+        """
+        first = {**self._first, **named}
+        shown = [(part.tag, part.body) for part in self.shown]
+        at = next((at for at, (tag, _) in enumerate(shown) if tag == "instruction"), len(shown))
+        shown[at:at] = [(name, str(value)) for name, value in self.inputs.items() if type(value) is int]
+        system = "\n".join([*(f"<{tag}>{text}</{tag}>" for tag, text in first.items()), self.system])
+        said = [(line.speaker, line.text, *line.calls) for line in self.lines]
+        return Draws(self.model, self.role, system, [*first.items(), *shown], said, self.seed)
+
+    def lasting_draws(self, *purpose: object) -> Draws:
+        """Return draws that stay the same throughout a conversation: seeded by the role and its parts."""
+        shown = [(part.tag, part.body) for part in self.shown if part.tag not in ("conversation", "instruction")]
+        return Draws("lasting", self.role, [*self._first.items(), *shown], *purpose)
+
+    @property
+    def _first(self) -> dict[str, str]:
+        return {} if self.role in _UNNAMED else {"role": self.role}
+
+
+def read_request(
+    messages: Sequence[Mapping[str, object]],
+    prompt: str,
+    role: str,
+    *,
+    model: str = "attentive",
+    seed: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    tools: Sequence[ToolDefinition] = (),
+) -> MarkedRequest:
+    """Parse the parts and the conversation of a chat request; see `play` for the arguments."""
+    texts = [(str(message.get("role", "")), _content(message), _calls(message)) for message in messages]
+    own = [text for kind, text, _ in texts if kind in ("system", "developer")]
+    said = [each for each in texts if each[0] in ("user", "assistant", "tool")]
+    shown = [part for text in own for part in _parts(text)]
+    role = role.lower()
+    if role != "assistant":
+        if said and _parts(_INSTRUCTION.sub("", said[0][1])):
+            shown += _parts(said[0][1])
+            said = said[1:]
+        said = [(kind, _without_instructions(text, shown), calls) for kind, text, calls in said]
+    swap = {"user": "assistant", "assistant": "user"} if role == "user" else {}
+    heard = tuple(
+        SpokenLine(swap.get(kind, kind), text.strip(), calls) for kind, text, calls in said if text.strip() or calls
+    )
+    read = next((part for part in shown if part.tag == "conversation"), None)
+    lines = tuple(_lines(read.body)) if read else heard
+    return MarkedRequest(
+        prompt, role, model, seed, "\n".join(own), tuple(shown), lines, inputs=inputs or {}, tools=tuple(tools)
+    )
+
+
+def _content(message: Mapping[str, object]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):  # the content of OpenAI messages may be a list of parts
+        texts = (part.get("text") for part in content if isinstance(part, dict))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return ""
+
+
+def _calls(message: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    given = message.get("tool_calls")
+    called = [each.get("function") for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    return tuple((str(each.get("name")), str(each.get("arguments"))) for each in called if isinstance(each, dict))
+
+
+@lru_cache(maxsize=512)
+def _parts(text: str) -> tuple[Part, ...]:
+    """Return the parts of a prompt; parts inside an instruction are returned separately."""
+    found: list[Part] = []
+    for tag, attributes, body in _BLOCK.findall(text):
+        named = {name.lower(): one or two or bare for name, one, two, bare in _ATTRIBUTE.findall(attributes)}
+        found.append(Part(tag.lower(), named, body.strip()))
+        if tag.lower() == "instruction":
+            found += _parts(body)
+    return tuple(found)
+
+
+def _without_instructions(text: str, shown: list[Part]) -> str:
+    """Return a line's text without instructions, which are added to `shown` with their parts."""
+    for found in _INSTRUCTION.finditer(text):
+        shown += (Part("instruction", {}, found.group(1).strip()), *_parts(found.group(1)))
+    return _INSTRUCTION.sub("", text)
+
+
+def _lines(body: str) -> list[SpokenLine]:
+    return [SpokenLine(tag.lower(), text.strip()) for tag, _, text in _BLOCK.findall(body) if text.strip()]
+
+
+_WORD = re.compile(r"\d[\d:.,+½]*\w*|[^\W\d_]+(?:['’ʻ&][^\W\d_]+)*")
+_SENTENCE = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:St|Mr|Dr|vs)\.)[\"”]?\s+")
+_ENDINGS = (("ings", 3), ("ing", 3), ("ied", 2), ("ies", 2), ("ers", 4), ("ed", 3), ("ly", 4), ("s", 3))
+_STOP = frozenset(
+    "a an the of and or in on at to for with by from per my your his her their our only one preference preferred type "
+    "style sound tone music genre place time times".split()
+)
+
+
+def sentences(text: str) -> list[str]:
+    """Split prose into sentences; initials and usual abbreviations do not end one."""
+    return [part.strip() for part in _SENTENCE.split(text.strip()) if part.strip()]
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case without accents and typographic apostrophes."""
+    spelled = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
+    return "".join(letter for letter in spelled if not unicodedata.combining(letter))
+
+
+def stem(word: str) -> str:
+    """Return the stem of a word in lower case: `bake`, `bakes` and `baking` have the same."""
+    for ending, left in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= left and not word.endswith(("ss", "us")):
+            word = word[: -len(ending)] + ("y" if ending in ("ied", "ies") else "")
+            break
+    word = word[:-1] if word.endswith("e") and len(word) > 3 else word
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+@lru_cache(maxsize=16384)
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the stems of a text's words, in lower case, without accents."""
+    small = re.sub(r"\b0?(\d{1,2}:\d\d)\s*([ap])\.?m\b\.?", r"\1\2m", plain(text))
+    return tuple(stem(word.rstrip(".,:")) for word in _WORD.findall(small))
+
+
+@lru_cache(maxsize=16384)
+def content_words(text: str) -> frozenset[str]:
+    """Return the stems of content words: no articles, prepositions, or words common to all values."""
+    return frozenset(word for word in words_of(text) if word not in _STOP)
+
+
+@lru_cache(maxsize=16384)
+def _words_by_sentence(text: str) -> tuple[frozenset[str], ...]:
+    return tuple(content_words(part) for part in sentences(text))
+
+
+def mentions(text: str, value: str) -> bool:
+    """Return whether `text` mentions `value`: all content words of the value occur in one sentence."""
+    telling = content_words(value)
+    if not telling:
+        return bool(words_of(value)) and set(words_of(value)) <= set(words_of(text))
+    return any(telling <= words for words in _words_by_sentence(text))
+
+
+def mentions_any(text: str, values: Iterable[str]) -> bool:
+    """Return whether `text` mentions at least one of `values`."""
+    return any(mentions(text, value) for value in values)
+
+
+def quoted(text: str, most: int = 14) -> str:
+    """Quote the beginning of a text."""
+    words = text.split()
+    return '"' + " ".join(words[:most]).rstrip(".,;:") + ('..."' if len(words) > most else '"')
 
 
 @dataclass(frozen=True)
@@ -19,7 +334,7 @@ class ToolTurn:
 
 
 Understudy = Callable[[MarkedRequest, Draws], str | ToolTurn]
-_BUILT_IN = ("personalens_assistant", "personalens_judges", "aloe", "prefeval", "people", "apollo", "gate")
+_BUILT_IN = ("personalens_assistant", "personalens_judges", "aloe", "prefeval", "people", "apollo")
 _PACKAGE = __name__.rpartition(".")[0]
 
 
@@ -28,7 +343,7 @@ class UnderstudyError(ValueError):
 
 
 class NoUnderstudyError(UnderstudyError):
-    """A request calls a role that no understudy plays."""
+    """A request addresses a role that has no understudy."""
 
     def __init__(self, system: str, role: str) -> None:
         """Set the message: the role, its system, and the roles of that system with an understudy."""
@@ -41,7 +356,7 @@ class NoUnderstudyError(UnderstudyError):
 
 
 class SilentUnderstudyError(UnderstudyError):
-    """An understudy found no text: a bank or a slot of its data file has another name than the code uses."""
+    """An understudy found no text, as its code uses a name of a bank or slot that its data file does not have."""
 
     def __init__(self, role: str, unsaid: Sequence[str]) -> None:
         """Set the message: the role, and the banks that had no text, with their files."""
@@ -59,8 +374,9 @@ def understudy(system: str, role: str, *, marks: Sequence[str] = ()) -> Callable
     Args:
         system: The first part of the ids of the system's prompts: `lesson` for `lesson/tutor`.
         role: The role of these prompts.
-        marks: Tags of parts that a request must contain. Of several functions that match, the one with most marks is
-            used; if none matches, the closest is, so that a prompt with missing parts is answered too.
+        marks: Tags of parts that a request must contain. Of several functions that match, the one with the most marks
+            is used. If none
+            matches, the closest is used, so that a prompt with missing parts is answered, too.
 
     A function takes the `MarkedRequest` and `Draws` seeded by its content, and returns the reply. Registering the same
     role and marks again replaces the earlier function, so a module can be loaded twice.

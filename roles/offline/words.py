@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from .request import Draws
+from .understudy import Draws
 
 _SEAMS = (
     (re.compile(r"\s+"), " "),
@@ -29,7 +29,8 @@ _unsaid: ContextVar[list[str] | None] = ContextVar("unsaid", default=None)
 def noting_the_unsaid() -> Iterator[list[str]]:
     """Collect the banks that produced no text within the block, with their file and the reason.
 
-    That is not an error in itself: many banks exist for some domains only. The list explains an empty reply.
+    A bank without text is not an error in itself, as many banks exist for some domains only. The list explains an empty
+    reply.
     """
     notes: list[str] = []
     token = _unsaid.set(notes)
@@ -90,7 +91,7 @@ class Words:
         return text
 
     def _wanting(self, name: str, templates: Sequence[str], slots: Mapping[str, str]) -> str:
-        """Return why there is no text: the bank does not exist, or each of its templates lacks a slot."""
+        """Return the reason for a missing text: there is no such bank, or each template has a slot without value."""
         if templates:
             lacking = sorted({slot for each in templates for slot in _slots(_parse(each)) if not slots.get(slot)})
             given = ", ".join(slot for slot, value in slots.items() if value) or "none"
@@ -116,7 +117,7 @@ def say(templates: Sequence[str], draws: Draws, slots: Mapping[str, str] | None 
 def heard(templates: Sequence[str], text: str) -> dict[str, str] | None:
     """Match a text against templates and return the slots of the first match; `None` if none matches.
 
-    Understudies recognize each other's lines by it. End marks and case are ignored.
+    Understudies use this to recognize each other's lines. End marks and case are ignored.
     """
     for template in templates:
         found = _pattern(template).fullmatch(text.strip().rstrip(".!?"))

@@ -1,11 +1,13 @@
-"""Agreement between people and judges: a sample for people to label, and the kappas of their labels."""
+"""Agreement between people and judges: a sample for people to label, kappas, and calibrated scores."""
 
+from .calibrated import CalibratedScore, calibrated_scores, calibrated_tables
 from .items import Sample, Scale, Scales, write_sample
 from .labels import GivenLabel, LabelFile, Labelled, Labels, labelled, labels_beside, read_labels
 from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
 
 __all__ = [
     "Agreement",
+    "CalibratedScore",
     "EarlierLabels",
     "GivenLabel",
     "GroupAgreement",
@@ -17,6 +19,8 @@ __all__ = [
     "Scales",
     "agreement",
     "as_json",
+    "calibrated_scores",
+    "calibrated_tables",
     "labelled",
     "labels_beside",
     "read_labels",

@@ -1,4 +1,4 @@
-"""What is labelled: the items, and a sample of them."""
+"""The items that people label, and samples of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import json
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -70,7 +70,7 @@ _LENGTH = 16
 def digest_of(episode: Episode, recipe: Recipe, item: Item) -> str:
     """Return the digest of the lines that people read to label an item; it does not depend on any judgement.
 
-    It changes if another branch has become the scenario's conversation, or the scenario was played anew, unless the
+    The digest changes if another branch becomes the scenario's conversation or the scenario is played again, unless the
     part that the item is about, such as the first turns, is unchanged.
     """
     judgements = episode.outcome.judgements
@@ -188,7 +188,7 @@ def _parsed_scale(text: str) -> tuple[str, Scale]:
 
 
 ITEM, LABEL, DIGEST = "item", "label:", "digest"
-"""The column of ids, the prefix of annotators' columns, and the column of digests."""
+"""Titles in labels files: of the column of ids, the prefix of annotators' columns, and of the column of digests."""
 COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about", "conversation")
 
 
@@ -201,7 +201,7 @@ class Sample:
 
     @property
     def n(self) -> int:
-        """The number of all items."""
+        """Number of items in all groups."""
         return sum(self.counts.values())
 
 
@@ -222,17 +222,18 @@ def write_sample(
     Args:
         run: The run.
         target: The file; it must not exist.
-        size: Number of items, divided evenly between metrics, targets, and whole conversations and turns.
+        size: Number of items. It is divided evenly between metrics, targets, and whole conversations and turns; within
+            each of these, in proportion to the judge's scores, but with at least two items of each score if possible.
         annotators: Names, each of which gets a column.
         seed: The seed of the draw; by default the run's.
         judging: The set of judgements; by default the oldest.
-        metrics: Only these; by default all.
+        metrics: Only these metrics; by default all metrics that are scored by judges and not by checks.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
         where: Only scenarios matching this expression.
 
     Raises:
         RunError: If there is nothing to draw from, a scale is unknown, or the file exists.
-        OutputError: If it cannot be written.
+        OutputError: If the file cannot be written.
         StoreError: If the set of judgements does not exist.
     """
     if target.exists() and (target.is_file() or target.is_dir()):
@@ -241,10 +242,14 @@ def write_sample(
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
     draw = stream(config.seed if seed is None else seed, "", "agreement sample")
-    drawn, unscored = _draw_items(items(run, judging, metrics, where), known, size, draw)
+    checked = WithJudging.of(recipe).check_metrics - set(metrics)
+    found = (pair for pair in items(run, judging, metrics, where) if pair[1].judgement.metric not in checked)
+    drawn, unscored = _draw_items(found, known, size, draw)
     if not drawn:
-        raise RunError(f"{run.path} has no judgement with a score to sample ({unscored:,} have none)")
-    # Items of a metric are adjacent: annotators need not switch between scales.
+        named = f"; name a check to sample it: {', '.join(sorted(checked))}" if checked else ""
+        message = f"{run.path} has no judgement of a judge with a score to sample ({unscored:,} have none){named}"
+        raise RunError(message, setting="metrics" if checked else None)
+    # Items of a metric are adjacent, so that annotators do not have to switch between scales.
     ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
     drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
     rows = (_drawn_row(run, judging, each, known) for each in drawn)
@@ -267,35 +272,57 @@ def _draw_items(
     found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
 ) -> tuple[list[_DrawnItem], int]:
     """Return the items drawn, and the number excluded because they have no score."""
-    pools: dict[Group, _Reservoir] = {}
+    pools: dict[Group, dict[int, _Reservoir]] = defaultdict(dict)
     unscored = 0
     for order, (episode, item) in enumerate(found):
         if episode.state != "done":
             continue  # an unfinished conversation is not labelled
-        if scales.code(item.judgement) is None:
+        if (score := scales.code(item.judgement)) is None:
             unscored += 1
         else:
-            pool = pools.setdefault(item.group, _Reservoir(size, draw))
+            pool = pools[item.group].setdefault(score, _Reservoir(size, draw))
             pool.add(_DrawnItem(item.group, order, episode.id, item.id))
     chosen: list[_DrawnItem] = []
-    # The smallest pool first: its shortfall is divided among the others.
-    for done, (_, pool) in enumerate(sorted(pools.items(), key=lambda each: (len(each[1].held), each[0]))):
-        chosen += pool.take((size - len(chosen)) // (len(pools) - done))
+    # The smallest group is first, so that its shortfall is divided among the others.
+    smallest_first = sorted(pools.items(), key=lambda each: (sum(pool.seen for pool in each[1].values()), each[0]))
+    for done, (_, by_score) in enumerate(smallest_first):
+        counts = _allocated(by_score, (size - len(chosen)) // (len(pools) - done))
+        for score, count in counts.items():
+            chosen += by_score[score].take(count)
     return chosen, unscored
 
 
+_FEWEST_OF_SCORE = 2
+"""Minimum number of items with each score, in a sample that is large enough."""
+
+
+def _allocated(pools: Mapping[int, _Reservoir], size: int) -> dict[int, int]:
+    """Return the number of items to draw of each score: proportional to its frequency, but at least two.
+
+    Proportional allocation is never less precise than a simple random sample, even if the judge's scores are random.
+    """
+    total = sum(pool.seen for pool in pools.values())
+    fewest = _FEWEST_OF_SCORE if size >= _FEWEST_OF_SCORE * len(pools) else 0
+    counts = {score: min(fewest, pool.seen) for score, pool in sorted(pools.items())}
+    for _ in range(min(size, total) - sum(counts.values())):
+        open_ = [score for score in counts if counts[score] < pools[score].seen]
+        counts[max(open_, key=lambda score: size * pools[score].seen / total - counts[score])] += 1
+    return counts
+
+
 class _Reservoir:
-    """A uniform sample of a group's items, by reservoir sampling."""
+    """A uniform sample of items, by reservoir sampling; `seen` is the number of all items so far."""
 
     def __init__(self, size: int, draw: random.Random) -> None:
         self.held: list[_DrawnItem] = []
-        self._size, self._draw, self._seen = size, draw, 0
+        self.seen = 0
+        self._size, self._draw = size, draw
 
     def add(self, item: _DrawnItem) -> None:
-        self._seen += 1
+        self.seen += 1
         if len(self.held) < self._size:
             self.held.append(item)
-        elif (place := self._draw.randrange(self._seen)) < self._size:
+        elif (place := self._draw.randrange(self.seen)) < self._size:
             self.held[place] = item
 
     def take(self, count: int) -> list[_DrawnItem]:
@@ -303,7 +330,7 @@ class _Reservoir:
 
 
 def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Scales) -> list[str]:
-    """Return an item's cells without the annotators'."""
+    """Return an item's cells, without those of the annotators' columns."""
     position = run.resolve(drawn.episode)
     episode = run.episode(position, judging)
     assert episode is not None, "it was finished when it was drawn, and what is finished stays"
@@ -311,7 +338,7 @@ def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Sca
 
 
 def item_row(run: RunFile, episode: Episode, item: Item, scales: Scales) -> list[str]:
-    """Return an item's cells by `COLUMNS`: all that annotators need, without the judge's result."""
+    """Return an item's cells in the order of `COLUMNS`: all that annotators need, without the judge's result."""
     recipe, judgement = run.recipe, item.judgement
     labelled = WithLabels.of(recipe)
     return [

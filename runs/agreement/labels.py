@@ -1,7 +1,7 @@
 """Labels files: a column `item` and a column `label:NAME` for each annotator; reading them, and labelling into them.
 
-A column `digest` identifies the conversation of a row; where it is empty or missing, the run's current one is meant.
-Interactive labelling writes each label at once.
+A column `digest` identifies the conversation of a row. If it is empty or missing, the row belongs to the scenario's
+current conversation. Interactive labelling writes each label immediately.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LabelRow:
 
     Attributes:
         item: The item's id.
-        digest: The digest of the labelled lines; empty if the file does not give it.
+        digest: The digest of the labelled lines; empty if the file has none.
         line: The row's line number.
         cells: The annotators' labels, blank where one is missing.
     """
@@ -53,9 +53,9 @@ class Labels:
     """The content of a labels file.
 
     Attributes:
-        path: Its path.
-        annotators: Their names, in the order of their columns.
-        rows: Its rows; an item has several if several conversations of its scenario were labelled.
+        path: Path of the file.
+        annotators: Names of the annotators, in the order of their columns.
+        rows: Rows of the file; an item has several rows if several conversations of its scenario were labelled.
     """
 
     path: Path
@@ -68,10 +68,10 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
 
     Args:
         path: The file.
-        only: Read only these annotators; by default all.
+        only: The annotators whose labels are read; by default all.
 
     Raises:
-        DataError: If it cannot be read, lacks a column, or has a duplicate item: with the line.
+        DataError: If the file cannot be read, lacks a column, or has a duplicate item; the message states the line.
     """
     text = _text(path)
     delimiter = _delimiter(path, text)
@@ -101,7 +101,7 @@ def read_labels(path: Path, only: Collection[str] = ()) -> Labels:
 
 
 def _add(path: Path, of_item: dict[str, LabelRow], row: LabelRow) -> None:
-    """Add a row of an item if it is of another conversation; a row without a digest may be of any conversation."""
+    """Add a row of an item if its conversation has no row yet; a row without digest may belong to any conversation."""
     known = of_item.get(row.digest) or of_item.get("") or (None if row.digest else next(iter(of_item.values()), None))
     if known is not None:
         raise DataError(path, f"item {row.item!r} stands on line {known.line} already", row.line)
@@ -143,7 +143,7 @@ def _columns(path: Path, header: Sequence[str], only: Collection[str]) -> dict[s
 
 def _lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with their line numbers; the header first."""
-    csv.field_size_limit(_LARGEST_CELL)  # a cell holds a whole conversation
+    csv.field_size_limit(_LARGEST_CELL)  # a cell may contain a whole conversation
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1
     try:
@@ -194,7 +194,7 @@ class GivenLabel:
         position: The scenario's position.
         item: The item's id.
         label: The label.
-        is_earlier: Whether it was given to an earlier conversation of the scenario, so that it does not count.
+        is_earlier: Whether the label was given to an earlier conversation of the scenario, so that it does not count.
     """
 
     position: int
@@ -206,10 +206,10 @@ class GivenLabel:
 class LabelFile:
     """A labels file that is filled in item by item; its other content stays unchanged.
 
-    It may be a sample that was drawn, or start empty: missing items are added to it.
+    The file may be a drawn sample, or may not exist yet; items that it lacks are added to it.
 
     Args:
-        path: The file; it need not exist yet.
+        path: The file; it does not have to exist yet.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
     """
 
@@ -313,8 +313,8 @@ class Labelled(NamedTuple):
     """The labelling progress of a scenario.
 
     Attributes:
-        given: Number of its judgements that have a label.
-        wanted: Number of its judgements that need one.
+        given: Number of the scenario's judgements that have a label.
+        wanted: Number of the scenario's judgements that need a label.
     """
 
     given: int
@@ -328,7 +328,7 @@ class Labelled(NamedTuple):
 
 _Key = tuple[Signature, Signature, str]
 _cache: dict[_Key, dict[int, Labelled]] = {}
-"""Cache of labelling progress, keyed by the signatures of the run and the labels file: lists request it page by page.
+"""Cache of labelling progress, by the state of the run and of the labels file, as lists request it page by page.
 """
 
 
@@ -342,7 +342,7 @@ def labelled(
         path: The labels file.
         annotator: The annotator's name.
         metrics: The metrics to be labelled; by default all.
-        judging: The set of judgements whose metrics these are; by default the oldest.
+        judging: The set of judgements with these metrics; by default the oldest.
 
     Raises:
         DataError: If the labels file cannot be read.
@@ -388,7 +388,7 @@ def _item(run: RunFile, position: int, id_: str) -> tuple[Episode, Item]:
 
 
 def _row_of(rows: Sequence[list[str]], of: int, digest: str) -> list[str] | None:
-    """Return the row of this conversation among an item's rows, else one without a digest."""
+    """Return the row of a conversation among an item's rows, or else a row without a digest."""
     return next((row for wanted in (digest, "") for row in rows if _cell(row, of) == wanted), None)
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dialoom.graphs import Table
+from dialoom.graphs import Episode, Table
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES
 from dialoom.inputs import DataError
 from dialoom.runs.errors import RunError
-from dialoom.runs.reading.conversations import Group
+from dialoom.runs.reading.conversations import Group, Item
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.report.rater_agreement import (
     MISSING,
@@ -40,7 +40,7 @@ class RaterComparison:
     """The agreement of two or more raters.
 
     Attributes:
-        n: Number of items labelled by all of them.
+        n: Number of items labelled by all raters.
         kappa: Cohen's or Fleiss' kappa.
         agreement: The share of equal pairs of labels, 0 to 1; `None` without items.
         weighted: Cohen's kappa with quadratic weights.
@@ -59,13 +59,13 @@ class GroupAgreement:
     """The agreement within one group of judgements.
 
     Attributes:
-        group: Metric, target, and whether by turn.
+        group: Metric, target, and whether turns are judged separately.
         scale: The metric's scale.
         cohen: The judge's agreement with each annotator.
-        average: The mean of these; n is the number of items with a score and a label.
+        average: The mean of these kappas; n is the number of items with a score and a label.
         averaged: Number of annotators' kappas in that mean.
-        fleiss: Agreement between the annotators, over the items that all of them labelled; `None` for one annotator.
-        missing: Number of blank labels of each annotator.
+        fleiss: The annotators' agreement on the items that all of them labelled; `None` for a single annotator.
+        missing: Number of missing labels of each annotator.
         unscored: Number of items in the file for which the judge has no score.
     """
 
@@ -81,11 +81,11 @@ class GroupAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLabels:
-    """Labels that were given to an earlier conversation of a scenario than its current outcome.
+    """Labels that were given to an earlier conversation of a scenario, which is no longer its outcome.
 
     Attributes:
         count: Number of labels.
-        scenarios: Their scenarios.
+        scenarios: The ids of their scenarios.
     """
 
     count: int = 0
@@ -97,10 +97,10 @@ class Agreement:
     """The agreement computed from a labels file.
 
     Attributes:
-        annotators: Their names.
-        groups: The agreement of each group.
+        annotators: Names of the annotators.
+        groups: The agreement in each group.
         earlier: Labels that are not counted.
-        offline: The note on roles that an offline model played, if there are any.
+        offline: A note on roles played by an offline model, if there are any.
     """
 
     annotators: tuple[str, ...]
@@ -118,18 +118,20 @@ def agreement(
     scales: Iterable[str] = (),
     where: str | None = None,
 ) -> Agreement:
-    """Compute the kappas of a run's judge and the annotators of a labels file; scales are not mixed.
+    """Compute the kappas of a run's judge and the annotators of a labels file, separately for each scale.
 
     Args:
         run: The run.
         labels: The labels file.
         judging: The set of judgements; by default the oldest.
-        metrics: Only these; by default all that are in the file.
+        metrics: Only these metrics; by default all metrics in the file.
         scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
         where: Only judgements of scenarios matching this expression.
 
     Raises:
-        DataError: If an item does not belong to the run, or a label is not on its metric's scale: with the line.
+        DataError: If an item does not belong to the run, or a label is not on its metric's scale; the message states
+            the
+            line.
         RunError: If a metric or scale is unknown, or statsmodels is not installed.
         StoreError: If the set of judgements does not exist.
     """
@@ -155,7 +157,7 @@ def agreement(
 
 
 _CodedRows = dict[Group, list[list[int]]]
-"""The values of the labelled items by group, the judge's first."""
+"""The values of the labelled items by group; the judge's value comes first."""
 
 
 def _coded_rows(
@@ -163,30 +165,57 @@ def _coded_rows(
 ) -> tuple[_CodedRows, EarlierLabels]:
     """Return the values of the labelled items, and the labels of conversations that are no longer the outcome."""
     rows: _CodedRows = defaultdict(list)
-    left = {(row.item, row.digest): row for row in labels.rows}
-    labelled = {row.item for row in labels.rows}
-    recipe = run.recipe
-    wanted = None if where is None else {episode.id for episode in selected(run, judging, where)}
-    for episode, item in items(run, judging, ()):
-        if item.id not in labelled:
-            continue
-        row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
-        if row is None or (wanted is not None and episode.id not in wanted):
-            continue
-        score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
-        rows[item.group].append([MISSING if score is None else score - scale.low, *_label_codes(labels, row, scale)])
-    return rows, _earlier_labels(run, labels.path, left.values(), wanted)
+    matched = LabelledItems(run, labels, judging, where)
+    for _, item, row in matched:
+        if row is not None:
+            score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
+            rows[item.group].append([MISSING if score is None else score - scale.low, *label_codes(labels, row, scale)])
+    return rows, matched.earlier()
+
+
+class LabelledItems:
+    """The items of a run's scenarios, each with its row of a labels file if it has one.
+
+    Args:
+        run: The run.
+        labels: The labels file.
+        judging: The set of judgements.
+        where: Only scenarios matching this expression.
+    """
+
+    def __init__(self, run: RunFile, labels: Labels, judging: str | None, where: str | None) -> None:
+        self._run, self._labels, self._judging = run, labels, judging
+        self._wanted = None if where is None else {episode.id for episode in selected(run, judging, where)}
+        self._left = {(row.item, row.digest): row for row in labels.rows}
+
+    def __iter__(self) -> Iterator[tuple[Episode, Item, LabelRow | None]]:
+        labelled = {row.item for row in self._labels.rows}
+        recipe, left = self._run.recipe, self._left
+        for episode, item in items(self._run, self._judging, ()):
+            row = None
+            if item.id in labelled:
+                row = left.pop((item.id, ""), None) or left.pop((item.id, digest_of(episode, recipe, item)), None)
+            if self._wanted is None or episode.id in self._wanted:
+                yield episode, item, row
+
+    def earlier(self) -> EarlierLabels:
+        """Return the labels of conversations that are no longer the outcome; call it after all items were read.
+
+        Raises:
+            DataError: If a row belongs to no judgement of the run.
+        """
+        return _earlier_labels(self._run, self._labels.path, self._left.values(), self._wanted)
 
 
 def _earlier_labels(
     run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None
 ) -> EarlierLabels:
-    """Return the labels in rows that match no judgement, which must belong to an earlier conversation of a scenario."""
+    """Return the labels in rows that match no judgement; these rows must be of scenarios' earlier conversations."""
     count, scenarios = 0, dict[str, None]()
     for row in left:
         found = scenario_of(run, row.item) if row.digest else None
         if found is None:
-            raise DataError(path, f"item {row.item!r} is no judgement of {run.path}", row.line)
+            raise DataError(path, f"item {row.item!r} is not a judgement of {run.path}", row.line)
         _, scenario = found
         if (given := sum(map(bool, row.cells))) and (wanted is None or scenario in wanted):
             count += given
@@ -194,8 +223,8 @@ def _earlier_labels(
     return EarlierLabels(count, tuple(scenarios))
 
 
-def _label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
-    """Return the labels of an item as values from 0."""
+def label_codes(labels: Labels, row: LabelRow, scale: Scale) -> list[int]:
+    """Return the labels of an item as codes from 0."""
     codes = []
     for name, cell in zip(labels.annotators, row.cells, strict=True):
         try:
@@ -271,7 +300,7 @@ _EXPLANATION = (
     "square of its size."
 )
 _MOST_SCENARIOS = 5
-"""Maximum number of ids that are listed."""
+"""Maximum number of scenario ids that a note lists."""
 _ONE_VALUE = (
     "A dash where there are labels: a rater gave one value only (of one item nobody can give two), and kappa is then "
     "undefined, or 0 whatever the others say."
@@ -305,7 +334,7 @@ def notes(agreement: Agreement) -> list[str]:
     if skipped := max((kappa.skipped for kappa in kappas), default=0):
         found.append(f"Resamples in which a kappa is undefined are not in its interval: up to {skipped:,}.")
     if agreement.earlier.count:
-        found.append(_earlier_note(agreement.earlier))
+        found.append(earlier_note(agreement.earlier))
     for group in agreement.groups:
         found += _missing_notes(group, len(agreement.annotators))
     return found if agreement.offline is None else [*found, agreement.offline]
@@ -340,7 +369,7 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
         yield "annotators (Fleiss)", group.fleiss
 
 
-def _earlier_note(earlier: EarlierLabels) -> str:
+def earlier_note(earlier: EarlierLabels) -> str:
     """Return the note on labels of conversations that are no longer the outcome."""
     shown = ", ".join(earlier.scenarios[:_MOST_SCENARIOS]) + (
         ", ..." if len(earlier.scenarios) > _MOST_SCENARIOS else ""
@@ -365,7 +394,7 @@ def _missing_notes(group: GroupAgreement, annotators: int) -> Iterator[str]:
 def _kappa_text(kappa: Kappa) -> str:
     if kappa is None:
         return "–"
-    # A kappa of -0.001 is shown as 0.00.
+    # A kappa of -0.001 is to be shown as 0.00, not as -0.00.
     value, *ends = (f"{round(each, 2) + 0.0:.2f}" for each in (kappa.value, kappa.low, kappa.high) if each is not None)
     return f"{value} [{', '.join(ends)}]" if ends else value
 

@@ -5,63 +5,103 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dialoom.graphs.outcome import USER, numbers_of
+from dialoom.inputs import Record
 from dialoom.roles import ModelBinding
 from dialoom.roles.binding import ATTENTIVE
 from dialoom.settings import FLAG, UserFault
 
 DEFAULT_MODEL = ATTENTIVE
-"""The default model of roles without one: no network, no key."""
+"""The model of roles for which none is given; it needs no network and no key."""
 
 
-class RunConfig(BaseModel):
-    """The configuration that determines a run's results. Its concurrency does not, and is given with each call.
+class RunConfig(Record):
+    """The configuration that determines a run's results. Concurrency does not, so it is given with each call instead.
 
     Attributes:
         recipe: A registered name, `path/to/file.py:NAME`, or a study's file.
         options: The recipe's options, as plain values.
         models: The model of each role.
-        panel: Further judges, which judge after all scenarios are played: for each, the models of the judging roles.
+        users: Additional models of the user; every scenario is also played with each of them.
+        panel: Additional judges, which judge after all scenarios are played; for each, the models of the judging roles.
         seed: The seed of every random stream.
-        on_user_fault: `flag`, or `retry N`: a simulated user's line in which the gate finds a fault is requested again
-            up to N times before the other side sees it.
+        on_user_fault: `flag`, or `retry N`: if the gate finds a fault in a simulated user's line, the line is requested
+            again, up to N times, before the other side sees it.
         sample: The number of scenarios drawn from all that the options yield; `None` for all.
         trials: The number of times that each scenario is played; `resume` can raise it.
+        prompts: The sets of prompts that replace the recipe's own, later ones those of earlier ones: names of shipped
+            sets, and folders.
         study: The study that the recipe was made from, as plain values; `None` for other recipes.
-        code: The SHA-256 of each file of code that the recipe and the models name, by its name there.
+        code: The SHA-256 of each code file that the recipe and the models refer to, by the name used there.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     recipe: str
     options: Mapping[str, Any]
     models: Mapping[str, ModelBinding]
+    users: tuple[ModelBinding, ...] = ()
     panel: tuple[Mapping[str, ModelBinding], ...] = ()
     seed: int
     sample: int | None = None
     trials: int = 1
     on_user_fault: UserFault = FLAG
+    prompts: tuple[str, ...] = ()
     study: Mapping[str, Any] | None = None
     code: Mapping[str, str] = Field(default_factory=dict)
 
     @property
     def user_retries(self) -> int:
-        """The number of times that a faulty line of the user's is requested again."""
+        """Maximum number of times that a faulty line of the user's is requested again."""
         return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
 
     @property
+    def players(self) -> list[Mapping[str, ModelBinding]]:
+        """The models by role, once for each model of the user."""
+        return [self.models, *({**self.models, USER: user} for user in self.users)]
+
+    @property
     def casts(self) -> list[Mapping[str, ModelBinding]]:
-        """The models by role, for the run itself and with each further judge."""
-        return [self.models, *({**self.models, **judges} for judges in self.panel)]
+        """The models by role, once for each model of the user and once for each additional judge."""
+        return [*self.players, *({**self.models, **judges} for judges in self.panel)]
+
+    @property
+    def units(self) -> str:
+        """The plural noun for what a run plays: conversations if it plays each scenario several times."""
+        return "conversations" if self.trials > 1 or self.users else "scenarios"
+
+    @property
+    def user_models(self) -> list[str]:
+        """The names of the user models; empty unless there are several."""
+        return [each[USER].model for each in self.players] if self.users else []
+
+    def everyone(self, judges: Mapping[str, ModelBinding] | None = None) -> list[tuple[str, ModelBinding]]:
+        """Return each role that spoke with its model; the user occurs with each of its models.
+
+        Given judges replace the run's own.
+        """
+        return [*{**self.played, **(judges or {})}.items(), *((USER, each) for each in self.users)]
+
+    def players_of(self, episode: str) -> Mapping[str, ModelBinding]:
+        """Return the models by role that play the episode with this id."""
+        return self.players[numbers_of(episode)[1] - 1]
+
+    @property
+    def played(self) -> Mapping[str, ModelBinding]:
+        """The models that spoke, by role; empty for a run of transcripts, where models only speak on branches."""
+        from dialoom.graphs.transcript import TRANSCRIPT
+
+        return {} if self.recipe == TRANSCRIPT else self.models
 
     @property
     def model_names(self) -> dict[str, str]:
-        """The models by role, without their sampling parameters."""
-        return {role: binding.model for role, binding in self.models.items()}
+        """The names of the models that spoke, by role; several user models are joined in one text."""
+        names = {role: binding.model for role, binding in self.played.items()}
+        return {**names, USER: ", ".join(self.user_models)} if self.users else names
 
 
 def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
-    """Return the differences between two configurations, as `key: then, now`. The code behind names is not compared."""
+    """Return the differences between two configurations as `key: then, now`. Hashes of code files are not compared."""
     then, now = _flat(stored), _flat(requested)
     keys = [key for key in now | then if then.get(key) != now.get(key)]
     return [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]
@@ -70,5 +110,5 @@ def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
 def _flat(config: RunConfig) -> dict[str, Any]:
     plain = config.model_dump(mode="json")
     roles = {f"{role} {key}": value for role, each in plain["models"].items() for key, value in each.items()}
-    rest = {key: plain[key] for key in ("panel", "seed", "on_user_fault", "sample", "trials")}
+    rest = {key: plain[key] for key in ("users", "panel", "seed", "on_user_fault", "sample", "trials", "prompts")}
     return {"recipe": config.recipe, **plain["options"], **roles, **rest}

@@ -25,7 +25,7 @@ def checked_recipe(found: Any, spec: str) -> Recipe:
         spec: The name, for messages.
 
     Raises:
-        RunError: If it is no recipe, or a part of it is missing.
+        RunError: If the object is not a recipe, or a part of it is missing.
     """
     from dialoom.graphs import Recipe
 
@@ -48,7 +48,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
         options: Its options, as an instance of their type or as plain values.
 
     Raises:
-        RunError: If the recipe returns anything else, or its graph has no end.
+        RunError: If the recipe returns anything else, or the end of its graph cannot be reached.
     """
     from langgraph.graph import StateGraph
 
@@ -68,7 +68,7 @@ def graph_of(recipe: Recipe, options: Any) -> Graph:
 
 
 def _can_end(graph: Graph) -> bool:
-    """Return whether the end can be reached; true if a node's successors are not declared."""
+    """Return whether the end of a graph can be reached; `True` if the successors of some node are not declared."""
     from langgraph.graph import END, START
 
     following: dict[str, set[str]] = defaultdict(set)
@@ -92,7 +92,7 @@ def _can_end(graph: Graph) -> bool:
 
 
 def facets_named(recipe: Recipe) -> Mapping[str, str]:
-    """Return the facets that a recipe's pivots and `facets` name, with the place of each."""
+    """Return the facets that a recipe's pivots and `facets` use, each with the place of its use."""
     from dialoom.graphs.capabilities import WithFacets
 
     named: dict[str, str] = {}
@@ -103,14 +103,14 @@ def facets_named(recipe: Recipe) -> Mapping[str, str]:
 
 
 def check_facets(recipe: Recipe, known: Collection[str]) -> None:
-    """Check that a recipe's pivots and facets name facets that its scenarios have.
+    """Check that the scenarios have all facets that a recipe's pivots and `facets` use.
 
     Args:
         recipe: The recipe.
         known: The facets of the scenarios of a plan.
 
     Raises:
-        RunError: Naming the facet that no scenario has.
+        RunError: If a facet occurs in no scenario; the message names it.
     """
     for name, place in facets_named(recipe).items():
         if name not in known:
@@ -143,7 +143,7 @@ def _check_attributes(recipe: Any, kind: str) -> None:
 
 
 def _check_capabilities(recipe: Recipe, kind: str) -> None:
-    """Refuse a method of a capability that the recipe does not inherit: nothing would ever call it."""
+    """Raise `RunError` for a method of a capability that the recipe does not inherit, as it would never be called."""
     from dialoom.graphs import capabilities
 
     for capability in capabilities.Capability.__subclasses__():
@@ -157,7 +157,7 @@ def _check_capabilities(recipe: Recipe, kind: str) -> None:
 
 
 def _check_pivots(recipe: Recipe, kind: str) -> None:
-    """Refuse a pivot with a column of a metric that nothing scores, or with a chart of a column that it lacks."""
+    """Raise `RunError` for a pivot that uses a metric without scores, or whose chart uses a column that it lacks."""
     from dialoom.graphs.capabilities import WithJudging
 
     for pivot in recipe.pivots:
@@ -181,7 +181,7 @@ def _check_scenarios(kind: Any, owner: str) -> None:
         raise _recipe_error(f"recipe: `scenario_type` of {owner} is {kind!r:.60}; a subclass of Scenario is needed")
     _check_concrete(kind)
     if not isinstance(inspect.getattr_static(kind, "label"), property | cached_property):
-        raise _recipe_error(f"recipe: `label` of {kind.__name__} is no property; write @property above it")
+        raise _recipe_error(f"recipe: `label` of {kind.__name__} is not a property; write @property above it")
 
 
 def _check_concrete(kind: type) -> None:

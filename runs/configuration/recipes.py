@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 GROUP = "dialoom.recipes"
 OBJECT = "object:"
-"""The prefix of the name of a recipe that was passed as an object: only the process that it was passed to knows it."""
+"""Prefix of the name of a recipe that was passed as an object and is known only to the process that received it."""
+
+_OF_COMMANDS = {"transcript-people": "dialoom.graphs.transcript_people:RECIPE"}
+"""Recipes that are played by a command of their own, and are not listed."""
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
@@ -30,28 +33,28 @@ def recipe_names() -> list[str]:
 
 
 def is_file_spec(spec: str) -> bool:
-    """Return whether a name is that of a recipe in a file."""
+    """Return whether a name refers to a recipe in a file."""
     path, colon, name = spec.rpartition(":")
     return bool(colon) and path.endswith(".py") and name.isidentifier()
 
 
 def is_study(spec: str) -> bool:
-    """Return whether a name is that of a study's file."""
+    """Return whether a name refers to a study's file."""
     return spec.endswith(".toml")
 
 
 def is_recipe(spec: str) -> bool:
-    """Return whether a name is that of a registered recipe, of one in a file, or of a study's file."""
+    """Return whether a name refers to a registered recipe, a recipe in a file, or a study's file."""
     return is_study(spec) or is_file_spec(spec) or spec in _entry_points()
 
 
 def is_relative_file(spec: str) -> bool:
-    """Return whether a name is that of a recipe in a file with a relative path."""
+    """Return whether a name refers to a recipe in a file with a relative path."""
     return is_file_spec(spec) and not Path(spec.rpartition(":")[0]).expanduser().is_absolute()
 
 
 def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
-    """Return a recipe's name with its relative path in the first folder that has the file; `None` if none has."""
+    """Return a recipe's name with its file's path in the first folder that has the file; `None` if none has it."""
     if not is_relative_file(spec):
         return spec
     path = spec.rpartition(":")[0]
@@ -61,17 +64,17 @@ def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
 def load_recipe(
     spec: str, run: Path | None = None, folders: Sequence[Path] = (), study: Mapping[str, Any] | None = None
 ) -> Recipe:
-    """Return the recipe with a name, of `path/to/file.py:NAME`, or of a study's file.
+    """Return a recipe by its registered name, by `path/to/file.py:NAME`, or by a study's file.
 
     Args:
         spec: The name, as given or as stored in a run's file.
-        run: The run's file, if it is a run's recipe.
+        run: The run's file, if the recipe of a run is loaded.
         folders: The folders in which a relative path is looked up, in order; by default the working folder.
-        study: The study that a run's file keeps: its own file is not read again.
+        study: The study as stored in a run's file, so that the study's file is not read again.
 
     Raises:
-        RunError: If there is none, or it is no recipe.
-        DataError: If a study's file is wrong.
+        RunError: If nothing is found under the name, or it is not a recipe.
+        DataError: If a study's file is invalid.
     """
     if study is not None or is_study(spec):
         return _of_study(spec, folders, study)
@@ -103,14 +106,18 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
         recipe: A name, `path/to/file.py:NAME`, a recipe or its class.
 
     Raises:
-        RunError: If there is none, or it is no recipe.
+        RunError: If nothing is found under the name, or it is not a recipe.
     """
+    from dialoom.graphs.transcript import Transcripts
+
     from .recipe_checks import checked_recipe
 
     if isinstance(recipe, str):
         return recipe, load_recipe(recipe)
     found = checked_recipe(recipe, repr(recipe))
-    if found.name in recipe_names() and type(load_recipe(found.name)) is type(found):
+    if isinstance(found, Transcripts):
+        return found.name, found
+    if found.name in {**_entry_points(), **_OF_COMMANDS} and type(load_recipe(found.name)) is type(found):
         return found.name, found
     return _file_spec(found) or OBJECT + found.name, found
 
@@ -123,7 +130,7 @@ def check_same(kept: str, given: Recipe) -> None:
         given: The recipe that is given now.
 
     Raises:
-        RunError: If it is another one.
+        RunError: If the two recipes differ.
     """
     from dialoom.runs.errors import RunError
 
@@ -138,10 +145,10 @@ def option_names(recipe: Recipe) -> dict[str, str]:
 
 
 def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) -> RecipeOptions:
-    """Return a recipe's options from plain values by name or alias; others have their defaults.
+    """Return a recipe's options from plain values by name or alias; options that are not given have their defaults.
 
     Raises:
-        RunError, SettingError: Naming the invalid option and its value.
+        RunError, SettingError: If an option is invalid; the message states its name and value.
     """
     from pydantic import BaseModel, ValidationError
 
@@ -171,10 +178,10 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
         name = names.get(problem.place.partition(".")[0])
         shown = problem.message.removeprefix("Value error, ")
         if name is None:
-            first = names.get(shown.partition(" ")[0])  # a message about several options begins with one of them
+            first = names.get(shown.partition(" ")[0])  # a message about several options begins with the name of one
             text = shown if first is not None else f"options: {shown}"
             raise RunError(text, setting=first or "options") from error
-        if problem.message != shown:  # the option's own check, in its words
+        if problem.message != shown:  # the message comes from the option's own validator
             raise RunError(f"{name} {problem.value!r}: {shown}", setting=name) from error
         raise setting_error({**error.errors()[0], "loc": (name,)}) from error
 
@@ -182,7 +189,10 @@ def parsed_options(recipe: Recipe, given: Mapping[str, Any] | BaseModel | None) 
 def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | None) -> Recipe:
     from dialoom.graphs.simulation import simulation
     from dialoom.graphs.study import Study, read_study
+    from dialoom.graphs.transcript import TRANSCRIPT, transcripts
 
+    if study is not None and spec == TRANSCRIPT:
+        return transcripts(Study.model_validate(study), tuple(map(str, folders)))
     if study is not None:
         return simulation(Study.model_validate(study), tuple(map(str, folders)))
     recipe = simulation(read_study(Path(spec)))
@@ -192,15 +202,15 @@ def _of_study(spec: str, folders: Sequence[Path], study: Mapping[str, Any] | Non
 
 
 def _file_spec(recipe: Recipe) -> str | None:
-    """Return `path/to/file.py:NAME` of a recipe that any process can import; `None` for a notebook's or a local one."""
+    """Return `path/to/file.py:NAME` for a recipe that any process can import; `None` if local or in a notebook."""
     module = sys.modules.get(type(recipe).__module__)
     source = Path(getattr(module, "__file__", None) or "")
     if module is None or module.__name__ == "__main__" or source.suffix != ".py" or not source.is_file():
         return None
     name = next((name for name, value in vars(module).items() if value is recipe), None)
-    if name is None and not vars(recipe):  # without attributes of its own it equals a new instance
+    if name is None and not vars(recipe):  # without attributes of its own, it equals a new instance
         name = type(recipe).__name__ if vars(module).get(type(recipe).__name__) is type(recipe) else None
-    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # part of a package
+    if name is None or _RELATIVE_IMPORT.search(source.read_text(encoding="utf-8")):  # the file is part of a package
         return None
     path = source.resolve()
     here = Path.cwd()
@@ -208,12 +218,12 @@ def _file_spec(recipe: Recipe) -> str | None:
 
 
 def _entry_points() -> dict[str, EntryPoint]:
-    """Return the entry points of installed packages by name; of equal names the one that would be imported."""
+    """Return the entry points of installed packages by name; for equal names, the one that would be imported."""
     found: dict[str, EntryPoint] = {}
     for folder in reversed(sys.path):
         try:
             found |= _entry_points_in(folder, Path(folder).stat().st_mtime_ns)
-        except OSError:  # the folder need not exist
+        except OSError:  # the folder may not exist
             continue
     return found
 
@@ -228,6 +238,8 @@ def _entry_points_in(folder: str, _changed: int) -> dict[str, EntryPoint]:
 def _registered(name: str) -> Any:
     from dialoom.runs.errors import RunError
 
+    if name in _OF_COMMANDS:
+        return EntryPoint(name, _OF_COMMANDS[name], GROUP).load()
     points = _entry_points()
     if name not in points:
         known = ", ".join(sorted(points)) or "none"

@@ -1,4 +1,4 @@
-"""Trust: the code and addresses that a run file names, and whether this user has allowed their use."""
+"""Trust: the code and addresses that a run file refers to, and whether this user has allowed their use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from dialoom.errors import Advice
 from dialoom.graphs import Recipe, RecipeOptions
-from dialoom.graphs.mcp_servers import is_url
+from dialoom.graphs.built_in_environments import is_url
 from dialoom.graphs.simulation import Simulation
 from dialoom.inputs import DataError, read_bytes
 from dialoom.outputs import OutputError, append_private
@@ -27,12 +27,12 @@ from .recipes import is_file_spec
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Code, an address or a file that a file names.
+    """Code, an address or a file that a run file or a case refers to.
 
     Attributes:
-        text: What would happen, as the object of "names".
-        mark: The key by which this machine recognizes it.
-        spec: Its name in the file.
+        text: A description with the consequence, as the object of "names" in a message.
+        mark: The key under which this machine remembers it.
+        spec: Its name in the run file or case.
         code: The file whose code would run, if known.
     """
 
@@ -42,7 +42,7 @@ class Reference:
     code: Path | None = None
 
     def hash(self) -> str | None:
-        """Return the SHA-256 of its current code; `None` if it has none or it cannot be read."""
+        """Return the SHA-256 of its current code; `None` if there is no code or it cannot be read."""
         try:
             return None if self.code is None else hashlib.sha256(read_bytes(self.code)).hexdigest()
         except DataError:
@@ -50,17 +50,17 @@ class Reference:
 
 
 def code_hashes(named: Iterable[Reference]) -> dict[str, str]:
-    """Return the SHA-256 of each code file by its name. Files that it imports in turn are not included."""
+    """Return the SHA-256 of each code file by its name. Files that these files import are not included."""
     return {each.spec: found for each in named if (found := each.hash()) is not None}
 
 
 def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None = None) -> list[Reference]:
-    """Return the file of a recipe that is named by its path, or the functions that a study names; else an empty list.
+    """Return the file of a recipe named by a path, or the functions and files that a study uses; else an empty list.
 
     Args:
         spec: The recipe's name.
         found: The name with the path at which the file was found; by default relative to the working folder.
-        recipe: The recipe, if it is known; only a study can be.
+        recipe: The recipe, if it is a study.
     """
     if isinstance(recipe, Simulation):
         found_functions = [
@@ -77,14 +77,14 @@ def recipe_references(spec: str, found: str | None = None, recipe: Recipe | None
 
 
 def cast_references(models: Mapping[str, ModelBinding]) -> list[Reference]:
-    """Return the code and the addresses of players."""
+    """Return the code that players run, and the addresses at which they are called."""
     return [named for binding in models.values() for named in player_references(binding.model, binding.api_base)]
 
 
 def player_references(model: str, api_base: str | None = None) -> list[Reference]:
     """Return the code of a player, or the address at which it is called, to which its provider's key would be sent.
 
-    An address of this machine counts, too: another user may listen there. Some model names are addresses.
+    Addresses on this machine are included, as another user may listen there. Some model names are addresses.
     """
     kind, _, spec = model.partition(":")
     if kind == "graph":
@@ -120,7 +120,7 @@ def load_references(loads: Iterable[str]) -> list[Reference]:
 
 
 def file_references(options: RecipeOptions) -> list[Reference]:
-    """Return the files that a recipe's options name, which planning reads and puts into requests."""
+    """Return the files that a recipe's options refer to, which planning reads and puts into requests."""
     paths = [path for _, value in options for path in _paths(value)]
     return [Reference(f"{path}, which planning would read", f"read {path}", str(path)) for path in paths]
 
@@ -157,11 +157,11 @@ def _module_file(module: str) -> Path | None:
 
 
 _LARGEST_LIST = 16 * 2**20
-"""Maximum size of the list that is read, in bytes: some hundred thousand runs."""
+"""Maximum size in bytes of the list of marks, enough for some hundred thousand runs; a larger list is not read."""
 
 
 def remember(id_: str | None, marks: Iterable[str]) -> None:
-    """Record that the user has named these for a run or a case; failure to write is ignored."""
+    """Record the marks of references that the user has given for a run or a case; failure to write is ignored."""
     if id_ is None:
         return
     known = remembered(id_)
@@ -174,7 +174,7 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
 
 
 def remembered(id_: str | None) -> frozenset[str]:
-    """Return the marks of what the user has named for a run or a case."""
+    """Return the recorded marks of references that the user has given for a run or a case."""
     found: set[str] = set()
     for line in [] if id_ is None else _remembered_lines():
         try:
@@ -201,7 +201,7 @@ def _remembered_lines() -> list[str]:
 
 
 def _list_path() -> Path | None:
-    """Return the list's path by the XDG base directory specification, by which a relative folder is ignored."""
+    """Return the list's path by the XDG base directory specification, which ignores relative folders."""
     folder = os.environ.get("XDG_STATE_HOME", "")
     try:
         state = Path(folder) if os.path.isabs(folder) else Path.home() / ".local" / "state"  # noqa: PTH117
@@ -211,38 +211,42 @@ def _list_path() -> Path | None:
 
 
 class Trust:
-    """The trust in what a file names, for one opening of it.
+    """The trust in the references of a file, for one opening of the file.
 
     Args:
-        everything: Trust everything, whoever made the file.
-        tell: Receives a line for everything that is trusted only because of `everything`, and for changed code.
+        everything: Whether everything is trusted, whoever made the file.
+        tell: Receives a line for each reference that is trusted only because of `everything`, and for changed code.
+
+    Attributes:
+        changed: The names of the files of code that have changed since the file was made.
     """
 
     def __init__(self, everything: bool = False, tell: Callable[[str], None] = lambda _line: None) -> None:
         self.everything = everything
         self._tell = tell
         self._used: dict[str, None] = {}
+        self.changed: list[str] = []
 
     def give(self, named: Iterable[Reference]) -> None:
-        """Trust what the user has named in this process for this file."""
+        """Trust the references that the user has given in this process for this file."""
         self._used.update(dict.fromkeys(each.mark for each in named))
 
     @property
     def used(self) -> list[str]:
-        """The marks of all that was named or allowed so far."""
+        """The marks of all references that were given or allowed so far."""
         return list(self._used)
 
     def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
-        """Check that these may be used.
+        """Check that references may be used.
 
         Args:
-            holder: The file that names them, for messages.
-            id_: The id of the run or case, by which the user's own marks are found.
-            named: What would run or be called.
+            holder: The file with the references, for messages.
+            id_: The id of the run or case, under which the user's own marks are stored.
+            named: The references.
             code: The hashes of the code when the file was made, by its name in the file.
 
         Raises:
-            TrustError: If one may not be used.
+            TrustError: If a reference may not be used.
         """
         new = [each for each in dict.fromkeys(named) if each.mark not in self._used]
         if not new:
@@ -251,16 +255,17 @@ class Trust:
         strange = [each for each in new if each.mark not in known]
         if strange and not self.everything:
             raise TrustError(
-                f"{holder} names {_joined(strange)}. You have given none of it here yourself, so it is not used"
-                if len(strange) > 1
-                else f"{holder} names {strange[0].text}. You have not given that here yourself, so it is not used",
-                advice=Advice("trust", "if you would use it as your own, give trust=True", {"path": holder}),
+                f"{holder} names {_joined(strange)}. The file comes from elsewhere, so this is not used",
+                advice=Advice("trust", "if you trust it, give trust=True", {"path": holder}),
             )
         for each in strange:
             self._tell(f"{holder}: trusted with {each.text}")
-        changed = [each.code for each in new if each.spec in code and each.hash() not in (None, code[each.spec])]
+        changed = [
+            each.code for each in new if each.code and each.spec in code and each.hash() not in (None, code[each.spec])
+        ]
         for path in dict.fromkeys(changed):
             self._tell(f"{holder}: {path} has changed since the run was made")
+            self.changed.append(path.name)
         self.give(new)
 
 

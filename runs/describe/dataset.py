@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dialoom.graphs import DialogueFault, Line
-from dialoom.inputs import DataError, check_regular, open_input, parse_json, read_json, read_lines
+from dialoom.graphs.outcome import USER
+from dialoom.graphs.transcript_rows import CONTENTS, CONVERSATIONS, NAMES, SPEAKERS, raw_rows, round_lines
+from dialoom.inputs import DataError, check_regular
+from dialoom.roles import ModelBinding
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 
-_CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
-_SPEAKERS = ("role", "from", "speaker")
-_CONTENTS = ("content", "value", "text", "utterance")
 _LONGEST_FACET = 60
-_NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,14 @@ class DescribedDialogue:
     """One dialogue of a described dataset.
 
     Attributes:
-        id: Its id in its source.
-        lines: Its messages.
-        ended_by: The reason for its end; empty if unknown.
-        facets: The facets of its scenario.
-        preferences: The person's preferences by name, which may come up in it; empty if unknown.
-        faults: The faults that the gate found; `None` if the gate did not check it.
-        languages: The languages for which the gate checked it, as ISO 639 codes.
-        row: The row that it was read from, if it was read from a file.
+        id: The dialogue's id in its source.
+        lines: The messages.
+        ended_by: The reason for the end; empty if unknown.
+        facets: The facets of the scenario.
+        preferences: The person's preferences by name, which may come up in the dialogue; empty if unknown.
+        faults: The faults that the gate found; `None` if the gate did not check the dialogue.
+        languages: The languages for which the gate checked the dialogue, as ISO 639 codes.
+        row: The row that the dialogue was read from, if it was read from a file.
     """
 
     id: str
@@ -50,7 +49,7 @@ class DescribedDialogue:
 
     @property
     def opening(self) -> str:
-        """The user's first line, after instructions and contexts; the first line if no role is named user."""
+        """The user's first line, after instructions and contexts; the first line if there is no role named `user`."""
         said = [line.content for line in self.lines if line.role == "user"]
         return (said or [line.content for line in self.lines] or [""])[0]
 
@@ -59,7 +58,7 @@ class Dataset(Protocol):
     """A set of dialogues that can be read more than once.
 
     Attributes:
-        name: Its name in tables.
+        name: The dataset's name in tables.
     """
 
     name: str
@@ -82,8 +81,13 @@ class RunDataset:
         self._file = file
         self._where = where
 
+    @property
+    def users(self) -> list[tuple[str, ModelBinding]]:
+        """The user's role with each of its models."""
+        return [each for each in self._file.config.everyone() if each[0] == USER]
+
     def dialogues(self) -> Iterator[DescribedDialogue]:
-        """Yield the dialogues in plan order; failed ones as far as they went."""
+        """Yield the dialogues in plan order; a failed dialogue has the messages up to its failure."""
         recipe = self._file.recipe
         for episode in selected(self._file, None, self._where):
             scenario = self._file.scenario(recipe, self._file.resolve(episode.id))
@@ -103,7 +107,7 @@ class CombinedDataset:
     """Several datasets as one.
 
     Args:
-        name: Its name in tables.
+        name: The dataset's name in tables.
         parts: The datasets.
     """
 
@@ -120,13 +124,14 @@ class CombinedDataset:
 class RowsDataset:
     """A JSON Lines, JSON or Parquet file of rows, each with a conversation, a text, or several named texts.
 
-    A conversation is a list under `messages` (or `conversations`, `turns`, ...), of objects with `role` and `content`
-    (or `from` and `value`), or of rounds as in ALOE's release; so is TRL's `prompt` with `chosen` or `completion`. Of
-    any other row (a tree, a pair, a person), every string of several words is a line whose role is its key.
+    A conversation is a list under `messages` (or `conversations`, `turns`, ...) of objects with `role` and `content`
+    (or
+    `from` and `value`), a list of rounds as in ALOE's release, or TRL's `prompt` with `chosen` or `completion`. In any
+    other row (a tree, a pair, a person), every string of several words is a line, with its key as the role.
 
     Args:
         path: The file.
-        skips_wordless: Skip rows without text, which folders from other sources may contain.
+        skips_wordless: Whether rows without text, which folders from other sources may contain, are skipped.
 
     Raises:
         RunError: If the file does not exist, or is of another kind.
@@ -142,63 +147,22 @@ class RowsDataset:
         """Yield the dialogues in the file's order.
 
         Raises:
-            DataError: If a row holds neither a conversation nor text, or for Parquet if pyarrow is not installed.
+            DataError: If a row has neither a conversation nor text, or for a Parquet file if pyarrow is not installed.
         """
-        for number, row in self._rows():
+        for number, row in raw_rows(self._path):
+            if isinstance(row, DataError):
+                raise row
             lines = _row_lines(row)
             if lines is None and self._skips_wordless:
                 continue
             if lines is None:
                 raise DataError(
-                    self._path, f"a conversation ({', '.join(_CONVERSATIONS)}) or words are needed in each row", number
+                    self._path, f"a conversation ({', '.join(CONVERSATIONS)}) or words are needed in each row", number
                 )
             scenario = row.get("scenario") if isinstance(row.get("scenario"), dict) else None
             facets = {key: value for key, value in (scenario or row).items() if key != "id" and _is_facet(value)}
             ended_by = str(row.get("ended_by") or "")
             yield DescribedDialogue(str(row.get("id", number)), lines, ended_by, facets, row=row)
-
-    def _rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        if self._path.suffix == ".parquet":
-            yield from enumerate(self._parquet(), 1)
-        elif self._path.suffix == ".json":
-            yield from enumerate(self._list(), 1)
-        else:
-            for number, line in read_lines(self._path):
-                if line.strip():
-                    yield number, self._row(line, number)
-
-    def _parquet(self) -> Iterator[Mapping[str, Any]]:
-        try:
-            from pyarrow import parquet
-        except ModuleNotFoundError as error:
-            raise DataError(self._path, "Parquet needs pyarrow: pip install 'dialoom[parquet]'") from error
-        with open_input(self._path) as file:
-            try:
-                for batch in parquet.ParquetFile(file).iter_batches(500):
-                    yield from batch.to_pylist()
-            except (OSError, ValueError) as error:  # pyarrow's errors derive from these
-                raise DataError(self._path, f"no Parquet that can be read: {error}") from error
-
-    def _list(self) -> list[Mapping[str, Any]]:
-        """Return the rows of a JSON list, the form of some releases."""
-        rows = read_json(self._path)
-        rows = [rows] if isinstance(rows, dict) else rows
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise DataError(self._path, "an object or a list of objects is needed")
-        return rows
-
-    def _row(self, written: bytes, number: int) -> Mapping[str, Any]:
-        try:
-            line = written.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            found = f"byte {written[error.start]:#04x} at {error.start + 1}"
-            raise DataError(self._path, f"not UTF-8: {found}; give JSON lines or Parquet", number) from error
-        row = parse_json(line, self._path, number)
-        if isinstance(row, str):
-            return {"text": row}
-        if not isinstance(row, dict):
-            raise DataError(self._path, f"{line.strip()[:60]}; an object is needed", number)
-        return row
 
 
 COMPARED_TEXTS: Mapping[str, Callable[[DescribedDialogue], str]] = {
@@ -216,8 +180,8 @@ def _is_facet(value: object) -> bool:
 
 
 def _row_lines(row: Mapping[str, Any]) -> list[Line] | None:
-    """Return the lines of a row's conversation, of its text, or of its texts; `None` if it has none of them."""
-    for key in _CONVERSATIONS:
+    """Return the lines of a row's conversation, or of its text or texts; `None` if the row has none of them."""
+    for key in CONVERSATIONS:
         if isinstance(row.get(key), list):
             return _conversation_lines(row[key], "")
     if isinstance(row.get("prompt"), str | list):
@@ -247,21 +211,10 @@ def _conversation_lines(value: Any, speaker: str) -> list[Line]:
     found = []
     for each in value:
         if isinstance(each, dict) and isinstance(each.get("user"), str):
-            found += _round_lines(each)
+            found += round_lines(each)
         elif isinstance(each, dict):
-            role = next((str(each[key]) for key in _SPEAKERS if each.get(key)), speaker)
-            words = next((each[key] for key in _CONTENTS if isinstance(each.get(key), str)), "")
+            role = next((str(each[key]) for key in SPEAKERS if each.get(key)), speaker)
+            words = next((each[key] for key in CONTENTS if isinstance(each.get(key), str)), "")
             if role or words:
-                found.append(Line(role=_NAMES.get(role, role), content=words))
+                found.append(Line(role=NAMES.get(role, role), content=words))
     return found
-
-
-def _round_lines(both: Mapping[str, Any]) -> list[Line]:
-    """Return the lines of a round in ALOE's format: of several replies, the one that the conversation went on from."""
-    reply = both.get("assistant")
-    if isinstance(reply, dict):
-        reply = reply.get(str(both.get("chosen")), reply.get("preferred"))
-    if isinstance(reply, list):
-        reply = reply[0] if reply else None
-    user = Line(role="user", content=both["user"])
-    return [user, Line(role="assistant", content=reply)] if isinstance(reply, str) else [user]

@@ -14,12 +14,14 @@ from dialoom.runs.export import ExportRequest, write
 from dialoom.runs.export.pushing import CARD, ExportedFolder, add_section, card_beside
 from dialoom.runs.report import Report
 from dialoom.runs.report.report import markdown
+from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
 from dialoom.shown import counted
 
 from .dataset import CombinedDataset, Dataset, RowsDataset, RunDataset
 from .dialogues import describe_dialogues
 from .lexical import SimilarTexts
+from .likeness import likeness
 from .people import describe_release
 
 _ON_CARDS = frozenset({"sizes", "endings", "lexical", "duplicates", "languages", "personal-data", "facets", "alike"})
@@ -33,33 +35,35 @@ def describe_path(
     where: str | None = None,
     trust: Trust | None = None,
     alike: SimilarTexts | None = None,
+    like: Path | None = None,
 ) -> Report:
     """Describe a dataset in tables and charts.
 
     Args:
         path: A run, a file of rows (JSON Lines, JSON, Parquet), a folder of such files, or one in the layout of the
             PersonaLens release.
-        against: Runs or files of rows that are searched for in it: their copies are reported.
+        against: Runs or files of rows whose copies in the dataset are reported.
         where: Only a run's scenarios matching this expression.
         trust: The trust in code that a run names.
-        alike: How texts of similar meaning are found, if they are to be reported.
+        alike: The detector of texts with similar meaning, if these are to be reported.
+        like: A run or a file of rows of real conversations, to whose users the distances are measured.
 
     Raises:
         RunError: If the path is none of these, or a library is missing.
-        DataError: With the line that cannot be read.
+        DataError: If a line cannot be read; the message states it.
     """
     if (path / "data" / "profile").is_dir():
-        if against or where or alike:
-            setting = "against" if against else "where" if where else "embedder"
+        if against or where or alike or like:
+            setting = "against" if against else "where" if where else "embedder" if alike else "like"
             raise RunError(f"{setting}: {path} is a release, which holds no dialogues", setting=setting)
         return Report(f"{path.name}: people and tasks", describe_release(path), ())
     with ExitStack() as opened:
         if is_sqlite(path):
             file = opened.enter_context(RunFile(path, trust=trust))
-            return describe_run(file, against, where=where, trust=trust, alike=alike)
+            return describe_run(file, against, where=where, trust=trust, alike=alike, like=like)
         if where is not None:
-            raise RunError(f"where: {path} is no run, and only a run's scenarios can be chosen", setting="where")
-        return _describe(_open_dataset(path, opened, trust), against, opened, trust, alike)
+            raise RunError(f"where: {path} is not a run, and only a run's scenarios can be chosen", setting="where")
+        return _describe(_open_dataset(path, opened, trust), against, opened, trust, alike, like)
 
 
 def describe_run(
@@ -69,10 +73,11 @@ def describe_run(
     where: str | None = None,
     trust: Trust | None = None,
     alike: SimilarTexts | None = None,
+    like: Path | None = None,
 ) -> Report:
     """Describe an open run, as `describe_path` does."""
     with ExitStack() as opened:
-        return _describe(RunDataset(file, where), against, opened, trust, alike)
+        return _describe(RunDataset(file, where), against, opened, trust, alike, like)
 
 
 def add_to_card(folder: Path, found: Report) -> Path:
@@ -88,8 +93,9 @@ def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[
     """Export a run and add a description of the export to its card; return the number of rows written, by part.
 
     Raises:
-        RunError: Before anything is written, if the export has no card, or no rows of dialogues; as `write`, and if its
-            rows hold no dialogues.
+        RunError: If the export has no card or no rows of dialogues, before anything is written; or for the same reasons
+            as
+            `write`; or if the rows contain no dialogues.
     """
     exporter = request.exporter(run.recipe)
     if exporter is not None and exporter.is_folder:
@@ -118,7 +124,12 @@ def _section(found: Report) -> str:
 
 
 def _describe(
-    dataset: Dataset, against: Sequence[Path], opened: ExitStack, trust: Trust | None, alike: SimilarTexts | None
+    dataset: Dataset,
+    against: Sequence[Path],
+    opened: ExitStack,
+    trust: Trust | None,
+    alike: SimilarTexts | None,
+    like: Path | None,
 ) -> Report:
     tables, charts = describe_dialogues(dataset, [_open_dataset(each, opened, trust) for each in against], alike)
     count = next((int(str(row[1])) for table in tables if table.name == "sizes" for row in table.rows), 0)
@@ -129,20 +140,25 @@ def _describe(
             f"{dataset.name} holds no dialogues: in none of its {count:,} scenarios or rows is anything said. "
             "Where a run makes people, describe the folder to which it is exported"
         )
+    if like is not None:
+        table, chart = likeness(dataset, _open_dataset(like, opened, trust))
+        if isinstance(dataset, RunDataset) and (roles := offline_roles(dataset.users)):
+            note = STAND_INS.format(roles=roles)
+            table.notes, chart.notes = [note, *table.notes], [note, *chart.notes]
+        tables, charts = [table, *tables], [chart, *charts]
     return Report(f"{dataset.name}: {counted(count, 'dialogues')}", tables, charts)
 
 
 def _open_dataset(path: Path, opened: ExitStack, trust: Trust | None) -> Dataset:
     if path.is_dir():
         is_ours = (path / CARD).is_file()
-        files = [path / file for file in ExportedFolder.of(path).files] if is_ours else _files_of_rows(path)
+        files = (
+            [path / file for file in ExportedFolder.of(path).files]
+            if is_ours
+            else sorted(file for file in path.rglob("*") if file.suffix in _ROWS and file.is_file())
+        )
         if not files:
             kinds = ", ".join(f"*{kind}" for kind in _ROWS)
             raise RunError(f"{path} holds neither files of rows ({kinds}) nor a release of people (data/profile)")
         return CombinedDataset(path.name, [RowsDataset(file, skips_wordless=not is_ours) for file in files])
     return RunDataset(opened.enter_context(RunFile(path, trust=trust))) if is_sqlite(path) else RowsDataset(path)
-
-
-def _files_of_rows(folder: Path) -> list[Path]:
-    """Return the data files anywhere in a folder that dialoom has not written, such as a source or a release."""
-    return sorted(file for file in folder.rglob("*") if file.suffix in _ROWS and file.is_file())

@@ -9,7 +9,8 @@ from statistics import quantiles
 
 from dialoom.graphs import Chart, Series, Table
 from dialoom.graphs.gate import reduced_shares
-from dialoom.graphs.gate.vocabulary import language_of
+from dialoom.graphs.gate.talk import language_of
+from dialoom.graphs.personal_data import PersonalDatum, finder
 from dialoom.graphs.reporting.diversity import (
     MOST_COMPARED,
     SAMPLE_WORDS,
@@ -25,10 +26,10 @@ from dialoom.shown import counted as said
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex
-from .people import Combinations, PersonalDatum, Surfacing, as_list, finder
+from .people import Combinations, Surfacing, as_list
 
 MOST_LINES = 50_000
-"""Maximum number of lines per role for lexical figures; of more, a seeded sample is drawn."""
+"""Maximum number of lines per role for lexical figures; from more lines, a seeded sample is drawn."""
 
 _SHOWN = 10
 _MOST_VALUES = 200
@@ -37,7 +38,7 @@ _MOST_VALUES = 200
 
 @dataclass(slots=True)
 class DialogueCount:
-    """Statistics of dialogues, collected in one pass; memory is bounded but for distinct first lines."""
+    """Statistics of dialogues, collected in one pass with bounded memory, except for the distinct first lines."""
 
     dialogues: int = 0
     sizes: dict[str, Counter[int]] = field(default_factory=dict)
@@ -119,7 +120,7 @@ def describe_dialogues(
     Args:
         dataset: The dialogues.
         against: Other sets, such as test sets, whose copies are searched for.
-        alike: How texts of similar meaning are found, if they are to be reported.
+        alike: The detector of texts with similar meaning, if these are to be reported.
     """
     counted = DialogueCount.of(dataset.dialogues())
     tables = [
@@ -143,7 +144,9 @@ def describe_dialogues(
 
 def _sizes(counted: DialogueCount) -> Table:
     table = Table(
-        "sizes", "How long dialogues are", ["of each dialogue", "n", "mean", "5 of 100", "median", "95 of 100"]
+        "sizes",
+        "How long dialogues are",
+        ["of each dialogue", "n", "mean", "5th percentile", "median", "95th percentile"],
     )
     for what, sizes in counted.sizes.items():
         values = sorted(sizes.elements())
@@ -183,9 +186,9 @@ def _lexical(counted: DialogueCount) -> Table:
         role, texts = list(drawn.items())[-1]
         table.rows.append([role, "as published", *_figures(published(texts))])
     table.notes += [
-        "Dist-n: different n-grams of all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how like a line is to the "
-        f"others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare sets of "
-        "like size.",
+        "Dist-n: different n-grams of all; Ent-4: entropy of 4-grams in nats; Self-BLEU: how similar a line is "
+        f"to the others (of at most {MOST_COMPARED:,} lines). The first two fall with the number of words, so compare "
+        "sets of similar size.",
         f"As published (PersonaLens, table 10, after Joko et al. 2024): means over {SAMPLES} samples of "
         f"{SAMPLE_WORDS:,} words; Self-BLEU of letters.",
     ]
@@ -199,7 +202,7 @@ def _figures(found: LexicalDiversity) -> list[Cell]:
 
 
 def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Dataset]) -> Table:
-    columns = ["of", "looked for in", "texts", "word for word", "nearly", "both %"]
+    columns = ["of", "looked for in", "texts", "word for word", "nearly", "copies %"]
     table = Table("duplicates", "Copies", columns)
     others = [(other, _copies(counted, other)) for other in against]
     for what, index in counted.copies.items():
@@ -240,7 +243,9 @@ def _personal(counted: DialogueCount) -> Table:
 
 
 def _facets(counted: DialogueCount) -> Table:
-    table = Table("facets", "What dialogues are of", ["facet", "values", "commonest", "n", "rarest", "its n"])
+    table = Table(
+        "facets", "Values of the facets", ["facet", "values", "most frequent", "n", "rarest", "n of the rarest"]
+    )
     for name, counts in counted.facets.items():
         ranked = counts.most_common()
         (first, most), (last, least) = ranked[0], ranked[-1]
@@ -273,7 +278,7 @@ def _surfacing_chart(counted: DialogueCount) -> Chart:
             shares.append(so_far / found.preferences)
         series.append(Series(role, list(range(1, last + 1)), shares))
     chart = Chart(
-        "preferences", "Preferences that have come up by a turn, by who said them first", "turn", "share of all"
+        "preferences", "Preferences mentioned up to each turn, by who mentioned them first", "turn", "share of all"
     )
     chart.series = series
     chart.notes = [f"{said(found.preferences, 'preferences')} of {said(counted.dialogues, 'dialogues')}."]
@@ -281,11 +286,11 @@ def _surfacing_chart(counted: DialogueCount) -> Chart:
 
 
 def _faults(counted: DialogueCount) -> Table:
-    table = Table("faults", "Faults that the gate found", ["whose", "kind", "dialogues", "%"])
+    table = Table("faults", "Faults that the gate found", ["role", "fault", "dialogues", "%"])
     for (role, kind), count in counted.faults.most_common():
         table.rows.append([role, kind, count, _share(count, counted.looked_through)])
     if counted.looked_through:
         sound = counted.looked_through - counted.faulty
-        table.rows.append(["nobody's", "sound", sound, _share(sound, counted.looked_through)])
+        table.rows.append(["–", "none", sound, _share(sound, counted.looked_through)])
         table.notes.append(reduced_shares(counted.gate_languages, counted.looked_through))
     return table

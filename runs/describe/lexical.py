@@ -79,7 +79,7 @@ class TextIndex:
         self.within = Duplicates()
 
     def add(self, id_: str, text: str) -> None:
-        """Search for a text of the set among those before it, and add it unless it is an exact copy."""
+        """Search for copies of a text among the earlier texts of the set, and add it unless it is an exact copy."""
         digest, minhash = self._compared(id_, text, self.within)
         if minhash is not None:
             key = f"{len(self._hashes)} {id_}"
@@ -87,11 +87,11 @@ class TextIndex:
             self._lsh.insert(key, minhash)
 
     def look_for(self, id_: str, text: str, found: Duplicates) -> None:
-        """Search for a text of another set in this one."""
+        """Search for copies of another set's text in this set."""
         self._compared(id_, text, found)
 
     def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
-        """Count a text and return its digest and its hashes, which are `None` if it is empty or an exact copy."""
+        """Count a text; return its digest, and its hashes, which are `None` if the text is empty or an exact copy."""
         found.texts += 1
         words = _words(text)
         digest = _digest(words)
@@ -127,10 +127,10 @@ def _shingles(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 LEAST = 0.9
-"""Default cosine of embeddings from which texts are alike."""
+"""Default minimum cosine of embeddings of texts that count as alike."""
 
 MOST_TEXTS = 10_000
-"""Maximum number of texts of a set that are compared, the first ones: each is compared with all before it."""
+"""Maximum number of texts of a set that are compared: the first ones, each with all earlier texts."""
 
 _AT_ONCE = 64
 
@@ -140,7 +140,7 @@ class SimilarTexts:
 
     Args:
         embedder: `lexical`, or `st:MODEL` of sentence-transformers.
-        least: The cosine from which texts are alike, 0 to 1.
+        least: The minimum cosine of texts that count as alike, 0 to 1.
 
     Raises:
         RunError: If the embedder is unknown, its library is missing, or the cosine is invalid.
@@ -148,7 +148,7 @@ class SimilarTexts:
 
     def __init__(self, embedder: str, least: float = LEAST) -> None:
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-            raise RunError(f"alike {least!r} is no number from 0 to 1", setting="alike")
+            raise RunError(f"alike must be a number from 0 to 1, got {least!r}", setting="alike")
         try:
             self._embedder = local_embedder(embedder)
         except EmbedderError as error:
@@ -157,7 +157,7 @@ class SimilarTexts:
 
     @classmethod
     def wanted(cls, embedder: str | None, least: float | None) -> SimilarTexts | None:
-        """Return the detector that options ask for; `None` without an embedder.
+        """Return the detector for options of a command; `None` without an embedder.
 
         Raises:
             RunError: As for the class, and if a cosine is given without an embedder.
@@ -167,7 +167,7 @@ class SimilarTexts:
         return None if embedder is None else cls(embedder, LEAST if least is None else least)
 
     def table(self, dataset: Dataset, against: Sequence[Dataset]) -> Table:
-        """Return the table of dialogues and first lines that resemble an earlier one, or one of another set.
+        """Return a table of the dialogues and first lines that resemble an earlier one, or one in another set.
 
         Raises:
             RunError: If the model cannot be loaded.

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from dialoom.graphs import Line, Table
 from dialoom.graphs.reporting.diversity import SAMPLE_WORDS, SAMPLES, published, varied
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas import PersonaLensRelease
 from dialoom.personas.release import MOST_TEXTS, Census
-from dialoom.runs.errors import RunError
-
-from .lexical import HOW_TO_INSTALL
 
 
 def describe_release(folder: Path) -> list[Table]:
@@ -50,7 +46,7 @@ def _tasks(census: Census) -> Table:
 
 
 def _demographics(census: Census) -> list[Table]:
-    """Return tables 6 and 7; regions are those of birth."""
+    """Return tables 6 and 7 of the PersonaLens paper; regions are the regions of birth."""
     tables = []
     for key, counts in census.demographics.items():
         title = f"{key.replace('_', ' ').capitalize()} of {census.people:,} people (tables 6 and 7)"
@@ -99,61 +95,6 @@ def _ranked(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-_MAIL = re.compile(r"[\w.+-]+@((?:[\w-]+\.)+[a-z]{2,})", re.IGNORECASE)
-_KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$", re.IGNORECASE)
-_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
-_CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
-_FICTIONAL = re.compile(r"555[ -]?01\d\d")
-"""American telephone numbers reserved for fiction."""
-
-
-class PersonalDatum(NamedTuple):
-    """Personal data found in a text: its kind, and the text."""
-
-    kind: str
-    text: str
-
-    @property
-    def masked(self) -> str:
-        """The text shortened to what is needed to find it again."""
-        return f"{self.text[:3]}…{self.text[-2:]}"
-
-
-def finder() -> Callable[[str], Iterator[PersonalDatum]]:
-    """Return a function that finds personal data in a text.
-
-    Raises:
-        RunError: If the libraries are not installed.
-    """
-    try:
-        phones: Any = importlib.import_module("phonenumbers")
-        iban: Any = importlib.import_module("stdnum.iban")
-        luhn: Any = importlib.import_module("stdnum.luhn")
-    except ModuleNotFoundError as error:
-        raise RunError(
-            f"personal data is found by phonenumbers and python-stdnum, which are not installed: {HOW_TO_INSTALL}"
-        ) from error
-
-    def find(text: str) -> Iterator[PersonalDatum]:
-        if "@" in text:
-            for match in _MAIL.finditer(text):
-                if not _KEPT_FOR_EXAMPLES.search(match[1]):
-                    yield PersonalDatum("mail address", match[0])
-        if sum(letter.isdigit() for letter in text) < 7:
-            return
-        for match in _ACCOUNT.finditer(text):
-            if iban.is_valid(match[0]):
-                yield PersonalDatum("account number", match[0])
-        for match in _CARD.finditer(text):
-            if luhn.is_valid(re.sub(r"\D", "", match[0])):
-                yield PersonalDatum("card number", match[0])
-        for number in phones.PhoneNumberMatcher(text, "US"):
-            if not _FICTIONAL.search(number.raw_string):
-                yield PersonalDatum("telephone number", number.raw_string)
-
-    return find
-
-
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -163,7 +104,7 @@ class Surfacing:
 
     Attributes:
         preferences: Number of preferences over all dialogues.
-        first: Number of preferences that first come up in a turn (from 1), by the role that states them.
+        first: Number of preferences that first come up in each turn (from 1), by the role that states them.
         turns: Number of dialogues that have each turn.
     """
 
@@ -172,7 +113,7 @@ class Surfacing:
     turns: Counter[int] = field(default_factory=Counter)
 
     def add(self, lines: Sequence[Line], preferences: Mapping[str, str]) -> None:
-        """Count a dialogue. A turn is a line of the opening role and all lines until its next."""
+        """Count a dialogue. A turn is a line of the opening role with all lines until that role's next line."""
         open_ = {name: _values(text) for name, text in preferences.items()}
         open_ = {name: values for name, values in open_.items() if values}
         self.preferences += len(open_)
@@ -187,18 +128,19 @@ class Surfacing:
 
     @property
     def surfaced(self) -> int:
-        """The number of preferences that come up at all."""
+        """Number of preferences that come up in any turn."""
         return sum(found.total() for found in self.first.values())
 
 
 def _values(text: str) -> list[str]:
-    """Return the values of a preference as words; one of more than six words is not searched for."""
+    """Return the values of a preference as normalized text; a value of more than six words is omitted."""
     split: Iterable[list[str]] = (_WORD.findall(part.casefold()) for part in text.split(";"))
     return [" ".join(words) for words in split if 0 < len(words) <= 6]
 
 
 MOST_VALUES = 20
-"""A facet with more values distinguishes single dialogues rather than kinds of them, and is left out."""
+"""Maximum number of values of a facet. A facet with more values distinguishes single dialogues rather than kinds of
+dialogues, and is left out."""
 
 _SHOWN = 3
 
@@ -209,8 +151,8 @@ class Combinations:
 
     Attributes:
         dialogues: Number of dialogues.
-        values: The values of each facet, in the order of occurrence; `None` once they are too many.
-        met: The pairs of values of each two facets that occur together.
+        values: The values of each facet, in the order of occurrence; `None` for a facet with too many values.
+        met: For each two facets, the pairs of values that occur together.
     """
 
     dialogues: int = 0
@@ -232,13 +174,15 @@ class Combinations:
             self.met.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
 
     def table(self) -> Table:
-        """Return a table with a row for each two facets of which some combination does not occur."""
+        """Return a table with a row for each two facets with a combination of values that does not occur."""
         columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
         table = Table("combinations", "Combinations that no dialogue has", columns)
-        compared = 0
+        compared, deciding = 0, self._deciding()
         for (one, other), met in self.met.items():
             left, right = self.values[one] or {}, self.values[other] or {}
-            if len(left) < 2 or len(right) < 2 or len(left) * len(right) > self.dialogues:
+            both = (deciding[one] | {one}) & (deciding[other] | {other})
+            seen = min([self.dialogues, *(len(self.values[name] or {}) for name in both)])
+            if len(left) < 2 or len(right) < 2 or len(left) * len(right) > seen:
                 continue
             compared += 1
             empty = [pair for pair in itertools.product(left, right) if pair not in met]
@@ -249,9 +193,23 @@ class Combinations:
         table.notes.append(
             f"Of each two facets, of the values that come up at all; {compared:,} such pairs were looked at. Left out "
             f"are facets of one value or of more than {MOST_VALUES}, and pairs with more combinations than there are "
-            "dialogues. Some combinations cannot be; it is for whoever knows them to say."
+            "dialogues, or values of a facet that decides both. Some combinations cannot be; it is for whoever knows "
+            "them to say."
         )
+        if decided := [f"{name} by {', '.join(sorted(by))}" for name, by in deciding.items() if by]:
+            table.notes.append(f"Decided by another facet, each of whose values has one only: {'; '.join(decided)}.")
         return table
+
+    def _deciding(self) -> dict[str, set[str]]:
+        """Return, for each facet, the facets that determine its value, as a person determines an age."""
+        found: dict[str, set[str]] = {name: set() for name in self.values}
+        for pair, met in self.met.items():
+            if any(len(self.values[name] or {}) < 2 for name in pair):
+                continue
+            for side, name in enumerate(pair):
+                if len({values[side] for values in met}) == len(met):
+                    found[pair[1 - side]].add(name)
+        return found
 
     def _forget(self, name: str) -> None:
         self.values[name] = None
@@ -259,5 +217,5 @@ class Combinations:
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return the values of a facet, which may have one or several."""
+    """Return the values of a facet as a list."""
     return list(value) if isinstance(value, list | tuple) else [value]

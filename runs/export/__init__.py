@@ -1,4 +1,4 @@
-"""Exports of runs: rows as JSONL or Parquet, or a folder of files; written to a temporary path, moved when complete."""
+"""Exports of runs: rows as JSONL or Parquet, or a folder of files. They are written to a temporary path first."""
 
 from .rows import DIALOGUES, Encoding, ExportRequest, Soundness, dialogue, formats, provenance
 from .writing import write

@@ -11,11 +11,12 @@ from typing import Any, get_args
 
 import yaml
 
-from dialoom.graphs.capabilities import WithFacets, WithGate
+from dialoom.graphs.capabilities import WithFacets, WithGate, WithJudging
 from dialoom.graphs.gate import reduced_shares
 from dialoom.roles import ModelBinding
+from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_table
-from dialoom.runs.report.reported import is_offline
+from dialoom.runs.report.reported import STAND_INS, offline_roles, reported_runs
 from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.shown import markdown_code, markdown_text
 from dialoom.version import __version__
@@ -24,15 +25,18 @@ from .rows import TEST, RowCount, Rows, formats
 from .shortcuts import shortcut_table
 
 _OFFLINE = (
-    "Made with an offline model ({roles}): a scripted stand-in. Nothing here shows how a model or a person writes; "
-    "train on it to try a pipeline, not to get a model."
+    "Made with an offline model ({roles}), a scripted stand-in and not a language model. These texts are for testing a "
+    "pipeline: they do not show how models or people write, and a model trained on them learns nothing of use."
 )
-
+_WITHOUT_TOOLS = (
+    "In {:,} of {:,} dialogues the assistant was offered no tools, because its model is not known to accept any: "
+    "actions that it claims were not carried out."
+)
 
 _UNKNOWN = "unknown"
 _RIGHTS = (
-    "No licence is stated (`license: unknown`): what may be done with this depends on the data that it was made from "
-    "and on the terms of the models below. Whoever publishes it says which."
+    "No licence was given (`license: unknown`). What may be done with this dataset depends on its sources and on the "
+    "terms of the models below; whoever publishes it has to state a licence."
 )
 _TASKS = ("text-generation",)
 _ENCODINGS = {"jsonl": "JSON Lines", "parquet": "Parquet"}
@@ -46,7 +50,7 @@ class Card:
         rows: The exported rows.
         files: The count of each file.
         splits: The file of each split, if there are splits.
-        total: The total count, where the files are a format's own and not consecutive parts.
+        total: The total count, if the files are defined by the format and are not consecutive parts.
     """
 
     def __init__(
@@ -62,12 +66,13 @@ class Card:
         self._total = total
 
     def text(self) -> str:
-        """Return the card as Markdown; equal runs give equal cards, without time or machine."""
+        """Return the card as Markdown, without time and machine, so that equal runs have equal cards."""
         parts = (
             self._front_matter(),
             self._title(),
             self._held(),
             self._shortcuts(),
+            self._health(),
             self._made(),
             self._roles(),
             self._prompts(),
@@ -101,7 +106,7 @@ class Card:
         return [{"config_name": "default", "data_files": files}]
 
     def _own_configs(self) -> list[dict[str, Any]]:
-        """Return a configuration for each top-level folder or file; several if the shapes of its rows differ."""
+        """Return a configuration for each top-level folder or file, or several if its rows have different fields."""
         shapes: dict[tuple[str, frozenset[str]], list[str]] = {}
         for name, count in self._files.items():
             top = name.partition("/")[0].partition(".")[0]
@@ -123,31 +128,44 @@ class Card:
         )
         if request.license is None:
             yield from (_RIGHTS, "")
-        if offline := [role for role, each in self._models().items() if is_offline(each.model)]:
-            yield from (f"**{_OFFLINE.format(roles=', '.join(offline))}**", "")
+        if offline := offline_roles(self._models()):
+            judging = WithJudging.of(self._rows.recipe).judging_roles()
+            has_texts = offline_roles(each for each in self._models() if each[0] not in judging)
+            yield from (f"**{(_OFFLINE if has_texts else STAND_INS).format(roles=offline)}**", "")
+        if without := sum(count.without_tools for count in self._counts):
+            yield from (f"**{_WITHOUT_TOOLS.format(without, sum(count.scenarios for count in self._counts))}**", "")
 
     def _held(self) -> Iterator[str]:
         facet = WithFacets.of(self._rows.recipe).split_facet
-        header = ["file", "rows", "scenarios", *([f"different {facet}"] if facet else [])]
+        header = ["file", "rows", "scenarios", *([f"distinct values of `{facet}`"] if facet else [])]
         lines = [
             [markdown_text(name), count.rows, count.scenarios, *([len(count.groups)] if facet else [])]
             for name, count in self._files.items()
         ]
         if self._total is not None:
             header, lines = header[:2], [line[:2] for line in lines]
-        yield from ("## What it holds", "", *_table(header, lines), "")
+        yield from ("## Contents", "", *_table(header, lines), "")
         if self._rows.split is not None:
             share = self._rows.request.test_share
             test = next(count.rows for name, count in self._files.items() if name == self._splits.get(TEST))
             realised = test / max(1, sum(count.rows for count in self._files.values()))
             yield (
-                f"Split by `{facet}` with the run's seed: all rows of one `{facet}` are in one file. "
-                f"Asked for was a share of {share}; {realised:.1%} of the rows are for testing."
+                f"Split at random by `{facet}`: all rows with the same `{facet}` are in one file. The test split has "
+                f"{realised:.1%} of the rows ({share:.1%} were requested)."
             )
             yield ""
 
+    def _health(self) -> Iterator[str]:
+        """Yield lines on the health of the judge whose scores are exported."""
+        if self._rows.judging is not None:
+            reported = reported_runs([self._rows.run], self._rows.recipe, self._rows.judging.name)
+            health = health_of(reported[0], self._rows.request.where)
+            tables = health_table(health, several=False)
+            for table in tables:
+                yield from markdown_table(table)
+
     def _shortcuts(self) -> Iterator[str]:
-        """Yield what separates the replies of a preference dataset without the person, and which models wrote them."""
+        """Yield lines on features that separate chosen from rejected replies, and on the models that wrote them."""
         table = shortcut_table(self._rows.pairs)
         if table is None:
             return
@@ -170,12 +188,14 @@ class Card:
         status = run.status()
         yield from ("## How it was made", "")
         yield f"* with dialoom {__version__}, recipe `{run.config.recipe}`, seed {run.config.seed}"
+        if run.config.prompts:
+            yield f"* with the prompts {', '.join(markdown_code(Path(each).name) for each in run.config.prompts)}"
         if run.config.sample is not None:
             yield f"* a sample of {run.config.sample:,} scenarios, drawn with the seed"
         yield f"* scenarios: {status.total:,} planned, {status.done:,} done, {status.failed:,} failed, " + (
             f"{status.pending:,} pending"
         )
-        yield f"* filters: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
+        yield f"* filters of the export: {markdown_code(request.filters_text()) if request.filters_text() else 'none'}"
         if request.only or request.without:
             left_out = sum(count.left_out for count in self._counts)
             yield f"* left out because of faults that the gate found (or did not look for): {left_out:,} dialogues"
@@ -190,7 +210,7 @@ class Card:
         yield ""
 
     def _run_options(self) -> dict[str, str]:
-        """Return the run's options; of a path only the last part, since the rest belongs to the machine."""
+        """Return the run's options, with only the last part of each path, as the rest depends on the machine."""
         fields = self._rows.recipe.options_type.model_fields
         shown = {}
         for name, value in self._rows.run.config.options.items():
@@ -199,9 +219,8 @@ class Card:
             shown[name] = ", ".join(Path(each).name if is_path else str(each) for each in values)
         return {name: text for name, text in shown.items() if text}
 
-    def _models(self) -> dict[str, ModelBinding]:
-        judges = {} if self._rows.judging is None else self._rows.judging.models
-        return {**self._rows.run.config.models, **judges}
+    def _models(self) -> list[tuple[str, ModelBinding]]:
+        return self._rows.run.config.everyone(None if self._rows.judging is None else self._rows.judging.models)
 
     def _roles(self) -> Iterator[str]:
         lines = [
@@ -212,13 +231,19 @@ class Card:
                 "none" if each.max_reply is None else each.max_reply,
                 ", ".join(markdown_code(f"{name}={json.dumps(value)}") for name, value in each.params.items()),
             ]
-            for role, each in self._models().items()
+            for role, each in self._models()
         ]
         yield from (*_table(["role", "model", "temperature", "reply limit in tokens", "parameters"], lines), "")
+        changes = self._rows.run.changes()
+        for role, texts in changes.items():
+            for text, calls in texts.items():
+                yield f"* not sent as configured, {markdown_text(role)}: {markdown_text(text)} ({calls:,} calls)"
+        if changes:
+            yield ""
 
     def _prompts(self) -> Iterator[str]:
         library = self._rows.run.prompts
-        hashes = {prompt.id: prompt.hash for prompt in library.values() if prompt.front.role in self._models()}
+        hashes = {prompt.id: prompt.hash for prompt in library.values() if prompt.front.role in dict(self._models())}
         if self._rows.judging is not None:
             hashes |= self._rows.judging.prompts
         lines = [[markdown_code(id_), markdown_code(hash_)] for id_, hash_ in sorted(hashes.items())]

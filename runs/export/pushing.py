@@ -25,7 +25,7 @@ class ExportedFolder:
 
     Attributes:
         path: Its path.
-        files: The data files named in its card, relative to it.
+        files: The data files listed in its card, relative to the folder.
         licence: The licence stated in the card.
     """
 
@@ -88,12 +88,12 @@ def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
     for path in paths:
         whole = folder / path
         if not whole.is_file() or whole.is_symlink() or not whole.resolve().is_relative_to(folder.resolve()):
-            raise RunError(f"{folder / CARD} names {str(path)!r}, which is no file in that folder")
+            raise RunError(f"{folder / CARD} names {str(path)!r}, which is not a file in that folder")
     return paths
 
 
 def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
-    """Return the values under a key of a card, one or several, each with its place."""
+    """Return the value or values under a key of a card, each with its place."""
     several = value if isinstance(value, list) else [] if value is None else [value]
     return [(f"{place}.{number}", each) for number, each in enumerate(several)]
 
@@ -108,7 +108,7 @@ class Push:
     Attributes:
         folder: The folder of the files.
         repository: `OWNER/NAME`.
-        files: The card, then the files that it names, relative to the folder.
+        files: The card, followed by the files that it lists, relative to the folder.
         licence: The licence stated in the card.
         url: The address of the uploaded dataset; `None` if nothing was sent.
     """
@@ -144,7 +144,7 @@ def pushed(
             name is invalid, or the hub refuses or cannot be reached.
     """
     if not _REPOSITORY.fullmatch(repository):
-        raise RunError(f"repository {repository!r} is no name; give OWNER/NAME", setting="repository")
+        raise RunError(f"repository {repository!r} is not a name; give OWNER/NAME", setting="repository")
     exported = ExportedFolder.of(folder)
     push = Push(folder, repository, [Path(CARD), *exported.files], exported.licence)
     if not is_sent:

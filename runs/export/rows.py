@@ -13,7 +13,7 @@ from dialoom.errors import first_problem
 from dialoom.graphs import DialogueFault, Exporter, ExportOptions, Recipe, Scenario, stream
 from dialoom.graphs.built_in_environments import readable
 from dialoom.graphs.capabilities import WithFacets
-from dialoom.graphs.outcome import EARLIER_ATTEMPTS, Episode, is_sound
+from dialoom.graphs.outcome import EARLIER_ATTEMPTS, USER, USER_MODEL, Episode, is_sound
 from dialoom.graphs.training_rows import exporters
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import compile_expression, fault_kinds, mean_scores, selected
@@ -39,7 +39,7 @@ class Split:
 
     @classmethod
     def of(cls, run: RunFile, facet: str, share: float) -> Split:
-        """Split the groups of a run's whole plan; at least one group is on each side.
+        """Split the groups of a run's whole plan, with at least one group on each side.
 
         Raises:
             RunError: If there is only one group.
@@ -64,7 +64,7 @@ def key_of(facets: Mapping[str, Any], facet: str) -> str:
     """Return the group of a scenario with these facets.
 
     Raises:
-        RunError: If the facet is missing: the recipe's facet that `splits` is wrong then.
+        RunError: If the scenarios lack the facet that the recipe splits by.
     """
     if facet not in facets:
         raise RunError(f"the recipe splits by {facet!r}, but its scenarios have the facets {', '.join(facets)}")
@@ -86,7 +86,7 @@ class ExportRequest:
         format: One of `formats`.
         judging: The set of judgements; by default the oldest.
         encoding: The file encoding of rows.
-        test_share: The share of, say, the personas whose rows become the test split; `None` for no split.
+        test_share: The share of groups, such as personas, whose rows become the test split; `None` for no split.
         options: The format's own options, by the names of their fields.
         where: Only scenarios matching this expression.
         include: Additional fields of each row: `facets`, `scores`.
@@ -132,7 +132,7 @@ class ExportRequest:
         """Return whether the export is a folder, of splits or of the format's own files, rather than one file.
 
         Raises:
-            RunError: As `exporter`.
+            RunError: In the same cases as `exporter`.
         """
         exporter = self.exporter(recipe)
         return self.test_share is not None or (exporter is not None and exporter.is_folder)
@@ -169,7 +169,7 @@ class ExportRequest:
         )
 
     def leaves_out(self, faults: Sequence[DialogueFault] | None) -> bool:
-        """Return whether a dialogue with these faults is left out; so is one that the gate has not checked."""
+        """Return whether a dialogue with these faults is left out, as is a dialogue that the gate has not checked."""
         if self.only is None and not self.without:
             return False
         if faults is None:
@@ -201,7 +201,7 @@ class ExportRequest:
 
 
 def formats(recipe: Recipe) -> dict[str, str]:
-    """Return names and descriptions of the formats that a recipe's runs can be exported to."""
+    """Return the names and descriptions of the formats to which a recipe's runs can be exported."""
     own = {name: exporter.description for name, exporter in exporters(recipe).items()}
     return {DIALOGUES: "one row per finished scenario, with its judgements", **own}
 
@@ -227,13 +227,15 @@ class RowCount:
     Attributes:
         rows: Number of rows.
         scenarios: Number of scenarios with a row.
+        without_tools: Number of scenarios with a row whose assistant should have had tools but was offered none.
         left_out: Number of scenarios left out because of their faults, or because their faults are unknown.
         groups: The groups of the split, e.g. the personas.
-        places: Paths within rows that hold a value (`.talk[].role`), where a format writes several files.
+        places: Paths within rows that have a value (`.talk[].role`), if the format writes several files.
     """
 
     rows: int = 0
     scenarios: int = 0
+    without_tools: int = 0
     left_out: int = 0
     groups: set[str] = field(default_factory=set)
     places: set[str] = field(default_factory=set)
@@ -243,14 +245,14 @@ class Rows:
     """The rows (or files) of an export request.
 
     Attributes:
-        pairs: The chosen and rejected replies among the rows that were read.
+        pairs: The chosen and rejected replies in the rows that were read.
 
     Args:
         run: The run.
         request: The request.
 
     Raises:
-        RunError: If the recipe does not support it.
+        RunError: If the recipe does not support the request.
         StoreError: If the set of judgements does not exist.
     """
 
@@ -259,7 +261,7 @@ class Rows:
         self.request = request
         self.recipe = run.recipe
         self.exporter = request.exporter(self.recipe)
-        self._check_trials()
+        self._check_repeats()
         self.options = request.parsed_options(self.recipe)
         self.judging = run.judgement_set(request.judging)
         self.pairs = PairSample()
@@ -268,17 +270,22 @@ class Rows:
         if request.test_share is not None and self._split_by is not None:
             self.split = Split.of(run, self._split_by, request.test_share)
 
-    def _check_trials(self) -> None:
-        """Refuse several trials in a folder: a release's own layout names each scenario once."""
-        where, trials = self.request.where, self.run.config.trials
-        if self.exporter is None or not self.exporter.is_folder or trials == 1:
+    def _check_repeats(self) -> None:
+        """Raise `RunError` for several trials or user models in a folder, whose layout has each scenario once."""
+        if self.exporter is None or not self.exporter.is_folder:
             return
-        if where is None or "trial" not in compile_expression(where)[1]:
-            raise RunError(
-                f"{self.request.format!r} holds each scenario once, and this run has {trials} trials of each; choose "
-                "one, such as 'trial == 1'",
-                setting="where",
-            )
+        named = set() if self.request.where is None else compile_expression(self.request.where)[1]
+        config = self.run.config
+        repeats = {"trial": (config.trials, "trials of each", "trial == 1")}
+        if config.users:
+            repeats[USER_MODEL] = len(config.players), "user models", f'{USER_MODEL} == "{config.user_models[0]}"'
+        for name, (count, what, example) in repeats.items():
+            if count > 1 and name not in named:
+                raise RunError(
+                    f"{self.request.format!r} holds each scenario once, and this run has {count} {what}; choose one, "
+                    f"such as '{example}'",
+                    setting="where",
+                )
 
     def read(self, part: str, count: RowCount) -> Iterator[Any]:
         """Yield the items of a part (`train`, `test`, or the only one), and count them."""
@@ -303,6 +310,7 @@ class Rows:
                 yield self._row(episode, item)
             if count.rows > before:
                 count.scenarios += 1
+                count.without_tools += episode.outcome.details.get("has_tools") is False
                 if group is not None:
                     count.groups.add(group)
 
@@ -315,13 +323,17 @@ class Rows:
 
     def _maker(self) -> Any:
         """Return the function that makes the items of one scenario."""
+        names, hashes = provenance(self.run, self.judging)
+
+        def models(episode: RecordedEpisode) -> dict[str, str]:
+            user = episode.facets.get(USER_MODEL) if self.run.config.users else None
+            return names if user is None else {**names, USER: user}
+
         if self.exporter is None:
-            models, hashes = provenance(self.run, self.judging)
-            return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models, hashes)]
+            return lambda episode, scenario: [dialogue(episode, scenario, self.recipe, models(episode), hashes)]
         items, prompts = self.exporter.items, self.run.prompts
-        names, _ = provenance(self.run, self.judging)
         keywords = {} if self.options is None else {"options": self.options}
-        return lambda episode, scenario: items(episode, scenario, prompts, names, **keywords)
+        return lambda episode, scenario: items(episode, scenario, prompts, models(episode), **keywords)
 
 
 def dialogue(
@@ -349,17 +361,18 @@ def dialogue(
 
 
 def named(episode: Episode) -> dict[str, Any]:
-    """Return the columns that identify an episode: the scenario's `id`, and its `trial` where there are several.
+    """Return the columns that identify an episode: the scenario's `id`, its user model and `trial` if it has several.
 
-    An episode that was played again, because a stateful player had lost its state, is marked as such.
+    An episode that was played again because a stateful player had lost its state is marked as such.
     """
     played = episode.outcome.counts.get(EARLIER_ATTEMPTS)
-    trial = {} if episode.trial is None else {"trial": episode.trial}
-    return {"id": episode.scenario, **trial, **({EARLIER_ATTEMPTS: played} if played else {})}
+    factors = {USER_MODEL: episode.facets[USER_MODEL]} if USER_MODEL in episode.facets else {}
+    factors |= {} if episode.trial is None else {"trial": episode.trial}
+    return {"id": episode.scenario, **factors, **({EARLIER_ATTEMPTS: played} if played else {})}
 
 
 def provenance(run: RunFile, judging: JudgementSet | None) -> tuple[dict[str, str], dict[str, str]]:
-    """Return models by role and prompts' hashes by id behind exported rows; the judge is that of the set."""
+    """Return the models by role, with the judge of the set, and the hashes of prompts by id, from which rows result."""
     models = run.config.model_names
     prompts = {prompt.id: prompt.hash for prompt in run.prompts.values() if prompt.front.role in models}
     if judging is not None:

@@ -27,9 +27,9 @@ Replies = dict[bool, str]
 
 
 class PairSample:
-    """A sample of chosen and rejected replies: of more people or prompts than fit, those with the lowest hashes.
+    """A sample of chosen and rejected replies. Of too many people or prompts, those with the lowest hashes are kept.
 
-    Of several pairs for one prompt the first is taken.
+    Of several pairs for one prompt, the first is used.
 
     Attributes:
         is_partial: Whether there were more people or prompts than fit.
@@ -44,8 +44,9 @@ class PairSample:
 
         Args:
             row: An object with `chosen` and `rejected`, or with `completion` and `label`, as in TRL.
-            person: The person that it is for. By default the row's `persona`, `person` or `user`, or else its `id`;
-                rows without any of them are for the same person if their conversations begin with the same message.
+            person: The person that the replies are for; by default the row's `persona`, `person` or `user`, or else its
+                `id`. Rows without any of them are for the same person if their conversations begin with the same
+                message.
         """
         if not isinstance(row, Mapping) or (found := _replies(row)) is None:
             return
@@ -63,7 +64,7 @@ class PairSample:
         ]
 
     def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
-        """Return the entry of a key, created if its hash is among the lowest; `None` if it is not."""
+        """Return the entry of a key, which is created if the key's hash is among the lowest; `None` if it is not."""
         hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
         if hash_ not in places:
             if len(places) == most:
@@ -79,7 +80,7 @@ def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
     """Return a row's prompt and replies; `None` if it has no such replies."""
     chosen, rejected, completion = (row.get(key) for key in ("chosen", "rejected", "completion"))
     if isinstance(chosen, str | list) and isinstance(rejected, str | list):
-        shared = 0  # messages of the prompt, where both are whole conversations
+        shared = 0  # number of messages of the prompt, if both replies are whole conversations
         if isinstance(chosen, list) and isinstance(rejected, list):
             both = zip(chosen[:-1], rejected[:-1], strict=False)
             shared = sum(1 for _ in itertools.takewhile(lambda each: each[0] == each[1], both))
@@ -90,14 +91,14 @@ def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
 
 
 def _text(reply: str | list[Any]) -> str:
-    """Return the text of a reply: a text, or messages."""
+    """Return the text of a reply, which is a text or a list of messages."""
     if isinstance(reply, str):
         return reply
     return "\n".join(str(each.get("content") or "") for each in reply if isinstance(each, Mapping))
 
 
 def _person(row: Mapping[str, Any], prompt: list[Any]) -> object:
-    """Return the person that a row is for, as far as it is known."""
+    """Return the person that a row is for, if known, or else a substitute."""
     for place in (row.get("facets"), row):
         if isinstance(place, Mapping):
             for name in _PERSON:
@@ -113,7 +114,7 @@ WARN_ABOVE = 0.65
 """AUC above which there is a warning."""
 
 FEWEST_FOR_WORDS = 20
-"""With fewer people, the classifier of words is not estimated."""
+"""Minimum number of people for which the classifier of words is estimated."""
 
 
 def shortcut_table(sample: PairSample) -> Table | None:
@@ -164,12 +165,12 @@ _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 _DECIMALS = 9
-"""Scores that differ by less are equal: the order of sums in a matrix product is not a difference between replies."""
+"""Number of decimals by which scores are compared; smaller differences come from the order of sums."""
 
 _LEAST_SPREAD = 1e-9
-"""Standard deviation up to which a feature counts as constant but for rounding."""
+"""Maximum standard deviation of a feature that counts as constant, which allows for rounding."""
 
-_WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # scripts without spaces: one character each
+_WORD = re.compile(r"[぀-ヿ㐀-鿿฀-๿]|[^\W_]+(?:['’][^\W_]+)*")  # in scripts without spaces, each character is a word
 _MARKS = [
     re.compile(mark)
     for mark in (r"\.", ",", "!", r"\?", "[:;]", "…", "[-–—]", "[()]", '["“”„«»]', "[*_#`~|]", r"\n", r"[^\w\s!-~]")
@@ -190,7 +191,7 @@ def punctuation(texts: Sequence[str]) -> Matrix:
 
 
 def words(texts: Sequence[str]) -> Matrix:
-    """Return which of the commonest words occur in each text, as 0 or 1; a row per text."""
+    """Return 0 or 1 for each of the commonest words, depending on whether it occurs in the text; a row per text."""
     found = [frozenset(_WORD.findall(text.lower())) for text in texts]
     counts = Counter(word for each in found for word in each)
     commonest = sorted(counts, key=lambda word: (-counts[word], word))[:MOST_WORDS]
@@ -271,7 +272,7 @@ def _auc(scores: Matrix, is_chosen: NDArray[np.bool_], person: NDArray[np.int_])
 
 
 def _share_of_pairs(pairs: Sequence[tuple[int, float]]) -> Estimate | None:
-    """Return the share of people's pairs with a difference above 0; 0 counts half. `None` without pairs."""
+    """Return the share of people's pairs with a difference above 0, where 0 counts half; `None` without pairs."""
     if not pairs:
         return None
     person, differences = np.array([of for of, _ in pairs]), np.array([difference for _, difference in pairs])
@@ -283,7 +284,8 @@ def _share_of_pairs(pairs: Sequence[tuple[int, float]]) -> Estimate | None:
 def _clustered(n: int, mean: float, influence: Matrix, person: NDArray[np.int_]) -> Estimate:
     """Return an estimate from 0 to 1 with its interval, from each observation's influence, summed by person.
 
-    The interval is symmetric on the logit scale; there is none at 0 and 1, nor if all people have equal influence.
+    The interval is symmetric on the logit scale. There is none if the mean is 0 or 1, or if all people have the same
+    influence.
     """
     people = len(np.unique(person))
     sums = np.bincount(person, influence)

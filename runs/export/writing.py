@@ -36,9 +36,9 @@ def write(
     Args:
         run: The run.
         request: The export request.
-        target: A file; a folder for formats of files, and for a split; or an open text file, such as standard output,
-            for JSON lines.
-        complete: Called with the file, or the folder of a split, once its card is written, to add to the card.
+        target: A file; a folder, for a split or a format with several files; or an open text file, such as standard
+            output, for JSON lines.
+        complete: Called with the file, or with the folder of a split, when its card is written, to extend the card.
 
     Raises:
         RunError: If the format is unknown or does not support the options.
@@ -81,15 +81,15 @@ def _write_one(rows: Rows, target: Path) -> int:
         raise RunError(f"{target} is a folder; this export is one file (with test_share, a folder of two)")
     is_parquet = rows.request.encoding == "parquet"
     if is_stream(target) and is_parquet:
-        raise RunError(f"{target} is no regular file; Parquet needs one")
+        raise RunError(f"{target} is not a regular file; Parquet needs one")
     inputs = (rows.run.path,)
-    check_output(target, inputs)  # before the work; checked again after it
+    check_output(target, inputs)  # before the work starts; it is checked again at the end
     shape = _shape(rows, (_ONLY,))
 
     def opened() -> AbstractContextManager[IO[Any]]:
         return binary_output(target, inputs) if is_parquet else text_output(target, inputs)
 
-    if rows.exporter is None or is_stream(target):  # each row of `dialogues` states its provenance itself
+    if rows.exporter is None or is_stream(target):  # each row of `dialogues` contains its own provenance
         _write_part(rows, _ONLY, opened, count, shape)
         return count.rows
     with text_output(card_beside(target), inputs) as card:
@@ -99,7 +99,7 @@ def _write_one(rows: Rows, target: Path) -> int:
 
 
 def _write_split(rows: Rows, target: Path, complete: Callable[[Path], None]) -> dict[str, int]:
-    """Write a folder of two files and a card, in the layout of dataset hubs."""
+    """Write a folder with two files and a card, in the layout of dataset hubs."""
     parts = (TRAIN, TEST)
     counts = {part: RowCount() for part in parts}
     names = {part: f"{part}.{rows.request.encoding}" for part in parts}
@@ -158,9 +158,9 @@ def _write_files(items: Iterator[tuple[Iterable[str], Any]], target: Path) -> in
 
 
 def _write_lists(rows: Rows, target: Path) -> int:
-    """Write JSON lists or JSON lines, to which rows are appended in any order without being held in memory.
+    """Write JSON lists or JSON lines, appending rows in any order without keeping them in memory.
 
-    A card is added, unless the format has a file of that name itself.
+    A card is added, unless the format has a file with the card's name.
     """
     total = RowCount()
     begun: dict[tuple[str, ...], RowCount] = {}
@@ -303,7 +303,7 @@ def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
     """Write rows that were used to build `shape`.
 
     Raises:
-        RunError: If they are not objects, or not of one schema.
+        RunError: If the rows are not objects, or do not share a schema.
     """
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     if shape.kinds != {"object"} or not shape.fields:

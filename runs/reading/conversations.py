@@ -1,4 +1,4 @@
-"""Conversations with the faults, judgements and calls of each message, the calls at fault, and compared requests."""
+"""Conversations with the faults, judgements and calls of each message; faulty calls; and comparison of requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Item:
     """One judgement, as an item to label.
 
     Attributes:
-        id: The scenario's id, metric, target and turn; the same in every set of judgements of the run.
+        id: The scenario's id, metric, target and turn. It is the same in every set of judgements of the run.
         judgement: The judgement.
     """
 
@@ -51,20 +51,20 @@ class Item:
 
     @property
     def group(self) -> Group:
-        """The group in which the item is compared."""
+        """The group of items with which the item is compared."""
         return Group(self.judgement.metric, self.judgement.target, self.judgement.turn is not None)
 
 
 def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
-    """Yield an episode's items in the order of its judgements; its recipe's conclusions from them come last."""
+    """Yield an episode's items in the order of its judgements; items that the recipe derives come last."""
     seen: Counter[str] = Counter()
     concluded = () if recipe is None else WithLabels.of(recipe).concluded(episode.outcome)
     for judgement in (*episode.outcome.judgements, *concluded):
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
-        # Rounds of a tree at the same depth share an id; their judgements keep their order, so a number tells them
-        # apart.
+        # Rounds of a tree at the same depth have the same id. Their judgements keep their order, so a number
+        # distinguishes them.
         yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
@@ -76,7 +76,8 @@ class SpokenMessage:
         place: Its index among the messages, from 0.
         faults: The faults in it.
         judged: The judgements of the turn that ends with it.
-        call: The call whose reply it is, as from `RunFile.calls`; `None` if no model of this scenario wrote it.
+        call: The call whose reply the message is, as from `RunFile.calls`; `None` if no model of this scenario wrote
+            it.
     """
 
     place: int
@@ -94,12 +95,12 @@ class Conversation:
         number: The scenario's number in the plan, from 1.
         of: The number of planned scenarios.
         scenario: The scenario as planned.
-        judging: The set of judgements that it is shown with; `None` if there is none.
+        judging: The set of judgements that is shown with it; `None` if there is none.
         messages: The messages.
         faults: The faults that belong to no message.
-        judged: The judgements of the whole, and of turns that end with no message.
+        judged: The judgements of the whole conversation, and of turns that do not end with a message.
         calls: All calls of the scenario, in the order in which they began.
-        outline: The recipe's own, if the outcome is more than one conversation.
+        outline: The recipe's outline, if the outcome consists of more than one conversation.
     """
 
     number: int
@@ -114,7 +115,7 @@ class Conversation:
     outline: Outline | None
 
     def first_calls(self) -> dict[str, Call]:
-        """Return each role's first answered call in the run itself, which shows its view at the beginning."""
+        """Return each role's first answered call in the run itself; it shows what the role knows at the beginning."""
         found: dict[str, Call] = {}
         for call in own_calls(self.calls):
             found.setdefault(call["role"], call)
@@ -132,7 +133,7 @@ class Conversation:
 
 
 def conversation(run: RunFile, scenario: str | int, judging: str | None = None) -> Conversation:
-    """Return a scenario's conversation.
+    """Return a scenario's conversation, with one set of judgements.
 
     Args:
         run: The run.
@@ -175,13 +176,13 @@ def conversation(run: RunFile, scenario: str | int, judging: str | None = None) 
 
 
 def own_calls(calls: Iterable[Call]) -> list[Call]:
-    """Return the answered calls that the outcome is made of, without those of later judges and other branches."""
+    """Return the answered calls from which the outcome results, without calls of later judges and other branches."""
     own = (call for call in calls if call["judging"] is None and call["branch"] is None and call["reply"] is not None)
     return sorted(own, key=lambda call: (call["step"], call["node"], call["ordinal"], call["ask"]))
 
 
 def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Recipe) -> dict[int, Call]:
-    """Return the call that wrote each message, by the message's index; others' messages are left out."""
+    """Return the call that wrote each message, by the message's index; messages that no call wrote are left out."""
     left, found = own_calls(calls), dict[int, Call]()
     lines = {place: line for place, line in enumerate(messages) if line.tool_call_id is None}
     for says in (_is_written_by, _is_whole_reply):
@@ -189,7 +190,7 @@ def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Re
             said = next((number for number, call in enumerate(left) if says(call, line, recipe)), None)
             if place not in found and said is not None:
                 found[place] = left.pop(said)
-    for role in {call["role"] for call in left}:  # a recipe may show a reply in other words, such as a tool call
+    for role in {call["role"] for call in left}:  # a recipe may show a reply, such as a tool call, as different text
         calls_left = [call for call in left if call["role"] == role]
         places = [place for place, line in lines.items() if line.role == role and place not in found]
         if len(places) == len(calls_left):
@@ -198,7 +199,7 @@ def calls_by_message(messages: Sequence[Line], calls: Iterable[Call], recipe: Re
 
 
 def _is_written_by(call: Call, line: Line, recipe: Recipe) -> bool:
-    """Return whether a line, or its tool calls, stem from a call's reply."""
+    """Return whether a line or its tool calls come from a call's reply."""
     if call["role"] != line.role:
         return False
     if line.tool_calls:
@@ -210,7 +211,7 @@ def _is_written_by(call: Call, line: Line, recipe: Recipe) -> bool:
 
 
 def _is_in_reply(text: str, role: str, reply: str, recipe: WithGate) -> bool:
-    """Return whether a line stems from a reply, which may have had an end marker or a label as well."""
+    """Return whether a line comes from a reply, which may also have contained an end marker or a label."""
     return text in reply or (role == USER and text == recipe.spoken(reply))
 
 
@@ -220,7 +221,7 @@ def _is_whole_reply(call: Call, line: Line, recipe: Recipe) -> bool:  # noqa: AR
 
 
 def _last_message(episode: RecordedEpisode, item: Item) -> int | None:
-    """Return the index of the message that ends the judged turn; `None` for the whole."""
+    """Return the index of the message that ends the judged turn; `None` if the whole conversation was judged."""
     if item.judgement.turn is None or not episode.outcome.messages:
         return None
     return len(conversation_to(episode.outcome, item.judgement)) - 1
@@ -228,11 +229,11 @@ def _last_message(episode: RecordedEpisode, item: Item) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FaultyCalls:
-    """The faulty calls of a scenario according to the gate, by their rows in the ledger.
+    """The calls of a scenario in whose replies the gate finds faults, by their rows in the ledger.
 
     Attributes:
         faults: The faults of each call's reply; calls without a fault are left out.
-        rejected: The calls whose lines were requested again, and not seen by the other side.
+        rejected: The calls whose lines were rejected and requested again, so that the other participant never saw them.
     """
 
     faults: dict[int, list[DialogueFault]] = field(default_factory=dict)
@@ -241,23 +242,23 @@ class FaultyCalls:
 
 @dataclass(frozen=True, slots=True)
 class _SpokenLine:
-    """A line, and all lines before it."""
+    """A line with all lines before it."""
 
     line: Said
     before: Sequence[Said]
 
 
 def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Outcome) -> FaultyCalls:
-    """Match the faults of a scenario to the run's own calls that it made.
+    """Return the faults of each of the run's own calls in a scenario.
 
-    A fault names its line, and a line is the reply of a call of its speaker; of two equal lines, the first call said
-    the first. Rejected lines are in the ledger only: they are checked again, by the current rules.
+    A fault refers to a line, and the line is matched to a call by its speaker and text; equal lines are matched to
+    calls in order. Rejected lines are found in the ledger only, and are checked again by the current rules.
 
     Args:
         run: The run.
         position: The scenario's position.
-        calls: Its rows of the ledger, as from `RunFile.calls`.
-        outcome: Its outcome; nothing is matched if its faults are unknown.
+        calls: The scenario's rows of the ledger, as from `RunFile.calls`.
+        outcome: The scenario's outcome. The result is empty if the faults of the outcome are unknown.
     """
     found = FaultyCalls()
     if outcome.faults is None:
@@ -284,7 +285,7 @@ def faulty_calls(run: RunFile, position: int, calls: Iterable[Call], outcome: Ou
 
 
 def _rejected_calls(tries: Sequence[Call]) -> Iterator[Call]:
-    """Yield the last ask of every try except the final one, which was accepted."""
+    """Yield the last request of every attempt at a line, except that of the final attempt, which was accepted."""
     blocks = {(call["ask"] - 1) // ASKS: call for call in tries}
     yield from [blocks[number] for number in sorted(blocks)][:-1]
 
@@ -296,7 +297,7 @@ def _spoken_lines(recipe: WithGate, scenario: Any, outcome: Outcome) -> Iterator
 
 
 def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tuple[int, str]]:
-    """Yield the call that wrote each text that nobody says, with its place; one reply may hold many texts, as JSON."""
+    """Yield the call and the place of each text that is written but not spoken; a reply may hold several, as JSON."""
     for talk in talks:
         for line in talk.checked_lines() if talk.author else ():
             ways = (line.text, json.dumps(line.text)[1:-1], json.dumps(line.text, ensure_ascii=False)[1:-1])
@@ -310,7 +311,7 @@ def _written_texts(calls: Sequence[Call], talks: Iterable[Talk]) -> Iterator[tup
 
 
 def _lines_by_call(calls: Sequence[Call], heard: Sequence[_SpokenLine], recipe: WithGate) -> dict[int, _SpokenLine]:
-    """Return the line that each call said, by the call's row."""
+    """Return the line that each call produced, by the call's row."""
     said: dict[int, _SpokenLine] = {}
     for each in heard:
         for call in calls:
@@ -329,7 +330,7 @@ Mark = Literal["same", "new", "gone"]
 
 @dataclass(frozen=True, slots=True)
 class MarkedMessage:
-    """A message of a request: unchanged from the previous request, new, or only in the previous one."""
+    """A message with its mark: it is in both requests, only in this one, or only in the previous one."""
 
     mark: Mark
     message: ChatMessage
@@ -345,8 +346,8 @@ class RequestDiff:
     """A request compared with the previous one.
 
     Attributes:
-        messages: The messages in order, removed ones at their former place.
-        tools: The names of the tools that it offers.
+        messages: The messages in order, with removed messages at their former places.
+        tools: The names of the tools that the request offers.
         has_before: Whether there is a previous request; otherwise no message is marked.
     """
 
@@ -356,12 +357,12 @@ class RequestDiff:
 
 
 def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestDiff:
-    """Return a call's exact request.
+    """Return a call's exact request, compared with that of another call if one is given.
 
     Args:
         run: The run.
         call: The call's row in the ledger.
-        before: The row of the call to compare with.
+        before: The row of the call with which to compare; `None` to mark nothing.
 
     Raises:
         RunError: If there is no such call.
@@ -377,7 +378,7 @@ def request_diff(run: RunFile, call: int, before: int | None = None) -> RequestD
 
 
 def message_diff(before: Sequence[ChatMessage], now: Sequence[ChatMessage]) -> list[MarkedMessage]:
-    """Return the messages of a request, each marked by its presence in the previous one."""
+    """Return the messages of two requests, each marked as in both, only in the present or only in the previous one."""
     old, new = ([json.dumps(identity(each)) for each in messages] for messages in (before, now))
     found: list[MarkedMessage] = []
     for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -395,14 +396,14 @@ _MOST_WORDS = 4_000
 
 
 class Piece(NamedTuple):
-    """A part of a text, and whether the other text has it."""
+    """A part of a text, and whether the compared text contains it too."""
 
     text: str
     is_shared: bool
 
 
 def word_diff(left: str, right: str) -> tuple[list[Piece], list[Piece]]:
-    """Return two texts in pieces, each with whether the other text has it, too."""
+    """Return both texts split into pieces, each marked by whether the other text contains it too."""
     ours, theirs = _WORDS.findall(left), _WORDS.findall(right)
     if len(ours) + len(theirs) > _MOST_WORDS:
         return [Piece(left, left == right)], [Piece(right, left == right)]

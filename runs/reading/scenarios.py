@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +31,7 @@ class NotYetError(UndefinedError):
 
 
 class Unknown(StrictUndefined):
-    """A name in an expression that does not exist; the message lists the existing ones."""
+    """A name in an expression that does not exist; the message lists the names that do."""
 
     __slots__ = ()
 
@@ -49,7 +51,7 @@ class Unknown(StrictUndefined):
 
 
 class Absent(Undefined):
-    """A missing value, such as an unparsed score: every comparison with it is false, and so is the value itself."""
+    """A missing value, such as an unparsed score. It is false, and so is every comparison with it."""
 
     __slots__ = ()
 
@@ -62,7 +64,7 @@ class Absent(Undefined):
 
 class _Environment(Sandbox):
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """Return an attribute, preferring a mapping's own keys: `pool.items` is the state's key, never the method."""
+        """Return an attribute. A mapping's own keys come first: `pool.items` is the key `items`, and not the method."""
         if isinstance(obj, Absent):
             return obj  # a part of a missing value is missing as well
         return obj[attribute] if isinstance(obj, dict) and attribute in obj else super().getattr(obj, attribute)
@@ -70,11 +72,11 @@ class _Environment(Sandbox):
 
 _ENVIRONMENT = _Environment(undefined=Unknown)
 _MOST_CHARACTERS = 1_000
-"""The maximum length of an expression in characters, which bounds its computation."""
+"""The maximum length of an expression in characters, which limits the time to evaluate it."""
 
 
 def compile_expression(text: str) -> tuple[Callable[[dict[str, Any]], Any], set[str]]:
-    """Return a function that evaluates an expression from the values of its names, and these names.
+    """Return a function that evaluates an expression for given values of its names, and the set of these names.
 
     Raises:
         TemplateError: If it is invalid, or longer than 1,000 characters.
@@ -102,17 +104,67 @@ _COMMON_NAMES = (
     "counts",
     "scores",
 )
-"""The names that every recipe's scenarios have, besides its own facets, counts and metrics."""
+"""The names that expressions can use with every recipe, besides its own facets, counts and metrics."""
 
 
 _TEXT_NAMES = frozenset({"lines", "messages", "judgements"})
 
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def _number_of(text: str) -> float | None:
+    """Return the number that a text represents; `None` if it is not a number."""
+    shown = text.strip()
+    if not _NUMBER.fullmatch(shown):
+        return None
+    return int(shown) if shown.lstrip("+-").isdigit() else float(shown)
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], Any]:
+    """Return a function that compares a facet's text with a number or with another text."""
+
+    def method(self: str, other: Any) -> Any:
+        own, number = _number_of(self), _number_of(other) if isinstance(other, str) else other
+        is_word = own is None and self.strip()
+        if isinstance(other, str) and (is_word or number is None):
+            return compare(str(self), str(other))
+        if not isinstance(number, int | float):
+            return NotImplemented
+        if is_word:
+            raise TypeError(f"{str(self)!r} is not a number, and is compared with {other!r}")
+        return own is not None and compare(own, number)
+
+    return method
+
+
+class Cell(str):
+    """A facet's text, such as a cell of a CSV file. If the text represents a number, it can be compared with numbers.
+
+    Two texts are equal only if they are identical, so "007" differs from "7". Comparisons of an empty text with a
+    number are false.
+    """
+
+    __slots__ = ()
+
+    __lt__, __le__, __gt__, __ge__ = map(_ordering, (operator.lt, operator.le, operator.gt, operator.ge))
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether this is the same text, or represents the same number."""
+        return _number_of(self) == other if isinstance(other, int | float) else str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether this is a different text, or a non-empty text that does not represent this number."""
+        return not self == other and not (isinstance(other, int | float) and not self.strip())
+
+    __hash__ = str.__hash__
+
+
 class Score(float):
-    """A metric's mean score of a whole conversation, with that of each target as an attribute: `naturalness.user`."""
+    """A metric's mean score in a conversation. The mean for each target is an attribute, such as `naturalness.user`."""
 
     def __new__(cls, judgements: list[Judgement]) -> Score:
-        """Compute the mean over the judgements with a score."""
+        """Create the score as the mean over the judgements that have one."""
         by_target: dict[str, list[float]] = {}
         for each in judgements:
             if each.score is not None:
@@ -129,10 +181,10 @@ def fault_kinds(recipe: Recipe) -> list[str]:
 
 
 class FaultCount(int):
-    """The number of faults in a dialogue; those of a role or kind, also judges', are attributes: `faults.user`."""
+    """The number of faults in a dialogue. The numbers by role and by kind are attributes, such as `faults.user`."""
 
     def __new__(cls, faults: Sequence[DialogueFault], recipe: Recipe) -> FaultCount:
-        """Count the faults; a role or kind that the recipe does not have is no attribute."""
+        """Count the faults. Only roles and kinds that the recipe has become attributes."""
         made = super().__new__(cls, dialogue_faults(faults))
         made.__dict__.update(dict.fromkeys((*fault_kinds(recipe), USER, *recipe.roles), 0))
         made.__dict__.update(Counter(name for each in faults for name in (each.who, each.kind)))
@@ -153,7 +205,7 @@ def mean_scores(episode: Episode) -> dict[str, float]:
 
 
 def scores_of(episode: Episode) -> dict[str, Score]:
-    """Return the scores by metric: of the whole conversation, or else of its turns. Unparsed judgements have none."""
+    """Return the scores by metric: those of the whole conversation, or of its turns if there are none for the whole."""
     found: dict[str, list[Judgement]] = {}
     scored = [each for each in episode.outcome.judgements if each.score is not None]
     whole = {each.metric for each in scored if each.turn is None}
@@ -168,8 +220,8 @@ class Where:
     """A compiled expression that selects scenarios of a run.
 
     Attributes:
-        text: The source, such as `personalization >= 3 and ended_by == 'user_terminated'`.
-        setting: The option that it was given as, for messages.
+        text: The expression's source text, such as `personalization >= 3 and ended_by == 'user_terminated'`.
+        setting: The name of the setting that contains it, for error messages.
     """
 
     text: str
@@ -185,15 +237,15 @@ class Where:
         Args:
             text: The expression.
             run: The run.
-            setting: The option that it is given as.
+            setting: The name of the setting that contains it, for error messages.
 
         Raises:
-            RunError: If it is invalid, uses a name that does not exist, or uses no name at all.
+            RunError: If the expression is invalid, uses a name that does not exist, or uses no name at all.
         """
         try:
             value, names = compile_expression(text)
         except TemplateError as error:
-            raise RunError(f"{setting} {text!r:.200} is no expression: {error.message}", setting="where") from error
+            raise RunError(f"{setting} {text!r:.200} is not an expression: {error.message}", setting="where") from error
         known = dict.fromkeys((*_COMMON_NAMES, *WithJudging.of(run.recipe).metrics, *run.named_figures()))
         if not names:
             raise RunError(f"{setting} {text!r} names nothing; there are {', '.join(known)}", setting=setting)
@@ -205,19 +257,19 @@ class Where:
 
     @property
     def needs_texts(self) -> bool:
-        """Return whether the expression uses messages or other texts, and not only numbers."""
+        """Return whether the expression uses messages or other texts, which take longer to read than numbers."""
         return not self._names.isdisjoint(_TEXT_NAMES) or BY_JUDGES in self.text
 
     def keeps(self, episode: RecordedEpisode) -> bool:
-        """Return whether the expression holds for a scenario.
+        """Return whether the expression is true for a scenario.
 
         Raises:
-            RunError: If it cannot be evaluated, such as when it compares a string with a number.
+            RunError: If the expression cannot be evaluated, for example because it compares a string with a number.
         """
         return bool(self.value(episode))
 
     def value(self, episode: RecordedEpisode) -> Any:
-        """Return the expression's value; `None` if it is missing.
+        """Return the expression's value; `None` if the value is missing.
 
         Raises:
             RunError: As for `keeps`.
@@ -228,14 +280,16 @@ class Where:
         absent = {name: Absent(name=name) for name in self._names if values.get(name) is None}
         try:
             value = self._value({**values, **absent})
-        except Exception as error:  # whatever is raised is a fault of the expression
+        except Exception as error:  # any error is caused by the expression
             text = f"{self.setting} {self.text!r} cannot be told of {episode.id}: {error}"
             raise RunError(text, setting=self.setting) from error
+        if isinstance(value, Cell):
+            value = str(value) if (number := _number_of(value)) is None else number
         return None if isinstance(value, Undefined) else value
 
 
 def selected(run: RunFile, judging: str | None, where: str | None) -> Iterator[RecordedEpisode]:
-    """Yield finished scenarios in plan order with one set of judgements: all, or those that an expression selects.
+    """Yield the finished scenarios in plan order, with one set of judgements. An expression can select some of them.
 
     Raises:
         RunError: If the expression is invalid.
@@ -259,8 +313,9 @@ def all_scenarios(
         run: The run.
         judging: The set of judgements; by default the oldest.
         where: An expression that selects scenarios.
-        sort: The expression to sort by; by default in plan order. Sorting reads all of them into memory.
-        is_descending: Return the highest first, or the last of the plan.
+        sort: The expression by which to sort; by default scenarios are in plan order. Sorting reads all scenarios into
+            memory.
+        is_descending: Whether the order is reversed: highest value first or, in plan order, last scenario first.
         on_examined: Called with the position of each scenario that is examined.
 
     Raises:
@@ -283,7 +338,7 @@ def all_scenarios(
 
 
 def _with_texts(run: RunFile, judging: str | None) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Yield every scenario as exports have it; a pending one has neither messages nor an ending."""
+    """Yield every scenario as it is exported; a pending one has neither messages nor an ending."""
     finished = run.episodes(judging)
     ahead = next(finished, None)
     for (position, id_, _, _), facets in zip(run.listing(), run.planned_facets(), strict=True):
@@ -314,8 +369,9 @@ def _sorted_by(
 
 def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
     outcome, scores = episode.outcome, scores_of(episode)
+    facets = {name: Cell(value) if isinstance(value, str) else value for name, value in episode.facets.items()}
     return {
-        **episode.facets,
+        **facets,
         **outcome.counts,
         **scores,
         "id": episode.id,
@@ -330,23 +386,23 @@ def _values(episode: RecordedEpisode, recipe: Recipe) -> dict[str, Any]:
         "messages": [line.model_dump() for line in outcome.messages],
         "judgements": [each.model_dump() for each in outcome.judgements],
         "faults": None if outcome.faults is None else FaultCount(outcome.faults, recipe),
-        "facets": episode.facets,
+        "facets": facets,
         "counts": outcome.counts,
         "scores": scores,
     }
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with the operation, the progress and the total; an exception that it raises ends the operation."""
+"""A listener that gets the operation, its progress and the total; an exception that it raises ends the operation."""
 
 _STEP = 500
 """The number of scenarios between two progress reports."""
 _CACHE_SIZE = 4
 
 _cache: dict[tuple[Signature, str, str | None, str], frozenset[int]] = {}
-"""The results of expressions, cached while the run's file is unchanged: the pages of one list repeat the query."""
+"""The positions that expressions select, cached while the run's file is unchanged: every page of a list needs them."""
 _cache_lock = Lock()
-"""Guards the cache, because several threads use it."""
+"""The lock that guards the cache, because several threads use it."""
 
 
 def ignore_progress(_what: str, _done: int, _of: int) -> None:
@@ -357,19 +413,19 @@ def scenario_page(
     run: RunFile,
     query: ScenarioQuery,
     where: str | None,
-    said: str | None,
+    search: str | None,
     offset: int,
     limit: int,
     on_progress: OnProgress = ignore_progress,
 ) -> ScenarioPage:
     """Return a page of a run's scenarios; see `dialoom.Run.scenarios`."""
-    wanted, found = _narrowed(run, query, where, said, on_progress)
+    wanted, found = _narrowed(run, query, where, search, on_progress)
     page = run.page(wanted, offset, limit)
-    return replace(page, said=_found_texts(run, {row.position: found[row.position] for row in page.rows if found}))
+    return replace(page, matches=_found_texts(run, {row.position: found[row.position] for row in page.rows if found}))
 
 
 def search_messages(run: RunFile, words: str, on_progress: OnProgress = ignore_progress) -> dict[int, str]:
-    """Return the first message that contains the words, by the position of its scenario; see `dialoom.Run.search`."""
+    """Return the first matching message of each scenario, by the scenario's position; see `dialoom.Run.search`."""
     return _found_texts(run, SearchIndex(run).search(words, on_progress))
 
 
@@ -379,20 +435,20 @@ def _found_texts(run: RunFile, found: Mapping[int, int]) -> dict[int, str]:
 
 
 def neighbours(
-    run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, said: str | None
+    run: RunFile, scenario: str | int, query: ScenarioQuery, where: str | None, search: str | None
 ) -> Neighbours | None:
-    """Return the neighbours of a scenario in such a list; see `dialoom.Run.neighbours`."""
-    return run.neighbours(run.resolve(str(scenario)), _narrowed(run, query, where, said, ignore_progress)[0])
+    """Return the scenarios before and after a scenario in a list; see `dialoom.Run.neighbours`."""
+    return run.neighbours(run.resolve(str(scenario)), _narrowed(run, query, where, search, ignore_progress)[0])
 
 
 def _narrowed(
-    run: RunFile, query: ScenarioQuery, where: str | None, said: str | None, on_progress: OnProgress
+    run: RunFile, query: ScenarioQuery, where: str | None, search: str | None, on_progress: OnProgress
 ) -> tuple[ScenarioQuery, dict[int, int]]:
-    """Return a query narrowed by an expression and by words, and the text in which each scenario has the words."""
+    """Return the query restricted by an expression and a search, and the id of the matching text of each scenario."""
     among: Collection[int] | None = query.among
     found: dict[int, int] = {}
-    if said:
-        found = SearchIndex(run).search(said, on_progress)
+    if search:
+        found = SearchIndex(run).search(search, on_progress)
         among = {*found} if among is None else {*among} & found.keys()
     if where:
         holding = _matching_positions(run, query.judging, where, on_progress)

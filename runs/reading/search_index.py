@@ -1,4 +1,4 @@
-"""A full-text index of messages, in a file of its own so that searching never writes to the run."""
+"""A full-text index of messages, in its own file so that searching never writes to the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYOUT = 2
 _STEP = 500
 """The number of conversations or texts between two progress reports."""
 _PATIENCE = 60.0
-"""Seconds to wait for another process that is updating the index."""
+"""The seconds to wait for another process that is updating the index."""
 
 
 class SearchIndex:
@@ -26,10 +26,10 @@ class SearchIndex:
 
     Args:
         run: The run, open for as long as the index is used.
-        folder: The folder for indexes; by default the user's cache folder.
+        folder: The folder for index files; by default the user's cache folder.
 
     Raises:
-        OutputError: If the index cannot be stored there.
+        OutputError: If the index cannot be stored in the folder.
     """
 
     def __init__(self, run: RunFile, folder: Path | None = None) -> None:
@@ -41,10 +41,10 @@ class SearchIndex:
     def search(
         self, words: str, on_progress: Callable[[str, int, int], None] = lambda _what, _done, _of: None
     ) -> dict[int, int]:
-        """Return the scenarios in which the words were said.
+        """Return the scenarios with a message that contains all of some words.
 
         Args:
-            words: Words that occur in one message, in any order; `"in quotes"` as a phrase; `begin*` for a prefix.
+            words: Words that must occur in one message, in any order. `"in quotes"` is a phrase, and `begin*` a prefix.
             on_progress: Called with the operation, the progress and the total while the index is created or updated; an
                 exception that it raises ends the operation.
 
@@ -52,7 +52,7 @@ class SearchIndex:
             The positions of scenarios, each with the id of the first text that contains the words.
 
         Raises:
-            RunError: If there is no word in it.
+            RunError: If `words` contains no word.
         """
         wanted = _fts_query(words)
         with self._opened() as connection:
@@ -84,7 +84,7 @@ class SearchIndex:
             new = [int(text) for (text,) in connection.execute(query).fetchall()]
             for number, (id_, content) in enumerate(self._texts.contents(new)):
                 if number % _STEP == 0:
-                    on_progress("taking in messages", number, len(new))
+                    on_progress("indexing messages", number, len(new))
                 connection.execute("INSERT INTO words (rowid, content) VALUES (?, ?)", (id_, content))
                 connection.execute("INSERT INTO indexed VALUES (?)", (id_,))
             connection.execute("DELETE FROM taken_in")
@@ -135,10 +135,10 @@ def _create_tables(connection: sqlite3.Connection) -> None:
 
 
 def _fts_query(words: str) -> str:
-    """Return the words as an FTS5 query: each quoted, so that none of them is an operator."""
+    """Return the words as an FTS5 query. Each word is quoted, so that none is taken as an operator."""
     found = [*_terms(words)]
     if not any(char.isalnum() for term in found for char in term):
-        raise RunError(f"said {words!r:.80}: there is no word in it", setting="said")
+        raise RunError(f"search must contain a word, got {words!r:.80}", setting="search")
     return " ".join(
         '"' + term.rstrip("*").replace('"', "") + '"' + ("*" if term.endswith("*") else "") for term in found
     )
@@ -153,12 +153,12 @@ def _terms(words: str) -> Iterable[str]:
 
 
 def _file_name(run: RunFile) -> str:
-    """Return a name from the run's id and its path: a copy may have diverged."""
+    """Return a file name made from the run's id and its path, because a copy of a run may have diverged."""
     return hashlib.blake2b(f"{run.id}\0{run.path.resolve()}".encode(), digest_size=16).hexdigest()
 
 
 def _cache_folder() -> Path:
-    """Return the folder by the XDG base directory specification, which ignores a relative folder."""
+    """Return the cache folder of the XDG base directory specification, which says to ignore relative paths."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(folder) if os.path.isabs(folder) else Path.home() / ".cache"  # noqa: PTH117
     return base / "dialoom" / "words"

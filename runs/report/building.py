@@ -8,22 +8,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from dialoom.graphs import Chart, Episode, Recipe, Table
+from dialoom.graphs import Chart, Episode, Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithReport
 from dialoom.graphs.gate import reduced_shares
 from dialoom.graphs.outcome import USER
-from dialoom.graphs.review import REVIEWED
+from dialoom.graphs.recipe import REVIEWED
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import JudgementSet, RunFile, judges_of, panel_of
 
 from .differences import differences, length_table
+from .health import Health, health_of, health_table, mark_doubtful
 from .judges import comparison_table, judges_tables, name_in_file
-from .reported import ReportedRun, add_offline_column, difference_note, notes_on, notes_on_content, reported_runs
+from .reported import (
+    ReportedRun,
+    add_offline_column,
+    difference_note,
+    notes_on,
+    notes_on_content,
+    notes_on_runs,
+    reported_runs,
+)
 from .trials import trials_tables, warn_of_narrow_intervals
+from .users import user_tables
 
 FAULTS = "faults"
-"""The name of the table of faults; its columns `role` and `fault` give the role and the kind."""
+"""The name of the table of faults, whose columns `role` and `fault` state the role and the kind of fault."""
 _SOUND = f"faults.{USER} == 0"
 
 
@@ -32,15 +42,19 @@ class FaultsOf:
     """The faults in the dialogues of one run.
 
     Attributes:
-        reported: The run.
-        gated: Number of dialogues that passed the gate.
+        reported: The run with a set of judgements.
+        failed: Number of failed scenarios.
+        scenarios: Number of all finished scenarios.
+        gated: Number of dialogues that the gate has checked.
         faults: Number of faults, by role and kind.
         dialogues: Number of dialogues with such a fault, by role and kind.
         unsound: Number of dialogues with any fault of a role.
-        languages: Number of dialogues that passed the gate, by language as an ISO 639 code.
+        languages: Number of dialogues that the gate has checked, by language as an ISO 639 code.
     """
 
     reported: ReportedRun
+    failed: int = 0
+    scenarios: int = 0
     gated: int = 0
     faults: Counter[tuple[str, str]] = field(default_factory=Counter)
     dialogues: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -53,6 +67,8 @@ class FaultsOf:
         counted = cls(reported)
         for episode in selected(reported.run, reported.set_name, where):
             found = [(fault.who, fault.kind) for fault in episode.outcome.faults or ()]
+            counted.failed += episode.state == "failed"
+            counted.scenarios += 1
             counted.gated += episode.outcome.faults is not None
             counted.languages.update(episode.outcome.languages)
             counted.faults.update(found)
@@ -61,7 +77,7 @@ class FaultsOf:
         return counted
 
     def rows(self, where: str | None) -> Iterator[list[Any]]:
-        """Yield role, kind, model, faults, dialogues and their share; faults found by reviewers come last."""
+        """Yield rows of role, kind, model, faults, dialogues and their share; faults found by reviewers come last."""
         for (who, kind), count in sorted(self.faults.items()):
             dialogues = self.dialogues[who, kind]
             yield [who, kind, self._model(who), count, dialogues, dialogues / self.gated]
@@ -77,11 +93,13 @@ class FaultsOf:
 
     def notes(self, label: str) -> Iterator[str]:
         """Yield notes on how many dialogues were checked, by which reviewers, and how many lines were rejected."""
-        faults = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())]
+        faults = [f"{count:,} with a fault of the {who}'s" for who, count in sorted(self.unsound.items())] or [
+            "no fault"
+        ]
         rejected = self.reported.run.rejected_lines()
         again = f"; lines of the {USER}'s that were rejected and asked for again: {rejected:,}" if rejected else ""
         covered = reduced_shares(self.languages, self.gated)
-        yield f"{label}Passed the gate: {', '.join([f'{self.gated:,}', *faults])}{again}. {covered}"
+        yield f"{label}Dialogues checked by the gate: {self.gated:,}, of which {', '.join(faults)}{again}. {covered}"
         for review in self._reviews():
             models = ", ".join(review.model_names.values())
             stand_in = " (a scripted stand-in, no evidence)" if "offline/" in models else ""
@@ -91,12 +109,14 @@ class FaultsOf:
         return [each for each in self.reported.run.judgement_sets() if each.is_review]
 
     def _model(self, role: str) -> str:
-        models = self.reported.models
+        models, users = self.reported.models, self.reported.run.config.user_models
+        if role == USER and users:
+            return ", ".join(users)
         return models[role].model if role in models else ""
 
 
 def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
-    """Return the table of faults by role and kind; nothing if the gate has checked no dialogue."""
+    """Return the table of faults by role and kind, or an empty list if the gate has checked no dialogue."""
     if not any(each.gated for each in found):
         return []
     several = len(found) > 1
@@ -111,8 +131,23 @@ def faults_table(found: Sequence[FaultsOf], where: str | None) -> list[Table]:
     return [Table(FAULTS, "Faults by role and rule", columns, [*rows], notes)]
 
 
+def add_failed_note(tables: Sequence[Table], found: Sequence[FaultsOf]) -> None:
+    """Add a note on the numbers of failed scenarios, which have no scores, to the first table of estimates."""
+    several = len(found) > 1
+    labels = [f"{each.reported.label}: " if several else "" for each in found]
+    counts = [
+        f"{label}{each.failed:,} of {each.scenarios:,} {each.reported.run.config.units}"
+        for label, each in zip(labels, found, strict=True)
+        if each.failed
+    ]
+    for table in tables if counts else ():
+        if any(isinstance(cell, Estimate) for row in table.rows for cell in row):
+            table.notes.insert(0, f"Failed: {'; '.join(counts)}, which count in no mean or share.")
+            return
+
+
 def sound_where(found: Sequence[FaultsOf], where: str | None) -> str | None:
-    """Return an expression that leaves out dialogues with an unsound user; `None` if it would leave out none or all."""
+    """Return an expression that selects dialogues with a sound user; `None` if it would select none or all."""
     unsound = sum(each.unsound[USER] for each in found)
     if not 0 < unsound < sum(each.gated for each in found):
         return None
@@ -128,7 +163,7 @@ def label_sound(tables: Sequence[Table]) -> list[Table]:
     return kept
 
 
-_EQUAL_IN_ALL_SETS = ("dialogues", "faults")
+_EQUAL_IN_ALL_SETS = ("dialogues", "faults", "variety")
 
 Shown = TypeVar("Shown", Table, Chart)
 
@@ -138,7 +173,7 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
 
     Args:
         run: The run.
-        judging: The set of judgements to report; by default each of them, and a comparison if there are several.
+        judging: The set of judgements to report; by default all sets, with a comparison if there are several.
         where: Only scenarios matching this expression.
 
     Raises:
@@ -147,10 +182,11 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     recipe = run.recipe
     sets = _reported_sets(run, recipe, judging)
     tables: list[Table] = []
+    health = {each.set_name: health_of(each, where) for each in sets}
     for number, reported in enumerate(sets):
-        for table in _tables_and_sound_ones([reported], recipe, where):
+        for table in _tables_and_sound_ones([reported], recipe, where, health[reported.set_name]):
             if number and table.name in _EQUAL_IN_ALL_SETS:
-                continue  # they describe the dialogues, which are the same in all sets
+                continue  # these tables describe the dialogues, which are the same for all sets
             if len(sets) > 1 and table.name not in _EQUAL_IN_ALL_SETS:
                 table.title += f" (judgements {reported.set_name!r})"
                 table.name += f"-{name_in_file(reported.set_name or '')}"
@@ -158,7 +194,11 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     members = [each.judging for each in sets if each.judging and not each.judging.members]
     for left, right in itertools.combinations(members, 2):
         both = [each for each in sets if each.judging in (left, right)]
-        compared = add_offline_column([comparison_table(run, left, right, where)], both)
+        compared = [comparison_table(run, left, right, where)]
+        for name in (left.name, right.name):
+            named = [replace(each, label=name) for each in health[name]]
+            mark_doubtful(compared, named, several=True, only=[f"mean {name}"])
+        add_offline_column(compared, both)
         tables += _with_notes(compared, *(note for each in both for note in notes_on_content([each], where)))
     about_judges = [] if judging is not None else judges_tables(run, where)
     about_judges += length_table(sets, [each.set_name or "" for each in sets], where)
@@ -166,22 +206,33 @@ def build(run: RunFile, judging: str | None = None, where: str | None = None) ->
     return tables + _with_notes(add_offline_column(about_judges, sets), *notes)
 
 
-def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Table]:
+def compare(
+    runs: Sequence[RunFile],
+    judging: str | None = None,
+    where: str | None = None,
+    allow_different_users: bool = False,
+) -> list[Table]:
     """Return the tables of several runs side by side.
 
     Args:
         runs: Runs of one recipe.
-        judging: The set of judgements, in each of them; by default each run's oldest.
+        judging: The set of judgements in each run; by default each run's oldest.
         where: Only scenarios matching this expression.
+        allow_different_users: Whether differences are computed between runs whose simulated users differ.
 
     Raises:
-        RunError: If they are not of one recipe, or one is named twice.
+        RunError: If the runs are not of the same recipe, or a run is given twice.
         StoreError: If a run has no such set.
     """
     recipe = _common_recipe(runs)
     chosen = reported_runs(runs, recipe, judging)
-    tables = add_offline_column(_tables_and_sound_ones(chosen, recipe, where), chosen)
-    beside = add_offline_column(differences(chosen, recipe, where), chosen, with_first=True)
+    health = [one for each in chosen for one in health_of(each, where)]
+    tables = add_offline_column(_tables_and_sound_ones(chosen, recipe, where, health), chosen)
+    beside = differences(chosen, recipe, where, allow_different_users)
+    of_first = [one for one in health if one.label == chosen[0].label]
+    mark_doubtful(beside, [one for one in health if one not in of_first], several=True)
+    mark_doubtful(beside, of_first, several=True)  # each row compares a run with the first
+    add_offline_column(beside, chosen, with_first=True)
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
     for table in beside:
         table.warnings += warned
@@ -190,15 +241,20 @@ def compare(runs: Sequence[RunFile], judging: str | None = None, where: str | No
 
 
 def labels_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
-    """Return the labels of the runs in the tables of several runs."""
+    """Return the labels by which tables of several runs identify the runs."""
     return [each.label for each in reported_runs(runs, _common_recipe(runs), judging)]
 
 
+def notes_of(runs: Sequence[RunFile], judging: str | None = None) -> list[str]:
+    """Return the notes on the runs as a whole."""
+    return notes_on_runs(reported_runs(runs, _common_recipe(runs), judging))
+
+
 def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | None = None) -> list[Chart]:
-    """Return the charts of one run or several; of one run, all sets of judgements unless one is named.
+    """Return the charts of one run or several; for a single run, of all its sets of judgements unless one is given.
 
     Raises:
-        RunError: If they are not of one recipe, or one is named twice.
+        RunError: If the runs are not of the same recipe, or a run is given twice.
         StoreError: If a run has no such set.
     """
     recipe = _common_recipe(runs)
@@ -211,19 +267,26 @@ def charts(runs: Sequence[RunFile], judging: str | None = None, where: str | Non
     )
 
 
-def _tables_and_sound_ones(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
+def _tables_and_sound_ones(
+    reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, health: Sequence[Health]
+) -> list[Table]:
     """Return the recipe's tables, the table of faults, and the recipe's tables of dialogues with a sound user."""
     found = [FaultsOf.read(each, where) for each in reported]
     tables = WithReport.of(recipe).compared(_labelled_episodes(reported, where))
+    add_failed_note(tables, found)
     of_sound: list[Table] = []
     if (sound := sound_where(found, where)) is not None:
         of_sound = label_sound(WithReport.of(recipe).compared(_labelled_episodes(reported, sound)))
     warn_of_narrow_intervals([*tables, *of_sound], reported)
-    return [*tables, *trials_tables(reported, where), *faults_table(found, where), *of_sound]
+    of_users, of_trials = user_tables(reported, recipe, where), trials_tables(reported, where)
+    several = len(reported) > 1
+    mark_doubtful([*tables, *of_users, *of_trials, *of_sound], health, several)
+    of_judges = health_table(health, several)
+    return [*tables, *of_users, *of_judges, *of_trials, *faults_table(found, where), *of_sound]
 
 
 def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
-    """Return the named set of one run, or one per judge, and the panel's if there are several judges."""
+    """Return the given set of a run, or a set for each judge, followed by the panel's if there are several judges."""
     known = run.judgement_sets() if judging is None else []
     named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
     names: list[str | None] = [each.name for each in named] or [judging]
@@ -246,7 +309,7 @@ def _labelled_episodes(reported: Sequence[ReportedRun], where: str | None) -> li
 
 
 def _with_notes(shown: list[Shown], *notes: str | None) -> list[Shown]:
-    """Add notes to each of the tables or charts, unless they have them."""
+    """Add to each table or chart the notes that it does not have yet."""
     for each in shown:
         each.notes += [note for note in dict.fromkeys(notes) if note and note not in each.notes]
     return shown

@@ -1,4 +1,4 @@
-"""The cost table of a run's calls, by role and model: tokens, tokens read from the prompt cache, and dollars."""
+"""The cost table of a run's calls, by role and model: tokens, those of cache and reasoning, and dollars."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dialoom.runs.store.ledger import SAID
 from .reported import is_offline
 
 _OFFLINE = "Offline models are scripted stand-ins: their tokens are estimates, and cost nothing."
-_SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "cost", "known_cost")
+_SUMMED = ("calls", "replays", "shared", "input", "read", "readable", "output", "reasoning", "cost", "known_cost")
 
 
 def cost_table(path: Path) -> Table:
     """Return the cost table of a run, from its ledger; the run may be in progress.
 
-    A value that is missing for one of the calls is unknown as a whole (`None`), and so is its sum over the roles.
+    If a value is missing for one of the calls, the total is unknown (`None`), as is the sum over the roles.
 
     Raises:
-        StoreError: If it is no run.
+        StoreError: If the file is not a run.
     """
     with closing(open_for_reading(path)) as connection:
         rows = connection.execute(_QUERY, {"said": SAID}).fetchall()
@@ -40,6 +40,7 @@ def cost_table(path: Path) -> Table:
             "read from prompt cache",
             "read %",
             "output tokens",
+            "of which reasoning",
             "US dollars",
         ),
         decimals={"US dollars": 4},
@@ -55,7 +56,7 @@ def seconds_of_calls(path: Path) -> float:
     """Return the total duration in seconds of a run's answered calls; the run may be in progress.
 
     Raises:
-        StoreError: If it is no run.
+        StoreError: If the file is not a run.
     """
     with closing(open_for_reading(path)) as connection:
         return float(connection.execute("SELECT total(latency) FROM calls").fetchone()[0])
@@ -68,14 +69,15 @@ def _name(row: sqlite3.Row) -> str:
 def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:
     share = row["read"] / row["readable"] if row["read"] is not None and row["readable"] else None
     counts = [row[each] for each in ("calls", "replays", "shared", "input", "read")]
-    return [role, model, *counts, share, row["output"], row["cost"]]
+    return [role, model, *counts, share, row["output"], row["reasoning"], row["cost"]]
 
 
 def _sum(rows: list[sqlite3.Row], name: str) -> Any:
-    """Return the sum over all rows: for tokens of the cache of the known values, otherwise `None` if one is unknown."""
+    """Return the sum over all rows; `None` if a value is unknown, but for cache and reasoning the sum of known ones."""
     values = [row[name] for row in rows]
-    if name in ("read", "readable"):
-        known = [value for row, value in zip(rows, values, strict=True) if row["read"] is not None]
+    if name in ("read", "readable", "reasoning"):
+        decisive = "reasoning" if name == "reasoning" else "read"
+        known = [value for row, value in zip(rows, values, strict=True) if row[decisive] is not None]
         return sum(known) if known else None
     return None if None in values else sum(values)
 
@@ -96,8 +98,8 @@ def _notes(rows: list[sqlite3.Row]) -> list[str]:
     return notes
 
 
-# Calls are those that were answered or ended in an error. A cache hit has no attempts and no tokens; nor has a reply
-# that a person wrote in the step debugger.
+# Calls are those that were answered or ended in an error. A cache hit has no attempts and no tokens, and neither has
+# a reply that a person wrote in the step debugger.
 _QUERY = """
 SELECT role, model, judging,
     count(reply) + count(error) AS calls,
@@ -107,6 +109,7 @@ SELECT role, model, judging,
     sum(cached_tokens) FILTER (WHERE attempts > 0) AS read,
     coalesce(sum(input_tokens) FILTER (WHERE attempts > 0 AND cached_tokens IS NOT NULL), 0) AS readable,
     iif(count(reply) = count(output_tokens), coalesce(sum(output_tokens), 0), NULL) AS output,
+    sum(reasoning_tokens) FILTER (WHERE attempts > 0) AS reasoning,
     iif(count(reply) = count(cost), total(cost), NULL) AS cost,
     total(cost) AS known_cost,
     count(*) - count(reply) - count(error) AS unanswered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from dialoom.graphs import Judgement, Outcome, Recipe, Table
 from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs.outcome import turn_ends
 from dialoom.graphs.reporting.statistics import (
     FEWEST,
     PairedDifference,
@@ -19,17 +21,17 @@ from dialoom.graphs.reporting.statistics import (
     rank_correlation,
 )
 from dialoom.runs.reading.scenarios import selected
-from dialoom.runs.store.documents import canonical
+from dialoom.runs.store.references import canonical
 
-from .reported import ReportedRun
+from .reported import ReportedRun, different_users_warning, user_differences, with_different_users
 
 ALPHA = 0.05
-"""A difference is reported as one if its p after Holm's correction is below this level."""
+"""A difference is reported as significant if its p value after Holm's correction is below this level."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The mean scores of one scenario by what was judged, with its facets and its person."""
+    """The mean scores of one scenario by subject of judgement, with its facets and its person."""
 
     facets: Mapping[str, Any]
     person: str
@@ -56,22 +58,38 @@ class JudgedDifference:
 
 
 def subject_of(judgement: Judgement) -> str:
-    """Return the subject of a judgement as the name of a column or row."""
+    """Return the subject of a judgement (metric and target) as the name of a column or row."""
     return f"{judgement.metric} ({judgement.target})" + (" by turn" if judgement.turn else "")
 
 
-def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
-    """Return a table of the differences of each further run from the first; none without a common scenario with scores.
+def differences(
+    reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, allow_different_users: bool = False
+) -> list[Table]:
+    """Return a table of the differences of each further run from the first; no table without a common scored scenario.
 
-    Scenarios are the same if their content is; if two runs have none in common, scenarios are paired whose facets
-    differ only in those that are constant within each run and differ between the runs, such as the setting.
+    Scenarios are paired if their content is equal. If two runs have no such scenarios, those are paired whose facets
+    are equal, ignoring facets that are constant within each run and differ between the runs, such as the setting.
+
+    Args:
+        reported: The runs.
+        recipe: Their recipe.
+        where: Only episodes that match this expression.
+        allow_different_users: Whether runs are compared whose simulated users differ; the title then says so.
     """
-    rows, by_facets = paired_differences(reported, recipe, where)
-    if not rows:
+    first, apart = reported[0].label, differing_users(reported, recipe)
+    compared = [each for each in reported if allow_different_users or each.label not in apart]
+    rows, by_facets = paired_differences(compared, recipe, where)
+    refused = {} if allow_different_users else apart
+    if not rows and not refused:
         return []
     corrected = holm([row.paired.p for row in rows])
-    first = reported[0].label
-    table = Table("differences", f"Differences from {first} on the same scenarios", [*_COLUMNS])
+    title = f"Differences from {first} on the same scenarios"
+    if allow_different_users:
+        title = with_different_users(title, itertools.chain.from_iterable(apart.values()))
+    table = Table("differences", title, [*_COLUMNS])
+    table.warnings += [different_users_warning(label, first, what) for label, what in refused.items()]
+    if not rows:
+        return [table]
     table.decimals = {"p": 3}
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
@@ -82,6 +100,12 @@ def differences(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     units = WithFacets.of(recipe).units
     table.notes.append(_TESTED.format(units=units, fewest=FEWEST))
     return [table]
+
+
+def differing_users(reported: Sequence[ReportedRun], recipe: Recipe) -> dict[str, list[str]]:
+    """Return the labels of the runs whose simulated users differ from the first run's, each with the differences."""
+    found = {each.label: user_differences(reported[0], each, recipe) for each in reported[1:]}
+    return {label: what for label, what in found.items() if what}
 
 
 def paired_differences(
@@ -100,9 +124,9 @@ def paired_differences(
 
 _COLUMNS = ("run", "metric", "mean of the first", "mean", "difference", "p")
 _TESTED = (
-    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over {units}, as scores of one and the same "
-    "are not independent (none for fewer than {fewest} {units}). p: of the same bootstrap, corrected by Holm for all "
-    "rows together."
+    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over {units}, with all differences of each "
+    "drawn together, because they are not independent (none for fewer than {fewest} {units}). p: of the same "
+    "bootstrap, corrected by Holm for all rows together."
 )
 _BY_FACETS = "Scenarios are paired that are the same but for what the runs as a whole differ in."
 
@@ -141,7 +165,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return the scenarios that are unique by their other facets, keyed by these."""
+    """Return the scenarios that are unique by their facets other than `apart`, by the values of these facets."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()
@@ -199,7 +223,7 @@ _NOTE = (
 
 
 def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: str | None) -> list[Table]:
-    """Return a table with a row for each scaled metric of each set of judgements; no table if none can be computed.
+    """Return a table on score and length with a row for each scaled metric of each set; no table without any result.
 
     Args:
         reported: The runs, each with a set.
@@ -207,7 +231,7 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
         where: Only scenarios matching this expression.
     """
     several = len(reported) > 1
-    table = Table("length", "Length against score", [*(["judgements"] if several else []), "metric", "correlation"])
+    table = Table("length", "Length bias", [*(["judgements"] if several else []), "metric", "correlation"])
     table.facets = {"judgements": None, "metric": None}
     for each, label in zip(reported, labels, strict=True):
         pairs: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -224,9 +248,11 @@ def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: 
 
 
 def _words(outcome: Outcome, judgement: Judgement) -> Iterator[float]:
-    """Yield the number of words that were judged, if the judged lines are known."""
-    lines = [line.content for line in outcome.messages if line.role == judgement.target]
-    if judgement.turn is not None:
-        lines = lines[judgement.turn - 1 : judgement.turn]
+    """Yield the number of words in the judged lines, if these lines are known."""
+    if judgement.turn is None:
+        lines = [line.content for line in outcome.messages if line.role == judgement.target]
+    else:
+        ends = turn_ends(outcome.messages, judgement.target)[judgement.turn - 1 : judgement.turn]
+        lines = [outcome.messages[end - 1].content for end in ends]
     if lines:
         yield math.fsum(len(line.split()) for line in lines)

@@ -21,7 +21,7 @@ HOW_TO_INSTALL = "pip install 'dialoom[plots]'"
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, distinguishable with any colour vision; without their yellow, which is pale on white."""
 _MARKERS = "os^Dv"
-"""Their number is coprime to that of the colours, so that combinations repeat late."""
+"""Markers of series. Their number and the number of colours have no common factor, so that combinations repeat late."""
 
 _STYLE: dict[str, Any] = {
     "font.size": 10,
@@ -31,13 +31,13 @@ _STYLE: dict[str, Any] = {
     "axes.labelcolor": "#222222",
     "xtick.color": "#444444",
     "ytick.color": "#444444",
-    "pdf.fonttype": 42,  # text that PDF programs and publishers can search and edit
-    "svg.hashsalt": "dialoom",  # ids in the file are derived from its content, not random
+    "pdf.fonttype": 42,  # keep text searchable and editable in PDF programs
+    "svg.hashsalt": "dialoom",  # derive ids in the file from its content, so that they are not random
 }
 _GREY = "#555555"
 _MOST_TICKS = 20
 _TICK_ROOM = 0.04
-"""The share of the axis that a tick label takes."""
+"""The share of the axis that a tick label needs."""
 _BAR = 0.7
 """The total width of the bars at one place; places are 1 apart."""
 _FEWEST_PLACES = 4
@@ -64,8 +64,12 @@ def can_draw() -> bool:
     return True
 
 
-def draw(chart: Chart, kinds: Sequence[str] = ("png", "svg", "pdf")) -> dict[str, bytes]:
-    """Return the chart as the contents of a `png`, an `svg` and a `pdf` file, or some; equal charts give equal bytes.
+KINDS = ("png", "svg", "pdf")
+"""The kinds of image files."""
+
+
+def draw(chart: Chart, kinds: Sequence[str] = KINDS) -> dict[str, bytes]:
+    """Return the contents of image files of a chart, by kind (`png`, `svg`, `pdf`); equal charts give equal bytes.
 
     Raises:
         ModuleNotFoundError: If matplotlib is not installed.
@@ -127,7 +131,7 @@ def _figure(chart: Chart) -> Figure:
 
 
 def _height_of_names(chart: Chart) -> float:
-    """Return the additional height of names that are upright because they would overlap; 0 if they would not."""
+    """Return the additional height for names that are written upright to avoid overlaps; 0 if they fit horizontally."""
     longest = max((len(line) for name in chart.names for line in textwrap.wrap(name, _NAME_WIDTH)), default=0)
     needed = longest * _CHARACTER * max(len(chart.names), _FEWEST_PLACES)
     if needed <= _WIDTH - _LEFT - _RIGHT:
@@ -157,7 +161,7 @@ def _bars(axes: Axes, series: Series, number: int, count: int) -> Any:
                 errors = [
                     [max(0.0, height - low)],
                     [max(0.0, high - height)],
-                ]  # rounding may put a mean of 1 above its interval
+                ]  # by rounding, a mean of 1 may be above its interval
                 axes.errorbar(place, height, yerr=errors, fmt="none", ecolor="#333333", capsize=2.5)
     return bars
 
@@ -249,7 +253,7 @@ def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None
     if not handles:
         return
     anchor = (0.0, -labels / _PLOT_HEIGHT + 0.02)
-    # The labels are set afterwards: matplotlib omits those that begin with an underscore.
+    # The labels are set afterwards, as matplotlib omits labels that begin with an underscore.
     legend = axes.legend(
         handles,
         ["label"] * len(handles),

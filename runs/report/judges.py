@@ -26,7 +26,7 @@ _ALPHA = (
 
 
 def judges_tables(run: RunFile, where: str | None) -> list[Table]:
-    """Return a table of all judges, and one of each judge's own sets; no table without anything to compare."""
+    """Return a table of all judges, and a table of each judge's own sets; no table if there is nothing to compare."""
     groups = judges_of(run.judgement_sets())
     columns = ["metric", "judges", "n", "alpha", "all equal %"]
     between = Table("judges", "How far the judges agree", columns)
@@ -43,7 +43,7 @@ def judges_tables(run: RunFile, where: str | None) -> list[Table]:
 
 
 def _rows(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> list[tuple[str, list[Cell]]]:
-    """Return the rows of what was judged, with the number of items and the agreement of these sets."""
+    """Return a row for each subject of judgement, with the number of items and the agreement of the given sets."""
     rows: list[tuple[str, list[Cell]]] = []
     for what, things in _scores(run, sets, where).items():
         all_equal = share_of(sum(len({*scores}) == 1 for scores in things), len(things))
@@ -55,19 +55,20 @@ def _alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
     """Return Krippendorff's alpha; `None` if it is undefined or cannot be computed."""
     if not _has_libraries():
         return None
-    from .rater_agreement import alpha  # deferred: imports numpy, and most reports have one judge
+    from .rater_agreement import alpha  # deferred: imports numpy, and most reports have a single judge
 
     return alpha(things)
 
 
 def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> dict[str, list[list[float]]]:
     found: dict[str, list[list[float]]] = defaultdict(list)
+    checked = WithJudging.of(run.recipe).check_metrics
     for episodes in _judged_by_all(run, sets, where):
         by_thing: dict[tuple[str, str, int | None], list[float]] = defaultdict(list)
         names: dict[tuple[str, str, int | None], str] = {}
         for episode in episodes:
             for each in episode.outcome.judgements:
-                if each.score is not None:
+                if each.score is not None and each.metric not in checked:
                     by_thing[_key(each)].append(float(each.score))
                     names[_key(each)] = subject_of(each)
         for thing, scores in by_thing.items():
@@ -79,7 +80,7 @@ def _scores(run: RunFile, sets: Sequence[JudgementSet], where: str | None) -> di
 def _judged_by_all(
     run: RunFile, sets: Sequence[JudgementSet], where: str | None
 ) -> Iterator[tuple[RecordedEpisode, ...]]:
-    """Yield each finished scenario with the judgements of every set, if it matches the expression with all of them."""
+    """Yield each finished scenario, once with each set's judgements, if it matches the expression with all sets."""
     wanted = None if where is None else Where.parse(where, run)
     for episodes in zip(*(run.episodes(each.name) for each in sets), strict=True):
         if wanted is None or all(map(wanted.keeps, episodes)):
@@ -91,9 +92,9 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
 
     Args:
         run: The run.
-        left: One set.
-        right: The other.
-        where: Only scenarios that match this expression with the judgements of both.
+        left: The first set.
+        right: The second set.
+        where: Only scenarios that match this expression with the judgements of both sets.
     """
     columns = ["metric", "n", f"mean {left.name}", f"mean {right.name}", "mean difference", "equal %", "kappa"]
     name = f"compared-{name_in_file(left.name)}-{name_in_file(right.name)}"
@@ -104,11 +105,12 @@ def comparison_table(run: RunFile, left: JudgementSet, right: JudgementSet, wher
     )
     pairs: dict[tuple[str, str], Counter[tuple[float, float]]] = defaultdict(Counter)
     person = WithFacets.of(run.recipe).unit_facet
+    checked = WithJudging.of(run.recipe).check_metrics
     for one, other in _judged_by_all(run, (left, right), where):
         theirs = {_key(judgement): judgement.score for judgement in other.outcome.judgements}
         for judgement in one.outcome.judgements:
             score, second = judgement.score, theirs.get(_key(judgement))
-            if score is None or second is None:
+            if score is None or second is None or judgement.metric in checked:
                 continue
             what = subject_of(judgement)
             values = (score, second, second - score, score == second)

@@ -1,7 +1,8 @@
 """Agreement between raters beyond chance, with 95 % intervals: kappas and alpha.
 
-Cohen's kappa (Cohen 1960) for two raters, also with quadratic weights (Cohen 1968), and Fleiss' kappa (Fleiss 1971) for
-several, all from statsmodels; Krippendorff's alpha (1980) from NLTK. Their slow imports are deferred to the first use.
+Cohen's kappa for two raters (Cohen 1960), also with quadratic weights (Cohen 1968), and Fleiss' kappa for several
+raters (Fleiss 1971) are computed by statsmodels, Krippendorff's alpha (1980) by NLTK. These libraries are slow to
+import, so they are imported on first use.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ Codes = NDArray[np.int64]
 MISSING = -1
 _Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _ZERO_WIDTH = 1e-6
-"""Width up to which an interval counts as zero but for rounding."""
+"""Maximum width of an interval that counts as zero, which allows for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A kappa and its 95 % interval.
 
-    The ends are `None` where an interval would not show how certain the kappa is: for fewer than 5 items, and where it
-    would have zero width, as at full agreement.
+    The ends are `None` if an interval would not show how certain the kappa is: for fewer than 5 items, or if it would
+    have zero width, as with full agreement.
 
     Attributes:
-        value: At most 1; 0 is agreement by chance.
+        value: The kappa: at most 1, and 0 for agreement by chance.
         low: Lower end of the interval.
         high: Upper end of the interval.
         skipped: Number of bootstrap resamples in which kappa is undefined, which the interval omits.
@@ -56,10 +57,9 @@ class Interval:
 
 
 Kappa = Interval | None
-"""`None` where kappa is undefined or uninformative: there are no labels, or a rater used only one value, as with one
-item.
+"""A kappa; `None` if it is undefined or uninformative, because there are no labels or a rater used only one value.
 
-In the latter case it is undefined, or 0 whatever the others say.
+With a rater who used only one value, kappa is undefined, or is 0 whatever the other raters' values are.
 """
 
 
@@ -67,7 +67,7 @@ def require_statistics(module: str = "statsmodels.stats.inter_rater") -> Any:
     """Import and return a module of the extra `agree`.
 
     Raises:
-        RunError: If it is not installed; says how to install it.
+        RunError: If it is not installed; the message states how to install it.
     """
     try:
         return import_module(module)
@@ -83,14 +83,14 @@ def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kap
 
     Args:
         first: One rater's values, from 0 to `size` - 1, or `MISSING`.
-        second: The other's, for the same items.
+        second: The other rater's values for the same items.
         size: Number of values on the scale.
         weighted: Whether a disagreement is weighted by the square of its distance.
     """
     table = _table(first, second, size)
     if not _is_informative(table):
         return None
-    with np.errstate(all="ignore"):  # the library's test of zero agreement may divide by zero
+    with np.errstate(all="ignore"):  # the library's test for zero agreement may divide by zero
         result = require_statistics().cohens_kappa(table, wt="quadratic" if weighted else None)
     value, margin = float(result.kappa), _Z * math.sqrt(max(float(result.var_kappa), 0.0))
     return Interval.between(value, max(value - margin, -1.0), min(value + margin, 1.0), int(table.sum()))
@@ -99,7 +99,8 @@ def cohen(first: Codes, second: Codes, size: int, weighted: bool = False) -> Kap
 def mean_cohen(judge: Codes, annotators: Codes, size: int, weighted: bool = False) -> Kappa:
     """Return the mean of the judge's defined kappas with each annotator; its interval is a bootstrap over items.
 
-    The annotators label the same items, so their kappas are not independent: items are resampled with all their labels.
+    The annotators label the same items, so their kappas are not independent. Therefore items are resampled with all
+    their labels.
     """
     columns = [column for column in annotators.T if _is_informative(_table(judge, column, size))]
     if not columns:
@@ -136,12 +137,12 @@ def observed(first: Codes, second: Codes) -> float | None:
 
 
 def _is_informative(table: NDArray[np.int64]) -> bool:
-    """Return whether kappa is informative for two raters: not if one of them used only one value."""
+    """Return whether kappa is informative for two raters, which requires that both used more than one value."""
     return all(np.count_nonzero(table.sum(axis=axis)) > 1 for axis in (0, 1))
 
 
 def _is_defined(table: NDArray[np.int64]) -> bool:
-    """Return whether kappa is defined for two raters: not if both used only one and the same value."""
+    """Return whether kappa is defined for two raters, which it is unless both used only the same single value."""
     values = (table.sum(axis=0) + table.sum(axis=1)).nonzero()[0]
     return len(values) > 1
 
@@ -184,7 +185,7 @@ def alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
 
 
 def _resampled(things: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Return alpha of resamples: 1 minus the ratio of distances within items to those between all scores.
+    """Return alpha for resamples: 1 minus the ratio of distances within items to distances between all scores.
 
     An item's contribution depends on the number of its scores, their sum and the sum of their squares.
     """

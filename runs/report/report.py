@@ -1,4 +1,4 @@
-"""A report as a value and as files: an HTML page, Markdown with its pictures, a CSV file per table, and LaTeX."""
+"""A report as a value and as files: an HTML page, Markdown with images, a CSV file per table, and LaTeX."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dialoom.graphs import Chart, Estimate, Table
-from dialoom.graphs.reporting.table import CONSTANT, Cell
-from dialoom.outputs import binary_output, file_name, make_folder, text_output
+from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL, Cell
+from dialoom.outputs import OutputError, binary_output, file_name, make_folder, text_output
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import all_scenarios
 from dialoom.runs.store import PANEL, RunFile
 from dialoom.shown import csv_cell, latex_text, markdown_text
 
-from .building import build, charts, compare, labels_of
-from .drawing import can_draw, draw
+from .building import build, charts, compare, labels_of, notes_of
+from .drawing import KINDS, can_draw, draw
 from .judges import name_in_file
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _XML = re.compile(r"^.*?(?=<svg)", re.DOTALL)
-_ESTIMATE = re.compile(rf"^(-?[\d.,]+{CONSTANT}?)(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
-_NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{CONSTANT}?(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
+_MARKS = f"{CONSTANT}?{DOUBTFUL}?"
+_ESTIMATE = re.compile(rf"^(-?[\d.,]+{_MARKS})(?: (\[[^\]]*\]))?(?: (n=[\d,]+))$")
+_NUMBER = re.compile(rf"^[-\u2013]?[\d.,]*\d%?{_MARKS}(?: \[.*)?(?: n=[\d,]+)?$|^\u2013$")
 
 
 def page(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), lead: Sequence[str] = ()) -> str:
     """Return tables and charts as an HTML page; charts are omitted if matplotlib is not installed.
 
-    A chart with a table's name is placed below that table, any other above all of them. All content of tables is
-    escaped: no mark-up in a message or a name takes effect.
+    A chart with a table's name is placed below that table; other charts are placed above all tables. All content is
+    escaped, so that mark-up in a message or a name has no effect.
 
     Args:
         tables: The tables, in order.
@@ -74,7 +75,7 @@ def _contents(tables: Sequence[Table]) -> Iterator[str]:
 
 def _figure(chart: Chart) -> Iterator[str]:
     svg = _XML.sub("", draw(chart, ["svg"])["svg"].decode())
-    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # its notes are part of the drawing
+    yield f'<figure role="img" aria-label="{escape(chart.title)}">{svg}</figure>'  # the drawing includes the notes
 
 
 def _with_charts(table: Table, drawn: Sequence[Chart]) -> Iterator[str]:
@@ -105,7 +106,7 @@ def _body(table: Table) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    """Return a cell's HTML; an estimate's interval and n can wrap below its mean."""
+    """Return a cell's HTML, in which an estimate's interval and n may wrap below its mean."""
     found = _ESTIMATE.match(text)
     if found is None:
         return escape(text)
@@ -113,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _class(texts: Sequence[str]) -> str:
-    """Return the class attribute of a column: one of numbers is right-aligned."""
+    """Return the class attribute of a column, which right-aligns numbers."""
     return ' class="n"' if all(map(_NUMBER.match, texts)) else ""
 
 
@@ -126,36 +127,54 @@ def _notes(notes: Sequence[str]) -> Iterator[str]:
 class Report:
     """Tables and charts of one run or several.
 
+    Example:
+        >>> report = dialoom.open_run("run.db").report()
+        >>> files = report.write("report", has_charts=False)  # HTML, Markdown, LaTeX and CSV
+
     Attributes:
         title: The runs' progress, and the number of matching scenarios if the report is filtered.
         tables: The recipe's tables.
         charts: The recipe's charts; drawing needs the extra `plots`.
-        labels: For several runs, their labels in the column `run`.
+        labels: The labels of several runs, as in the column `run`.
+        notes: What holds of the runs as a whole, such as parameters that were not sent as configured.
     """
 
     title: str
     tables: Sequence[Table]
     charts: Sequence[Chart]
     labels: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, runs: Sequence[RunFile], judging: str | None = None, names: Sequence[str] = (), where: str | None = None
+        cls,
+        runs: Sequence[RunFile],
+        judging: str | None = None,
+        names: Sequence[str] = (),
+        where: str | None = None,
+        first: Sequence[Table] = (),
+        allow_different_users: bool = False,
     ) -> Report:
         """Build the report of one run, or of several side by side.
 
         Args:
             runs: Runs of one recipe.
-            judging: One set of judgements; by default all of one run, the oldest of each of several.
-            names: Only these tables (and charts of these names). A name without a set's suffix selects the tables of
-                all sets of judgements.
+            judging: One set of judgements; by default all sets of a single run, or the oldest set of each of several
+                runs.
+            names: Only tables and charts with these names. A name without a set's suffix selects the tables of all sets
+                of
+                judgements.
             where: Only scenarios matching this expression.
+            first: Tables that precede the recipe's.
+            allow_different_users: Whether differences are computed between runs whose simulated users differ.
 
         Raises:
-            RunError: If the runs are not of one recipe, one is named twice, or a table does not exist.
+            RunError: If the runs are not of the same recipe, a run is given twice, or a table does not exist.
             StoreError: If a run has no such set.
         """
-        tables = compare(runs, judging, where) if len(runs) > 1 else build(runs[0], judging, where)
+        several = len(runs) > 1
+        own = compare(runs, judging, where, allow_different_users) if several else build(runs[0], judging, where)
+        tables = [*first, *own]
         known = [table.name for table in tables]
         suffixes = {PANEL, *(name_in_file(each.name) for run in runs for each in run.judgement_sets())}
         wanted = {found for name in names for found in _of_name(name, known, suffixes)}
@@ -166,6 +185,7 @@ class Report:
             [table for table in tables if not names or table.name in wanted],
             [chart for chart in charts(runs, judging, where) if not names or chart.name in names],
             labels_of(runs, judging) if len(runs) > 1 else (),
+            notes_of(runs, judging),
         )
 
     def __getitem__(self, name: str) -> Table:
@@ -179,18 +199,18 @@ class Report:
         return f"<Report of {self.title}: {', '.join(table.name for table in self.tables) or 'no tables'}>"
 
     def __str__(self) -> str:
-        return markdown(self.tables, self.title)
+        return markdown(self.tables, self.title, notes=self.notes)
 
     def _repr_markdown_(self) -> str:
         return str(self)
 
     def page(self) -> str:
         """Return the report as one self-contained HTML page, with its charts if matplotlib is installed."""
-        return page(self.tables, self.title, self.charts)
+        return page(self.tables, self.title, self.charts, self.notes)
 
     def latex(self) -> str:
-        """Return the tables as LaTeX; a document that includes them needs the package `booktabs`."""
-        return latex(self.tables)
+        """Return the tables as LaTeX, for inclusion in a document that uses the package `booktabs`."""
+        return latex(self.tables, self.notes)
 
     def write(self, folder: str | Path, *, has_charts: bool = True) -> list[Path]:
         """Write `report.md`, `.html` and `.tex`, a CSV file per table, and PNG, SVG and PDF per chart.
@@ -198,25 +218,35 @@ class Report:
         Returns the paths.
 
         Args:
-            folder: The target folder; created if necessary.
+            folder: The target folder; created if necessary. Files of an earlier report are replaced.
             has_charts: Whether to draw the charts, which needs matplotlib.
 
         Raises:
-            RunError: If the folder cannot be written.
+            OutputError: If the folder cannot be written, or contains a file that is not one of this report.
             ModuleNotFoundError: If there are charts and matplotlib is not installed.
         """
+        _check_folder(Path(folder), self.tables, self.charts)
         charts = self.charts if has_charts else ()
-        first, *others = write(self.tables, Path(folder), self.title, charts)
+        first, *others = write(self.tables, Path(folder), self.title, charts, self.notes)
         alone = first.with_suffix(".html")
         with text_output(alone) as file:
-            file.write(page(self.tables, self.title, charts))
+            file.write(page(self.tables, self.title, charts, self.notes))
         return [first, alone, *others]
+
+
+def _check_folder(folder: Path, tables: Sequence[Table], charts: Sequence[Chart]) -> None:
+    """Check that a folder contains nothing but files of this report, which may be written again."""
+    own = {"report.md", "report.html", "report.tex", *(file_name(f"{table.name}.csv") for table in tables)}
+    own |= {file_name(f"{name}.{kind}") for name, _ in _named(charts) for kind in KINDS}
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := sorted(name for name in found - own if not name.startswith(".")):
+        raise OutputError(f"{folder} holds {others[0]}, which is not a file of this report; give another folder")
 
 
 def _title(run: RunFile, judging: str | None, where: str | None) -> str:
     """Return a run's progress, and the number of its finished scenarios matching an expression."""
     status = run.status()
-    title = f"{run.path.name}: {status.done:,} of {status.total:,} scenarios done"
+    title = f"{run.path.name}: {status.done:,} of {status.total:,} {run.config.units} done"
     if where is None:
         return title
     fitting = sum(episode.state != "pending" for _, episode in all_scenarios(run, judging, where))
@@ -224,7 +254,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
-    """Return the tables of a name: the one that has it, or those with the suffix of a set of judgements."""
+    """Return the names of the tables that a name selects: the table of that name, or those that add a set's suffix."""
     return [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]
 
 
@@ -237,11 +267,11 @@ _DECIMALS, _DECIMALS_OF_PERCENTAGES = 2, 1
 
 
 def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
-    """Format a cell; an estimate as its mean, marked where it is constant, its interval and n.
+    """Format a cell; an estimate is formatted as its mean, with a mark if it is constant, its interval and n.
 
     Args:
         cell: The cell's value.
-        column: The column's name; one ending in `%` holds fractions.
+        column: The column's name; a column whose name ends in `%` contains fractions.
         decimals: Number of decimals; by default 2, and 1 for percentages.
     """
     percent = column.endswith("%")
@@ -252,7 +282,8 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
     if isinstance(cell, Estimate):
         ends = [f"{factor * end:z.{places}f}" for end in (cell.low, cell.high) if end is not None]
         interval = f" [{', '.join(ends)}]" if ends else ""
-        return f"{factor * cell.mean:z.{places}f}{CONSTANT if cell.is_constant else ''}{interval} n={cell.n:,}"
+        marks = f"{CONSTANT if cell.is_constant else ''}{DOUBTFUL if cell.is_doubtful else ''}"
+        return f"{factor * cell.mean:z.{places}f}{marks}{interval} n={cell.n:,}"
     if isinstance(cell, float):
         return f"{factor * cell:z.{places}f}"
     return f"{cell:,}" if isinstance(cell, int) else cell
@@ -265,7 +296,9 @@ def texts_of(table: Table) -> Iterator[list[str]]:
         yield [text_of(cell, column, table.decimals.get(column)) for cell, column in cells]
 
 
-def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = ()) -> list[Path]:
+def write(
+    tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()
+) -> list[Path]:
     """Write `report.md`, `report.tex`, a CSV file per table, and PNG, SVG and PDF files per chart; return the paths.
 
     Raises:
@@ -273,17 +306,18 @@ def write(tables: Sequence[Table], folder: Path, title: str, charts: Sequence[Ch
         ModuleNotFoundError: If there are charts and matplotlib is not installed (see `can_draw`).
     """
     make_folder(folder)
-    pages = {"report.md": markdown(tables, title, charts), "report.tex": latex(tables)}
+    pages = {"report.md": markdown(tables, title, charts, notes), "report.tex": latex(tables, notes)}
     for name, content in pages.items():
         with text_output(folder / name) as file:
             file.write(content)
     return [*(folder / name for name in pages), *_write_tables(tables, folder), *write_charts(charts, folder)]
 
 
-def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = ()) -> str:
-    """Return all charts and tables as one Markdown page; the charts are PNG files beside it."""
+def markdown(tables: Sequence[Table], title: str, charts: Sequence[Chart] = (), notes: Sequence[str] = ()) -> str:
+    """Return notes, charts and tables as one Markdown page, which refers to charts as PNG files beside it."""
     lines = itertools.chain(*itertools.starmap(_markdown_chart, _named(charts)), *map(markdown_table, tables))
-    return "\n".join([f"# {markdown_text(title)}", "", *lines])
+    told = (line for note in notes for line in (markdown_text(note), ""))
+    return "\n".join([f"# {markdown_text(title)}", "", *told, *lines])
 
 
 def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
@@ -295,7 +329,7 @@ def _write_tables(tables: Sequence[Table], folder: Path) -> Iterator[Path]:
 
 
 def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
-    """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts of one name are numbered."""
+    """Write a PNG, an SVG and a PDF file per chart, and yield their paths; charts with the same name are numbered."""
     for name, chart in _named(charts):
         for kind, content in draw(chart).items():
             path = folder / file_name(f"{name}.{kind}")
@@ -335,9 +369,10 @@ def _markdown_rows(table: Table) -> Iterator[str]:
         yield "| " + " | ".join(map(markdown_text, texts)) + " |"
 
 
-def latex(tables: Sequence[Table]) -> str:
-    """Return tables as LaTeX, one `table` environment each; needs the package `booktabs`."""
-    return "\n".join(line for table in tables for line in _latex_table(table))
+def latex(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
+    """Return notes and tables as LaTeX, one `table` environment each; needs the package `booktabs`."""
+    told = (line for note in notes for line in (latex_text(note), ""))
+    return "\n".join([*told, *(line for table in tables for line in _latex_table(table))])
 
 
 def _latex_table(table: Table) -> Iterator[str]:
@@ -361,8 +396,8 @@ def _latex_cell(text: str, is_text: bool) -> str:
 def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     """Yield a header and the rows; columns whose name ends in `%` as percentages.
 
-    A column that holds estimates becomes four: mean, ends of the interval and n. A column of judges' scores has a
-    fifth: whether all scores are equal.
+    A column of estimates becomes four columns: mean, ends of the interval and n. For judges' scores, a fifth column
+    states whether all scores are equal; if a judge fails a check, a sixth column marks the figures concerned.
     """
     parts = [_csv_parts([row[index] for row in table.rows]) for index in range(len(table.columns))]
     yield [
@@ -374,9 +409,15 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
             factor = 100 if column.endswith("%") else 1
             if isinstance(cell, Estimate):
                 ends = (None if end is None else factor * end for end in (cell.low, cell.high))
-                values: list[float | int | str | None] = [factor * cell.mean, *ends, cell.n, cell.is_constant]
+                values: list[float | int | str | None] = [
+                    factor * cell.mean,
+                    *ends,
+                    cell.n,
+                    cell.is_constant,
+                    cell.is_doubtful,
+                ]
             else:
-                values = [factor * cell if isinstance(cell, float) else cell, *[None] * 4]
+                values = [factor * cell if isinstance(cell, float) else cell, *[None] * 5]
             cells += values[: len(of_column)]
         yield cells
 
@@ -386,5 +427,8 @@ def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if not estimates:
         return ("",)
-    judged = any(cell.is_constant is not None for cell in estimates)
-    return ("", "low", "high", "n", *(["constant"] if judged else []))
+    judged, doubtful = (
+        any(cell.is_constant is not None for cell in estimates),
+        any(cell.is_doubtful for cell in estimates),
+    )
+    return ("", "low", "high", "n", *(["constant"] if judged else []), *(["doubtful"] if doubtful else []))

@@ -10,16 +10,19 @@ from typing import Any
 
 from dialoom.graphs import Estimate, Recipe, Table
 from dialoom.graphs.capabilities import WithJudging, WithRoles
+from dialoom.graphs.outcome import USER
 from dialoom.roles import ModelBinding
+from dialoom.runs.configuration.trust import file_references
 from dialoom.runs.reading.scenarios import Where
 from dialoom.runs.store import JudgementSet, RunFile
 
-_OFFLINE = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+STAND_INS = "Made with an offline model ({roles}): a scripted stand-in, no evidence about any model."
+"""The note on figures of roles that are played by an offline model."""
 OFFLINE = "offline"
 """The column of tables and data frames with the roles played by an offline model."""
 
 _MOST_LISTED = 10
-"""Maximum number of changed outcomes that are listed; the rest is counted."""
+"""Maximum number of changed outcomes that are listed; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class ReportedRun:
     """A run and a set of its judgements (`None` if it has none).
 
     Attributes:
-        label: The model under evaluation, if it distinguishes the runs; else the models that differ, or the file.
+        label: The model under evaluation if it distinguishes the runs, or else the models that differ or the file.
     """
 
     label: str
@@ -36,17 +39,22 @@ class ReportedRun:
 
     @property
     def models(self) -> dict[str, ModelBinding]:
-        """The models by role; the judge is that of the set."""
-        return {**self.run.config.models, **(self.judging.models if self.judging else {})}
+        """The models by role, with the judge of the set."""
+        return {**self.run.config.played, **(self.judging.models if self.judging else {})}
+
+    @property
+    def everyone(self) -> list[tuple[str, ModelBinding]]:
+        """Each role with its model, including the additional models of the user."""
+        return self.run.config.everyone(self.judging.models if self.judging else None)
 
     @property
     def set_name(self) -> str | None:
-        """The set's name, as the store's readers expect it."""
+        """The set's name, in the form that the store's readers expect."""
         return self.judging.name if self.judging else None
 
 
 def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
-    """Return each run with the set of that name (by default its oldest) and its label.
+    """Return each run with its label and the set of the given name, by default its oldest set.
 
     Raises:
         StoreError: If a run has no such set.
@@ -66,18 +74,40 @@ def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None =
 
 
 def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """Return the notes below all tables and charts: the filter, changes made by people, offline models."""
+    """Return the notes below all tables and charts: the filter, changes made by people, offline models.
+
+    What holds of the runs as a whole is told once for the report (`notes_on_runs`).
+    """
     return [*notes_on_content(reported, where), offline_note(reported)]
 
 
 def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """Return these notes without the one on offline models: tables of scores have a column for them."""
+    """Return the notes of `notes_on` without the one on offline models, for tables with a column for these models."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
-    return [only, changed_note(reported, where), broken_off_note(reported), self_judging_note(reported)]
+    return [
+        only,
+        changed_note(reported, where),
+        self_judging_note(reported),
+    ]
+
+
+def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
+    """Return the notes on the runs as a whole: prompts, changed code, replies that broke off, and what was not sent."""
+    notes = [prompts_note(reported), changed_code_note(reported), broken_off_note(reported), sent_note(reported)]
+    return [*filter(None, notes)]
+
+
+def prompts_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Return a note on sets of prompts that replace the standard ones; `None` if no run has any."""
+    named = {each.label: ", ".join(Path(one).name for one in each.run.config.prompts) for each in reported}
+    if not any(named.values()):
+        return None
+    texts = [f"{label}: {names or 'standard'}" for label, names in named.items()]
+    return f"Prompts: {'; '.join(texts) if len(set(named.values())) > 1 else next(iter(named.values()))}."
 
 
 def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> str | None:
-    """Return a note on outcomes that a person changed in the step debugger; `None` if none is counted."""
+    """Return a note on outcomes that a person changed in the step debugger; `None` if there are none."""
     named: dict[tuple[Path, str], str] = {}
     several = len({each.run.path for each in reported}) > 1
     for each in reported:
@@ -97,8 +127,21 @@ def changed_note(reported: Sequence[ReportedRun], where: str | None = None) -> s
     )
 
 
+def changed_code_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Return a note on runs that were continued with changed code; `None` if there are none."""
+    named = {each.run.path: each.run.changed_code for each in reported}
+    several = len(named) > 1
+    texts = [f"{', '.join(files)}{f' ({path})' if several else ''}" for path, files in named.items() if files]
+    if not texts:
+        return None
+    return (
+        f"Code had changed when the run was continued: {'; '.join(texts)}. Conversations of different versions are "
+        "counted together here. For one version, make a new run."
+    )
+
+
 def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on the number of incomplete replies in whole runs, by role and reason; `None` if there are none."""
+    """Return a note on the numbers of incomplete replies in the runs, by role and reason; `None` if there are none."""
     named = {}
     for each in reported:
         by_role = each.run.status().by_role.items()
@@ -111,6 +154,24 @@ def broken_off_note(reported: Sequence[ReportedRun]) -> str | None:
     return "Replies that broke off: " + ". ".join(
         f"{who}: {cut_off}" if several else cut_off for who, cut_off in named.items()
     )
+
+
+def sent_note(reported: Sequence[ReportedRun]) -> str | None:
+    """Return a note on differences between configured and sent parameters, by role; `None` if there are none."""
+    named = {}
+    for each in reported:
+        if changes := each.run.changes():
+            named[each.label] = "; ".join(f"{role}: {_counts_by_change(texts)}" for role, texts in changes.items())
+    if not named:
+        return None
+    several = len({each.run.path for each in reported}) > 1
+    return "Not sent as configured: " + ". ".join(
+        f"{who}: {changes}" if several else changes for who, changes in named.items()
+    )
+
+
+def _counts_by_change(texts: Mapping[str, int]) -> str:
+    return "; ".join(f"{text} in {count:,} call{'s' if count > 1 else ''}" for text, count in texts.items())
 
 
 def _counts_text(counts: Mapping[str, int]) -> str:
@@ -135,7 +196,7 @@ def self_judging_note(reported: Sequence[ReportedRun]) -> str | None:
 
 
 def offline_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on roles played by an offline model, whose figures are no evidence; `None` if there are none.
+    """Return a note that figures of roles played by an offline model are not evidence; `None` without such roles.
 
     Several runs with the same label are listed as one.
     """
@@ -143,17 +204,16 @@ def offline_note(reported: Sequence[ReportedRun]) -> str | None:
     if not any(played.values()):
         return None
     if len(set(played.values())) == 1:
-        return _OFFLINE.format(roles=next(iter(played.values())))
+        return STAND_INS.format(roles=next(iter(played.values())))
     named = "; ".join(f"{label}: {roles}" for label, roles in played.items() if roles)
-    return _OFFLINE.format(roles=named)
+    return STAND_INS.format(roles=named)
 
 
 def offline_by_label(reported: Sequence[ReportedRun]) -> dict[str, str]:
     """Return the roles played by an offline model, by the run's label; an empty text if there are none."""
-    models: dict[str, dict[str, ModelBinding]] = {}
+    models: dict[str, list[tuple[str, ModelBinding]]] = {}
     for each in reported:
-        offline = {role: who for role, who in each.models.items() if is_offline(who.model)}
-        models[each.label] = {**models.get(each.label, {}), **offline}
+        models.setdefault(each.label, []).extend(each.everyone)
     return {label: offline_roles(found) for label, found in models.items()}
 
 
@@ -162,20 +222,20 @@ def _joined_roles(roles: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(role for text in roles if text for role in text.split(", ")))
 
 
-def offline_roles(models: Mapping[str, ModelBinding]) -> str:
+def offline_roles(players: Iterable[tuple[str, ModelBinding]]) -> str:
     """Return the roles played by an offline model, separated by commas; an empty text if there are none."""
-    return ", ".join(role for role, who in models.items() if is_offline(who.model))
+    return ", ".join(dict.fromkeys(role for role, who in players if is_offline(who.model)))
 
 
 def is_offline(model: str) -> bool:
-    """Return whether a model is an understudy, whose scores are no evidence."""
+    """Return whether a model is an understudy, whose scores are not evidence."""
     return model.startswith("offline/")
 
 
 def add_offline_column(
     tables: Sequence[Table], reported: Sequence[ReportedRun], *, with_first: bool = False
 ) -> list[Table]:
-    """Add a column of offline players to each table of scores that they took part in, and a note to other tables.
+    """Add a column of offline roles to each table of scores that they affect, and a note to the other tables.
 
     Args:
         tables: Tables of these runs, which are modified. The rows of several runs begin with a run's label.
@@ -197,10 +257,64 @@ def add_offline_column(
     return [*tables]
 
 
+def user_differences(first: ReportedRun, other: ReportedRun, recipe: Recipe) -> list[str]:
+    """Return what differs between the simulated users of two runs: `user model`, `user prompt`, `persona source`.
+
+    Nothing differs in a recipe without the role `user`, or with `user` as its evaluated role. The persona source does
+    not differ if the runs have a scenario in common, as scenarios are then paired by their content, which contains the
+    persona.
+    """
+    if USER not in recipe.roles or WithRoles.of(recipe).evaluated == USER:
+        return []
+    found = []
+    if _user_models(first) != _user_models(other):
+        found.append("user model")
+    prompts = [
+        {prompt.id: prompt.hash for prompt in each.run.prompts.values() if prompt.front.role == USER}
+        for each in (first, other)
+    ]
+    if prompts[0] != prompts[1]:
+        found.append("user prompt")
+    if _persona_sources(first.run) != _persona_sources(other.run):
+        known = {id_ for _, id_, _, _ in first.run.listing()}
+        if not any(id_ in known for _, id_, _, _ in other.run.listing()):
+            found.append("persona source")
+    return found
+
+
+def different_users_warning(label: str, first: str, differing: Sequence[str]) -> str:
+    """Return a warning that the differences between two runs are not computed because their users differ."""
+    return (
+        f"not computed for {label}, whose simulated users differ from those of {first} ({', '.join(differing)}): a "
+        "difference might be theirs. Allow different users to see it all the same."
+    )
+
+
+def with_different_users(title: str, differing: Iterable[str]) -> str:
+    """Return a table's title, extended by the differences between the users of the compared runs."""
+    told = ", ".join(dict.fromkeys(differing))
+    return f"{title} (with different users: {told})" if told else title
+
+
+def _user_models(each: ReportedRun) -> list[dict[str, Any]]:
+    """Return the models of the user with the settings that affect replies, without addresses."""
+    served = {"api_base", "session", "structured"}
+    return [cast[USER].model_dump(exclude=served) for cast in each.run.config.players if USER in cast]
+
+
+def _persona_sources(run: RunFile) -> list[Any]:
+    """Return the sources of a run's people: files in the options, the source of the users' traits, a study's people."""
+    options = run.recipe.options_type.model_validate(run.config.options)
+    study = run.config.study or {}
+    traits = run.config.options.get("traits_from") or study.get("user", {}).get("traits")
+    return [sorted(each.spec for each in file_references(options)), traits, study.get("people")]
+
+
 def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
     """Return a note on what differs between the runs besides the model under evaluation; `None` if nothing does.
 
-    It lists models and their sampling, options, prompts and scenarios; not the seed, whose effect the scenarios show.
+    The note covers models and their sampling, options, prompts and scenarios, but not the seed, whose effect is visible
+    in the scenarios.
     """
     models = [
         {role: binding for role, binding in each.models.items() if role != WithRoles.of(recipe).evaluated}

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from dialoom.graphs import Table
+from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.outcome import Judgement
-from dialoom.graphs.reporting.statistics import TRIALS_COUNT_ONCE, Estimate, Tally
+from dialoom.graphs.reporting.statistics import TRIALS_COUNT_ONCE, Estimate, Tally, is_constant
 from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.reading.scenarios import selected
 
+from .differences import subject_of
 from .reported import ReportedRun
 
 _PASS = (
@@ -21,10 +24,11 @@ _PASS = (
 )
 _VARIANCE = (
     "Shares of the variance of scores: between scenarios, and between trials of one scenario; by a one-way analysis of "
-    "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two."
+    "variance with random effects, without missing scores. A dash: all scores are equal, or no scenario has two. With "
+    "several user models, a scenario counts once with each."
 )
 _TOO_NARROW = (
-    "Each scenario was played {trials} times, and the intervals of this table count every trial as a scenario of its "
+    "Each scenario was played {times} times, and the intervals of this table count every trial as a scenario of its "
     "own: they are too narrow."
 )
 
@@ -56,17 +60,17 @@ def trials_tables(reported: Sequence[ReportedRun], where: str | None) -> list[Ta
             spread.rows.append([*name, metric, len(by_scenario), count, scores.missing[metric], *shares])
             if metric in scores.verdicts:
                 for k in range(1, each.run.config.trials + 1):
-                    passed.rows.append([*name, metric, k, *_passed(by_scenario, k)])
+                    passed.rows.append([*name, metric, k, *_passed(by_scenario, k, metric in scores.judged)])
     return [table for table in (passed, spread) if table.rows]
 
 
 def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[ReportedRun]) -> None:
-    """Add a warning to the tables of runs with several trials whose intervals do not take the trials into account."""
-    trials = max(each.run.config.trials for each in reported)
-    for table in tables if trials > 1 else ():
+    """Add a warning to tables whose intervals do not take repeated scenarios into account."""
+    times = max(each.run.config.trials * len(each.run.config.players) for each in reported)
+    for table in tables if times > 1 else ():
         cells = (cell for row in table.rows for cell in row if isinstance(cell, Estimate))
         if TRIALS_COUNT_ONCE not in table.notes and any(cell.low is not None for cell in cells):
-            table.warnings.append(_TOO_NARROW.format(trials=trials))
+            table.warnings.append(_TOO_NARROW.format(times=times))
 
 
 def pass_hat(n: int, successes: int, k: int) -> float:
@@ -75,7 +79,7 @@ def pass_hat(n: int, successes: int, k: int) -> float:
     Args:
         n: The number of trials, at least k.
         successes: The number of successful ones.
-        k: The number of trials that are to succeed.
+        k: The number of trials that must all succeed.
     """
     return math.comb(successes, k) / math.comb(n, k)
 
@@ -95,7 +99,8 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
         groups: The scores of each scenario.
 
     Returns:
-        Two fractions whose sum is 1; `None` if there is no variance, fewer than two groups, or no group of two.
+        Two fractions whose sum is 1; `None` if there is no variance, if there are fewer than two groups, or if no group
+        has two scores.
     """
     sizes = [len(group) for group in groups if group]
     total = sum(sizes)
@@ -116,23 +121,26 @@ def variance_shares(groups: Sequence[Sequence[float]]) -> tuple[float, float] | 
 
 
 class _Scores:
-    """The scores of whole conversations: by metric, and by scenario the scores of its trials."""
+    """The scores of whole conversations: by metric and scenario, the scores of the scenario's trials."""
 
     def __init__(self) -> None:
         self.by_metric: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self.missing: dict[str, int] = defaultdict(int)
         self.verdicts: set[str] = set()
+        self.judged: set[str] = set()
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
         scores, numbers = cls(), set[str]()
+        checks = {check.metric for check in WithJudging.of(reported.run.recipe).checks}
         for episode in selected(reported.run, reported.set_name, where):
             found: dict[str, list[Judgement]] = defaultdict(list)
             for judgement in episode.outcome.judgements:
                 if judgement.turn is None:
-                    found[f"{judgement.metric} {judgement.target}"].append(judgement)
+                    found[subject_of(judgement)].append(judgement)
+            scores.judged |= {what for what, judgements in found.items() if judgements[0].metric not in checks}
             for metric, judgements in found.items():
-                by_scenario = scores.by_metric[metric]  # also where every score is missing
+                by_scenario = scores.by_metric[metric]  # creates the entry even if every score is missing
                 values = [each.score for each in judgements if each.score is not None]
                 if len(values) < len(judgements):
                     scores.missing[metric] += 1
@@ -140,21 +148,24 @@ class _Scores:
                 is_verdict = all(isinstance(value, bool) for value in values)
                 (scores.verdicts if is_verdict else numbers).add(metric)
                 value = float(all(values)) if is_verdict else math.fsum(values) / len(values)
-                by_scenario[episode.scenario].append(value)
+                by_scenario[episode.in_trials].append(value)
         scores.verdicts -= numbers
         return scores
 
 
-def _passed(by_scenario: Mapping[str, Sequence[float]], k: int) -> list[Cell]:
-    """Return pass^k and pass@k over the scenarios with at least k verdicts."""
+def _passed(by_scenario: Mapping[str, Sequence[float]], k: int, is_judged: bool) -> list[Cell]:
+    """Return pass^k and pass@k over scenarios with at least k verdicts, marked if a judge's verdicts are all equal."""
     cells: list[Cell] = []
+    every = [verdict for verdicts in by_scenario.values() for verdict in verdicts]
+    constant = is_constant(len(every), min(every), max(every)) if is_judged and every else None
     for estimator in (pass_hat, pass_at):
         values = [
             estimator(len(verdicts), round(sum(verdicts)), k) for verdicts in by_scenario.values() if len(verdicts) >= k
         ]
-        is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval without width
+        is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval of zero width
         tally = Tally()
         for value in values:
             tally.add(bool(value) if is_certain else value)
-        cells.append(tally.estimate())
+        estimate = tally.estimate()
+        cells.append(estimate and replace(estimate, is_constant=constant))
     return cells

@@ -2,9 +2,21 @@
 
 from .card import Scorecard
 from .figures import PROVENANCE_TABLES
-from .suite import AssistantRuns, CardRecord, Size, Suite, SuiteSystem, read_record, read_suite, write_record
+from .suite import (
+    DEFAULT_SUITE,
+    AssistantRuns,
+    CardRecord,
+    Size,
+    Suite,
+    SuiteSystem,
+    read_record,
+    read_suite,
+    shipped_suites,
+    write_record,
+)
 
 __all__ = [
+    "DEFAULT_SUITE",
     "PROVENANCE_TABLES",
     "AssistantRuns",
     "CardRecord",
@@ -14,5 +26,6 @@ __all__ = [
     "SuiteSystem",
     "read_record",
     "read_suite",
+    "shipped_suites",
     "write_record",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,18 @@ from dialoom.outputs import make_folder, text_output
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report, can_draw
-from dialoom.runs.report.differences import ALPHA, JudgedDifference, paired_differences
+from dialoom.runs.report.differences import ALPHA, JudgedDifference, differing_users, paired_differences
+from dialoom.runs.report.health import Health, health_of, health_table, mark_doubtful
 from dialoom.runs.report.report import markdown, page, write_charts
-from dialoom.runs.report.reported import difference_note, notes_on
+from dialoom.runs.report.reported import (
+    add_offline_column,
+    difference_note,
+    different_users_warning,
+    notes_on,
+    notes_on_runs,
+    with_different_users,
+)
+from dialoom.runs.report.users import RANKING, user_tables
 from dialoom.version import __version__
 
 from .figures import (
@@ -40,19 +49,36 @@ from .suite import Contrast, Size, Suite
 _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "difference", "p")
 _NOTE = (
     "Each assistant beside the first, {first}, on the scenarios that both have finished. Verdicts count as 1 and 0. "
-    "In brackets: 95 % intervals, bootstrapped over {units}, as scores of one and the same are not "
-    f"independent (none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of this "
-    f"table together; below {ALPHA} a difference is said to be one."
+    "In brackets: 95 % intervals, bootstrapped over {units}, with all differences of each drawn together, because they "
+    f"are not independent (none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
+    f"this table together; below {ALPHA} a difference is said to be one."
 )
 
 
-def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
-    """Return a table of the differences of each further assistant from the first; none without any common score."""
-    rows = [(played, *found) for played in systems for found in _differences(played)]
+def contrasts_table(
+    systems: Sequence[PlayedSystem], allow_different_users: bool, health: Mapping[str, Sequence[Health]]
+) -> list[Table]:
+    """Return a table of the differences of each further assistant from the first; no table without a common score.
+
+    In each system, assistants whose simulated users differ from the first assistant's are left out, with a warning,
+    unless different users are allowed; then the title states the difference. Differences are marked if the health of
+    the system's judge is doubtful.
+    """
+    apart = {played.system.label: differing_users(played.reported, played.recipe) for played in systems}
+    kept = systems if allow_different_users else [_alike(played, apart[played.system.label]) for played in systems]
+    rows = [(played, *found) for played in kept for found in _differences(played)]
+    first, title = systems[0].reported[0].label, "Differences between the assistants"
+    if allow_different_users:
+        title = with_different_users(title, (what for of in apart.values() for each in of.values() for what in each))
+    table = Table("differences", title, _COLUMNS, decimals={"p": 3})
+    table.warnings = [
+        f"{system}: {different_users_warning(label, first, what)}"
+        for system, of in apart.items()
+        for label, what in of.items()
+        if not allow_different_users
+    ]
     if not rows:
-        return []
-    first = systems[0].reported[0].label
-    table = Table("differences", "Differences between the assistants", _COLUMNS, decimals={"p": 3})
+        return [table] if table.warnings else []
     corrected = holm([found.paired.p for _, _, found in rows])
     lower: list[str] = []
     higher: list[str] = []
@@ -60,7 +86,11 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
     untested: list[str] = []
     for (played, contrast, found), p in zip(rows, corrected, strict=True):
         name, estimate = played.system.label, found.paired.estimate
-        table.rows.append([name, contrast.name, found.label, found.before, found.after, estimate, p])
+        row = Table("", "", ["run", "metric", "difference"], [[found.label, found.what, estimate]])
+        of_both = [one for one in health[name] if one.label in (first, found.label)]
+        mark_doubtful([row], [replace(one, label=found.label) for one in of_both], several=False)
+        table.rows.append([name, contrast.name, found.label, found.before, found.after, row.rows[0][-1], p])
+        table.notes += row.notes
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
     said = {
@@ -73,6 +103,11 @@ def contrasts_table(systems: Sequence[PlayedSystem]) -> list[Table]:
     units = dict.fromkeys(WithFacets.of(played.recipe).units for played, _, _ in rows)
     table.notes.append(_NOTE.format(first=first, units=" or ".join(units)))
     return [table]
+
+
+def _alike(played: PlayedSystem, apart: Collection[str]) -> PlayedSystem:
+    """Return a system without the assistants with these labels."""
+    return replace(played, reported=[each for each in played.reported if each.label not in apart])
 
 
 def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]) -> None:
@@ -106,12 +141,16 @@ PAGES = ("index.html", "scorecard.md", "scorecard.json", "scorecard.tex")
 class Scorecard:
     """The results of one assistant or several in all systems of a suite: side by side, and not averaged over systems.
 
+    Example:
+        >>> for figure in dialoom.open_scorecard("card").figures:  # doctest: +SKIP
+        ...     print(figure.system, figure.name, figure.assistant, figure.value)
+
     Attributes:
         suite: The suite.
         size: `quick` or `full`.
-        assistants: Their labels.
+        assistants: The labels of the assistants.
         figures: The headline figures, by system and assistant.
-        report: All tables and charts; those of a system have its name.
+        report: All tables and charts; the names of a system's tables contain its label.
         pending: Number of scenarios that are not played yet.
         failed: Number of scenarios that failed.
     """
@@ -125,16 +164,18 @@ class Scorecard:
     failed: int
 
     @classmethod
-    def of(cls, folders: Sequence[Path], trust: Trust) -> Scorecard:
+    def of(cls, folders: Sequence[Path], trust: Trust, allow_different_users: bool = False) -> Scorecard:
         """Build the scorecard from the runs in one folder, or in several, side by side.
 
+        With `allow_different_users`, assistants are compared whose simulated users differ.
+
         Raises:
-            RunError: If a folder holds no scorecard, or they are not of one suite in one size.
+            RunError: If a folder has no scorecard, or the folders differ in suite or size.
             StoreError: If a run is missing or damaged.
         """
         with ExitStack() as stack:
             suite, size, systems = open_systems(folders, trust, stack)
-            return _build(suite, size, systems)
+            return _build(suite, size, systems, allow_different_users)
 
     @property
     def is_complete(self) -> bool:
@@ -202,10 +243,11 @@ class Scorecard:
         return [*paths, *(write_charts(self.report.charts, Path(folder)) if can_draw() else ())]
 
 
-def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scorecard:
+def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_different_users: bool) -> Scorecard:
     figures: list[Figure] = []
     tables: list[Table] = []
     drawn: list[Chart] = []
+    health: dict[str, list[Health]] = {}
     for played in systems:
         found = system_figures(played, size)
         figures += [figure for each in found.figures.values() for figure in each]
@@ -215,25 +257,45 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Scoreca
         everything: list[Table | Chart] = [table, *of_system]
         for shown in everything:
             shown.notes += [note for note in also if note and note not in shown.notes]
-        tables.append(table)
+        table.notes += notes_on_runs(played.reported)
+        health[played.system.label] = [one for each in played.reported for one in health_of(each, None)]
+        tables += [table, *_of_users(played, health[played.system.label])]
         drawn += of_system
     warned = dict.fromkeys(warning for table in tables for warning in table.warnings)
-    tables += _overall_tables(suite, size, systems, [*warned])
+    tables += _overall_tables(
+        suite, size, systems, contrasts_table(systems, allow_different_users, health), health, [*warned]
+    )
     pending, failed = unfinished_counts(systems)
     labels = [each.label for each in systems[0].reported]
     title = f"Scorecard: {suite.suite} {suite.version}, {size}"
     return Scorecard(suite, size, labels, figures, Report(title, tables, drawn), pending, failed)
 
 
-def _overall_tables(suite: Suite, size: Size, systems: Sequence[PlayedSystem], warned: Sequence[str]) -> list[Table]:
+def _of_users(played: PlayedSystem, health: Sequence[Health]) -> list[Table]:
+    """Return the tables about a system's user models, named after the system; none if there is a single user model."""
+    tables = user_tables(played.reported, played.recipe, None)
+    mark_doubtful(tables, health, len(played.reported) > 1)
+    for table in add_offline_column(tables, played.reported):
+        table.name, table.title = f"{table.name}-{played.system.label}", f"{played.system.label}: {table.title}"
+    return tables
+
+
+def _overall_tables(
+    suite: Suite,
+    size: Size,
+    systems: Sequence[PlayedSystem],
+    contrasts: Sequence[Table],
+    health: Mapping[str, Sequence[Health]],
+    warned: Sequence[str],
+) -> list[Table]:
     """Return the tables over all systems: differences, with the figures' warnings, and provenance and costs."""
     everything = [reported for played in systems for reported in played.reported]
-    contrasts = contrasts_table(systems)
     for table in contrasts:
         table.warnings += warned
     tables = [
         *contrasts,
         soundness_table(systems),
+        *_health_table(health),
         *agreement_table(systems),
         cost_of_all(systems),
         settings_table(systems),
@@ -244,8 +306,17 @@ def _overall_tables(suite: Suite, size: Size, systems: Sequence[PlayedSystem], w
     return tables
 
 
+def _health_table(health: Mapping[str, Sequence[Health]]) -> list[Table]:
+    """Return the table of the judges' health in all systems; no table without judgements."""
+    of_all = [replace(one, label=f"{system}: {one.label}") for system, of in health.items() for one in of]
+    tables = health_table(of_all, several=True)
+    for table in tables:
+        table.columns = ["system: assistant", *table.columns[1:]]
+    return tables
+
+
 def _own_charts(played: PlayedSystem) -> list[Chart]:
-    """Return the recipe's charts that the suite lists, named after the system so that they go with its table."""
+    """Return the recipe's charts that the suite lists, named after the system so that they appear with its table."""
     if not played.system.charts:
         return []
     labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]
@@ -261,6 +332,14 @@ def _introduction(card: Scorecard) -> list[str]:
     lead = [card.suite.about, f"Assistants: {who}." if len(card.assistants) > 1 else f"Assistant: {who}."]
     if card.pending:
         lead.append(f"Not finished: {card.pending:,} scenarios are still to be played.")
+    if orders := [
+        row for table in card.report.tables if table.name.startswith(RANKING) for row in table.rows if row[5]
+    ]:
+        same = sum("yes" in row for row in orders)
+        lead.append(
+            f"The order of the assistants is the same with each user model for {same} of the {len(orders)} "
+            "metrics that order them; Kendall's tau and its interval are in the tables of each system."
+        )
     lead.append(
         "Figures of different systems measure different things: they stand side by side and are not to be averaged. "
         "With each stands its 95 % interval and n, the number of scores that it is the mean of."

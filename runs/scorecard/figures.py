@@ -31,12 +31,12 @@ from .suite import RECORD, CardRecord, Headline, Size, Suite, SuiteSystem, read_
 
 @dataclass(frozen=True, slots=True)
 class PlayedSystem:
-    """A system and the runs of all assistants, with the judgements that count.
+    """A system and the runs of all assistants, with the sets of judgements that the scorecard uses.
 
     Attributes:
         system: The system, as defined in the suite.
         recipe: Its recipe.
-        reported: A run for each assistant, labelled by it, in the same order for all systems.
+        reported: A run for each assistant, with the assistant's label, in the same order for all systems.
     """
 
     system: SuiteSystem
@@ -45,10 +45,10 @@ class PlayedSystem:
 
 
 def read_records(folders: Sequence[Path]) -> list[CardRecord]:
-    """Return the records of folders, which must be of the same suite in the same size.
+    """Return the records of folders, which must have the same suite in the same size.
 
     Raises:
-        RunError: If a folder holds no scorecard or is named twice, or they are not comparable.
+        RunError: If a folder has no scorecard or is given twice, or if the folders are not comparable.
     """
     records: list[CardRecord] = []
     for folder in folders:
@@ -71,7 +71,7 @@ def open_systems(folders: Sequence[Path], trust: Trust, stack: ExitStack) -> tup
     """Open all runs of the folders until the stack is closed.
 
     Raises:
-        RunError: As `read_records`.
+        RunError: In the same cases as `read_records`.
         StoreError: If a run is missing or damaged.
     """
     records = read_records(folders)
@@ -118,8 +118,8 @@ class SystemFigures:
     """The figures of a system, with notes and warnings.
 
     Attributes:
-        figures: By assistant, in the order of the headlines.
-        notes: Notes of the tables that they come from, and on missing figures.
+        figures: The figures by assistant, in the order of the headlines.
+        notes: Notes of the tables that the figures come from, and notes on missing figures.
         warnings: Warnings of these tables.
     """
 
@@ -135,7 +135,7 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
     for reported in played.reported:
         report = Report.of([reported.run], reported.set_name)
         tables = {table.name: table for table in report.tables}
-        of_run = {*notes_on([reported], None)}  # the card gives these notes once for all assistants
+        of_run = {*notes_on([reported], None)}  # the card shows these notes once for all assistants
         values = []
         for headline in played.system.sized(size).headlines:
             value, notes = _cell(headline, tables)
@@ -164,7 +164,7 @@ def figures_table(played: PlayedSystem, size: Size, found: SystemFigures) -> Tab
 
 
 def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Chart | None:
-    """Return a chart of all figures that have a scale, each on its own; `None` for fewer than two."""
+    """Return a chart of all figures with a scale, as percentages of their scales; `None` for fewer than two figures."""
     headlines = played.system.sized(size).headlines
     places = [place for place, headline in enumerate(headlines) if headline.scale is not None]
     chart = Chart(
@@ -187,11 +187,11 @@ def figures_chart(played: PlayedSystem, size: Size, found: SystemFigures) -> Cha
 
 
 def _cell(headline: Headline, tables: Mapping[str, Table]) -> tuple[Cell, Sequence[str]]:
-    """Return a headline's cell with its table's notes; or `None` with the reason."""
+    """Return a headline's cell with the notes of its table, or `None` with the reason why it is missing."""
     table = tables.get(headline.table)
     if table is None:
         if not tables:
-            return None, ()  # nothing is finished, which the table's notes say
+            return None, ()  # no scenario is finished, as the table's notes state
         return None, [f"{headline.name}: the report has no table {headline.table!r}; there are {', '.join(tables)}."]
     for name in (headline.column, *headline.row):
         if name not in table.columns:
@@ -222,7 +222,7 @@ def _scale_text(headline: Headline) -> str:
 
 
 PROVENANCE_TABLES = ("settings", "versions")
-"""The tables that give the provenance."""
+"""The tables that document the provenance."""
 
 _PACKAGES = ("litellm", "langgraph", "langchain-core", "pydantic", "numpy")
 
@@ -243,17 +243,17 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
         gated += found.gated
         languages.update(found.languages)
     table.notes.append(
-        "Played: scenarios that are over, those that failed among them. Unparsed: judgements that could not be read, "
+        "Played: finished scenarios, including failed ones. Unparsed: judgements that could not be parsed, "
         "which are in no mean. Faults: dialogues in which the gate found one, with Wilson's intervals. A dash: no "
-        "simulated user speaks there, or no dialogue passed the gate."
+        "simulated user speaks there, or the gate has checked no dialogue."
     )
     if gated:
-        table.notes.append(f"Passed the gate: {gated:,}. {reduced_shares(languages, gated)}")
+        table.notes.append(f"Dialogues checked by the gate: {gated:,}. {reduced_shares(languages, gated)}")
     return table
 
 
 def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
-    """Return the agreement of judges with each other and with themselves; no table if nothing was judged twice."""
+    """Return a table of the judges' agreement with each other and themselves; no table if nothing was judged twice."""
     table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
     for played, reported in _reported_runs(systems):
         for found in judges_tables(reported.run, None):
@@ -295,6 +295,7 @@ def settings_table(systems: Sequence[PlayedSystem]) -> Table:
         others = [
             f"{role} {each.model}" for role, each in reported.models.items() if role != WithRoles.of(recipe).evaluated
         ]
+        others += [f"{USER} {each.model}" for each in config.users]
         usual = recipe.options_type().model_dump(mode="json")
         options = {name: value for name, value in config.options.items() if value != usual.get(name)}
         options |= {} if config.sample is None else {"sample": config.sample}

@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from dialoom import graphs
 from dialoom.errors import first_problem
-from dialoom.graphs.suites import shipped_suites
-from dialoom.inputs import read_json, read_yaml
+from dialoom.inputs import Record, read_json, read_yaml
 from dialoom.outputs import text_output
 from dialoom.runs.errors import RunError
-from dialoom.runs.store.documents import canonical
+from dialoom.runs.store.references import canonical
 from dialoom.settings import Temperature
 
 Size = Literal["quick", "full"]
 
+DEFAULT_SUITE = "personalization"
+
 _Judges = str | list[str]
 
 
-class _SuitePart(BaseModel):
+class _SuitePart(Record):
     """A part of a suite's file: unknown keys are rejected."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Headline(_SuitePart):
@@ -173,6 +173,11 @@ class Suite(_Players):
         return f"{self.suite} {self.version} ({self.hash})"
 
 
+def shipped_suites() -> dict[str, Path]:
+    """Return the YAML files of the shipped suites, by name."""
+    return {path.stem: path for path in sorted((Path(graphs.__file__).parent / "suites").glob("*.yaml"))}
+
+
 def read_suite(named: str | Path) -> Suite:
     """Read a suite from its YAML file.
 
@@ -217,7 +222,7 @@ RECORD, SUITE = "record.json", "suite.yaml"
 """Files in a scorecard's folder: its record, for dialoom; and the suite alone, for playing it again."""
 
 
-class AssistantRuns(BaseModel):
+class AssistantRuns(Record):
     """An assistant and its runs.
 
     Attributes:
@@ -225,12 +230,11 @@ class AssistantRuns(BaseModel):
         runs: The run file of each system, by the system's name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     label: str
     runs: Mapping[str, str]
 
 
-class CardRecord(BaseModel):
+class CardRecord(Record):
     """The record of a scorecard, stored beside its runs.
 
     Attributes:
@@ -239,7 +243,6 @@ class CardRecord(BaseModel):
         assistants: The assistants, in the order of their first use.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     suite: Suite
     size: Size
     assistants: tuple[AssistantRuns, ...] = Field(min_length=1)
@@ -267,7 +270,7 @@ def read_record(folder: Path) -> CardRecord | None:
         return CardRecord.model_validate(read_json(path))
     except ValidationError as error:
         problem = first_problem(error)
-        raise RunError(f"{path} is no scorecard's record: {problem.place or 'it'}: {problem.message}") from error
+        raise RunError(f"{path} is not a scorecard's record: {problem.place or 'it'}: {problem.message}") from error
 
 
 def write_record(folder: Path, record: CardRecord) -> None:

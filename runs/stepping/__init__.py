@@ -1,7 +1,8 @@
-"""The step debugger: one conversation, one superstep at a time; inspect, edit, rewind, fork, compare, promote."""
+"""The step debugger: it plays one conversation step by step, to inspect, edit, rewind, fork, compare or promote it."""
 
-from .cases import Case, ReplayResult, case_of, read_case, replay, write_case
+from .cases import Case, case_of, read_case, write_case
 from .gateway import NextRequest, SteppingError
+from .replaying import ReplayResult, replay
 from .stepper import Stepper
 from .stop import Cost, Stop
 from .tree import Difference, diff

@@ -1,4 +1,4 @@
-"""The context shared by the steppers of one scenario: the run file, the graph, the gateway."""
+"""The context that the steppers of one scenario share: the run file, the graph and the gateway."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from dialoom.roles.gateway import Caller
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import cast_references, load_references, server_references
+from dialoom.runs.engine import session_of
+from dialoom.runs.errors import TrustError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
-from dialoom.runs.sessions import session_of
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.corruption import reading
@@ -39,13 +40,13 @@ START = "__start__"
 
 @dataclass
 class ScenarioContext:
-    """A scenario with everything that is needed to inspect it.
+    """A scenario with everything needed to inspect it.
 
     Attributes:
-        scratch: The same graph with a checkpointer that stores nothing.
-        gate: Finds the faults of the conversation.
-        tell: Receives the messages of nodes.
-        states: The channel values at inspected checkpoints, by their ids.
+        scratch: The graph with a checkpointer that stores nothing.
+        gate: The gate, which finds the faults of the conversation.
+        tell: Called with the messages of nodes.
+        states: The channel values at inspected checkpoints, by checkpoint id.
     """
 
     store: RunFile
@@ -62,13 +63,17 @@ class ScenarioContext:
 
     @property
     def has_stateful_players(self) -> bool:
-        """Return whether a player's state belongs to what is shown of the conversation."""
+        """Return whether a player has a state that is shown with the conversation."""
         return any(binding.stateful for binding in self.models.values())
 
     @property
     def is_pending(self) -> bool:
-        """Return whether the scenario is still to be played."""
+        """Return whether the scenario has not been played to its end yet."""
         return self.store.state_of(self.work.position) == "pending"
+
+    async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
+        """Return the states of stateful players, by role, as they are shown."""
+        return states
 
     def main(self) -> Branch:
         """Return the scenario's main branch."""
@@ -99,7 +104,7 @@ class ScenarioContext:
         return next(reversed(self.store.branches.points([thread])), None)
 
     def found(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
-        """Return a checkpoint by its number or id, and its branch: this one if the checkpoint is on it.
+        """Return a checkpoint by its number or id, and a branch with this checkpoint: the given one if possible.
 
         Raises:
             SteppingError: If there is no such checkpoint.
@@ -122,7 +127,7 @@ class ScenarioContext:
         return line[::-1]
 
     async def snapshot(self, point: Point) -> StateSnapshot:
-        """Return LangGraph's snapshot of a checkpoint. It never changes, except by writes of an interrupted step."""
+        """Return LangGraph's snapshot of a checkpoint. It changes only by the writes of an interrupted step."""
         if point.id not in self._snapshots:
             place = {"thread_id": min(point.threads), "checkpoint_id": point.id}
             with reading(self.store.path):
@@ -139,14 +144,14 @@ class ScenarioContext:
         return tuple(dict.fromkeys(task.name for task in (await self.snapshot(point)).tasks))
 
     async def nodes_before(self, line: Sequence[Point]) -> tuple[str, ...]:
-        """Return the nodes that ran last on a line: those whose edges chose the next ones."""
+        """Return the nodes that ran last on a line; their edges chose the next nodes."""
         for before, point in zip(line[-2::-1], line[:0:-1], strict=True):
             if point.source == "loop":
                 return await self.nodes_after(before)
         return (START,)
 
     async def calls(self, line: Sequence[Point]) -> list[StepCall]:
-        """Return the calls of the last step of a line."""
+        """Return the calls of the last step on a line."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
@@ -162,7 +167,7 @@ class ScenarioContext:
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
 
     def parsed_reply(self, call: StepCall) -> Any:
-        """Return the parsed form of a typed reply as plain values; `None` for any other reply."""
+        """Return a typed reply, parsed into plain values; `None` for any other reply."""
         prompt = self.store.prompts.get(call.prompt)
         if prompt is None or call.reply is None:
             return None
@@ -189,6 +194,7 @@ class ScenarioContext:
             self.gate,
             retries,
             session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
+            is_fork=branch.name != MAIN,
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
@@ -201,17 +207,17 @@ class ScenarioContext:
         return WithProgress.of(self.recipe).counted(self._begun(state))
 
     def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a state with the initial one as defaults: LangGraph fills some channels only in the first step."""
+        """Return a state completed with initial values: LangGraph fills some channels only in the first step."""
         return {**self.recipe.initial(self.work.scenario), **state}
 
     def transcript(self, outcome: Outcome) -> Sequence[Line] | Outline:
-        """Return a conversation in the recipe's display form."""
+        """Return a conversation in the form in which the recipe displays it."""
         scenario = self.work.scenario
         episode = Episode(scenario.id, scenario.facets(), "done", outcome)
         return WithOutline.of(self.recipe).outline(episode) or outcome.messages
 
     async def promoted_branch(self, branch: Branch, line: Sequence[Point]) -> PromotedBranch | None:
-        """Return the origin of a branch's outcome; `None` for `main`."""
+        """Return the record of a branch's promotion for its outcome; `None` for `main`."""
         if branch.name == MAIN:
             return None
         calls = await self.calls_on(line)
@@ -225,7 +231,7 @@ class ScenarioContext:
         )
 
     def why(self, ran: Sequence[str], coming: Sequence[str]) -> dict[str, str]:
-        """Return the reason for each of the next nodes."""
+        """Return the reason why each of the next nodes runs."""
         return {node: "; ".join(self._reasons(ran, node)) or "it was sent there" for node in coming}
 
     def _reasons(self, ran: Sequence[str], node: str) -> Iterator[str]:
@@ -243,17 +249,28 @@ class ScenarioContext:
 
 @dataclass(kw_only=True)
 class PlayableContext(ScenarioContext):
-    """A scenario with everything that is needed to play it, over a run that is open for writing."""
+    """A scenario with everything needed to play it, from a run that is open for writing."""
 
     store: RunStore
     gateway: Gateway
 
+    async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
+        """Return the states of stateful players, with values from their own databases if their code may be used."""
+        models = {role: self.models[role] for role in states if role in self.models}
+        try:
+            self.store.permit(cast_references(models))
+        except TrustError:
+            return states
+        return states | {role: await self.gateway.shown(each.model, states[role]) for role, each in models.items()}
+
     async def begin(self) -> str:
-        """Write the scenario's initial state to its thread, stop before the first node, and return the checkpoint."""
+        """Write the scenario's initial state to its thread, stop before the first node, return the checkpoint's id."""
         stage = self.stage(self.gateway, self.main(), 0)
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
         await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
+        if not self.is_pending:  # an imported conversation has an outcome, and no checkpoints yet
+            await self.graph.ainvoke(None, config, context=stage, durability="sync")
         head = self.latest(self.work.thread)
         assert head is not None
         return head
@@ -268,8 +285,8 @@ async def open_context(
     Args:
         store: The run.
         position: The scenario's position.
-        policy: How calls are made; by default as stored in the run file.
-        tell: Receives the messages of nodes.
+        policy: The policy for calls; by default the one stored in the run file.
+        tell: Called with the messages of nodes.
     """
     async with store.checkpointer() as saver:
         with open_gateway(store, policy or CallPolicy(RunLimits.of(store))) as gateway:
@@ -291,12 +308,13 @@ async def open_read_only(store: RunFile, position: int) -> AsyncIterator[Scenari
 def _common_parts(
     store: RunFile, position: int, saver: BaseCheckpointSaver[int], tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Return the attributes common to both kinds of contexts."""
+    """Return the attributes that both kinds of contexts have."""
     config = store.config
     recipe = store.recipe
     work = store.queue.work_of(recipe, position)
     servers = server_references(servers_of(recipe, recipe.options_type.model_validate(config.options)))
-    store.permit([*cast_references(config.models), *load_references(work.scenario.loads), *servers])
+    models = config.players_of(work.id)
+    store.permit([*cast_references(models), *load_references(work.scenario.loads), *servers])
     builder = graph_of(recipe, config.options)
     return {
         "recipe": recipe,
@@ -304,24 +322,24 @@ def _common_parts(
         "scratch": builder.compile(checkpointer=ScratchSaver(saver)),
         "gate": store.gate,
         "work": work,
-        "models": config.models,
+        "models": models,
         "seed": config.seed,
         "tell": tell,
     }
 
 
 def steps(line: Sequence[Point]) -> int:
-    """Return the number of supersteps on a line, which is the next one's number: edits and rewinds do not count."""
+    """Return the number of steps on a line, which is the number of the next step; edits and rewinds do not count."""
     return sum(point.source == "loop" for point in line)
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """Return LangGraph's option to stop after the next nodes; it cannot stop after the one that takes the input."""
+    """Return LangGraph's option to stop after the next nodes; it cannot stop after the node that takes the input."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
 
 
 def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
-    """Return an edit of channels for LangGraph, attributed to the nodes that ran last, whose edges choose again."""
+    """Return an edit of channels for LangGraph, attributed to the last nodes, so that their edges choose again."""
     whole = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()

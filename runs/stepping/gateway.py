@@ -1,4 +1,4 @@
-"""Stand-ins within a step: gateways that apply changes or only record requests, and a checkpointer that discards."""
+"""Gateways for single steps, which apply changes or only record requests, and a checkpointer that stores nothing."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from langgraph.checkpoint.base import (
 from dialoom.prompts import ChatMessage, FunctionCall
 from dialoom.roles import CallPlace, Completion, Ledger
 from dialoom.roles.gateway import Caller, CallRecord, Request
-from dialoom.roles.gateway.tool_wire import read_calls
+from dialoom.roles.gateway.wire import read_calls
 from dialoom.roles.replies import parse_reply
 from dialoom.runs.errors import RunError
 from dialoom.runs.store.ledger import SAID
 
 _CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
 _LOOP_TURNS = 50
-"""Number of event loop turns before a recorded request is abandoned, so that parallel ones are recorded, too."""
+"""The number of event loop turns before a recorded request is abandoned, so that parallel requests are recorded too."""
 
 
 class SteppingError(RunError):
-    """An action that the stepper cannot carry out now; the message names what it can."""
+    """An action that the stepper cannot carry out now; the message lists what is possible."""
 
 
 class NotSentError(Exception):
-    """Ends a step that only records its requests."""
+    """A signal that ends a step that only records its requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextRequest:
-    """A request that a step makes, or would make.
+    """A request that the next step would make.
 
     Attributes:
         node: The node that makes it.
-        number: Its number among the node's requests, from 0.
+        number: The number of the request among those of the node, from 0.
         request: The request.
-        key: The call's identity.
+        key: The key that identifies the call.
     """
 
     node: str
@@ -62,18 +62,18 @@ class NextRequest:
 
     @property
     def name(self) -> str:
-        """`NODE:NUMBER`, which distinguishes it from the node's other requests."""
+        """The request's name, `NODE:NUMBER`, which distinguishes it from the node's other requests."""
         return f"{self.node}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class CallOverrides:
-    """A person's changes to the calls of one step or more.
+    """A person's changes to the calls of one or more steps.
 
     Attributes:
         models: Other models, by role.
-        said: Replies written by a person, by the calls' keys, with the sample number that distinguishes each.
-        messages: Requests written by a person, by the keys of the calls that they replace.
+        said: Replies written by a person, by the calls' keys, each with its sample number.
+        messages: Requests written by a person, by the keys of the calls whose requests they replace.
     """
 
     models: Mapping[str, str] = field(default_factory=dict)
@@ -82,15 +82,15 @@ class CallOverrides:
 
 
 def reply_from_text(request: Request, text: str) -> Completion:
-    """Convert a person's text to a reply: text, or where tools are offered also tool calls as JSON.
+    """Convert a person's text to a reply. If tools are offered, the text can also be tool calls in JSON.
 
     Args:
-        request: The request that the role gets.
+        request: The request that is answered.
         text: Text that parses as the reply type; or `{"name": ..., "arguments": {...}}`, a list of such calls, or
             `{"content": ..., "tool_calls": [...]}`.
 
     Raises:
-        SteppingError: If it is empty or does not parse as the reply type.
+        SteppingError: If the text is empty or does not parse as the reply type.
     """
     words, calls = _text_and_calls(text) if request.tools else (text, ())
     if not words.strip() and not calls:
@@ -121,7 +121,7 @@ def _arguments(text: str) -> Any:
 
 
 def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
-    """Split a person's text for an agent into text and tool calls."""
+    """Split a text that a person wrote as an agent's reply into text and tool calls."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -137,11 +137,11 @@ def _text_and_calls(text: str) -> tuple[str, tuple[FunctionCall, ...]]:
 
 
 class SteppingGateway:
-    """A gateway that applies a person's changes to calls, and records which calls were made.
+    """A gateway that applies a person's changes to calls and records the calls made.
 
     Args:
         gateway: The gateway to the models.
-        ledger: The store of a person's replies.
+        ledger: The ledger in which a person's replies are recorded.
         changes: The changes.
     """
 
@@ -157,7 +157,7 @@ class SteppingGateway:
         return [(made[0], key, made[3]) for key, made in sorted(self._made.items(), key=lambda item: item[1])]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
-        """Return the model's reply, or the person's in its place."""
+        """Return the person's reply if there is one, and the model's reply otherwise."""
         if (model := self._changes.models.get(request.role)) is not None:
             request = replace(request, model=model, api_base=None)
         key, written = request.key(place), self._instead(request, place)
@@ -174,7 +174,7 @@ class SteppingGateway:
         return completion
 
     def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
-        """Return a person's replacement of a request; for the second ask, with the error message appended."""
+        """Return the request that a person wrote instead; when asking again, with the error message appended."""
         if place.ask == 1:
             if (messages := self._changes.messages.get(request.key(place))) is None:
                 return None
@@ -197,7 +197,7 @@ class SteppingGateway:
 
 
 class RecordingGateway:
-    """A gateway that records requests and answers none."""
+    """A gateway that records requests without answering them."""
 
     def __init__(self, models: Mapping[str, str]) -> None:
         self._models = models
@@ -228,18 +228,18 @@ class RecordingGateway:
 
 
 class ScratchSaver(BaseCheckpointSaver[int]):
-    """A checkpointer that reads through another one and discards all writes, for steps that only record requests."""
+    """A checkpointer for steps that only record requests: it reads from an underlying one and stores nothing."""
 
     def __init__(self, saver: BaseCheckpointSaver[int]) -> None:
         super().__init__()
         self._saver = saver
 
     def get_next_version(self, current: int | None, channel: None) -> int:
-        """Return the other checkpointer's version."""
+        """Return the version that the underlying checkpointer gives."""
         return self._saver.get_next_version(current, channel)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the other checkpointer's tuple."""
+        """Return the tuple that the underlying checkpointer gives."""
         return await self._saver.aget_tuple(config)
 
     async def aput(
@@ -249,7 +249,7 @@ class ScratchSaver(BaseCheckpointSaver[int]):
         metadata: CheckpointMetadata,  # noqa: ARG002
         new_versions: ChannelVersions,  # noqa: ARG002
     ) -> RunnableConfig:
-        """Store nothing; return the configuration that storing it would have given."""
+        """Store nothing; return the configuration that the stored checkpoint would have."""
         place = {"checkpoint_ns": "", **config["configurable"], "checkpoint_id": checkpoint["id"]}
         return {"configurable": {key: place[key] for key in ("thread_id", "checkpoint_ns", "checkpoint_id")}}
 

@@ -1,8 +1,8 @@
-"""A stepper of the step debugger: one scenario, one branch of it, one superstep at a time."""
+"""A stepper of the step debugger, which plays one branch of one scenario, one step at a time."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -25,10 +25,19 @@ from .view import Condition, StepperView
 
 
 class Stepper(StepperView):
-    """A stepper at a checkpoint of a branch of one scenario; it inspects, moves, edits and forks.
+    """A stepper at a checkpoint of one branch of a scenario. It can inspect, move, edit and fork.
 
-    `main` only goes forward; other new steps are on branches. Opened by `Stepper.open`; `fork` and `switch` give
-    further ones over the same run. None may be used while another one is playing a step.
+    `main` can only be continued at its end; steps from other checkpoints go to new branches. A stepper is opened by
+    `Stepper.open`; `fork` and `switch` return further steppers over the same run. Only one of them may be used at a
+    time.
+
+    Example:
+        >>> async def messages_after_a_step():
+        ...     async with dialoom.open_run("run.db").step(2) as stepper:
+        ...         await stepper.goto(2)
+        ...         return len((await stepper.forward()).state["messages"])
+        >>> asyncio.run(messages_after_a_step())
+        2
     """
 
     context: PlayableContext
@@ -47,19 +56,19 @@ class Stepper(StepperView):
         policy: CallPolicy | None = None,
         tell: Callable[[str], None] = lambda _text: None,
     ) -> AsyncIterator[Stepper]:
-        """Open a stepper on a scenario, finished, failed or not yet begun.
+        """Open a stepper on a scenario, which may be finished, failed or not yet begun.
 
         Args:
-            store: The run, open for writing, with its plan; it stays open.
+            store: The run, which must be open for writing and have a plan. It stays open.
             scenario: Its id, a prefix of its id, or its position in the plan (from 1).
-            branch: The branch; the stepper starts at its head.
-            policy: How calls are made; by default as stored in the run file.
-            tell: Receives the messages of nodes.
+            branch: The branch; the stepper starts at the branch's latest checkpoint.
+            policy: The policy for calls; by default the one stored in the run file.
+            tell: Called with the messages of nodes.
 
         Raises:
             StoreError: If there is no such scenario.
             SteppingError: If there is no such branch.
-            TrustError: If it is played by code, or at an address, that only the run's author has named.
+            TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
         async with open_context(store, store.resolve(str(scenario)), policy, tell) as context:
             yield await cls._at_head_of(context, branch)
@@ -76,14 +85,14 @@ class Stepper(StepperView):
     # Moving
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
-        """Advance one superstep: to one that was already played from here in the same way, else by playing it.
+        """Advance one step. A step that was already played from here in the same way is not played again.
 
         Args:
-            changed: Changes to its calls; see `say` and `ask_instead`.
+            changed: Changes to the calls of the step; see `say` and `ask_instead`.
 
         Raises:
-            SteppingError: At the end of the conversation.
-            RoleError, PromptError: The error of a node; the stepper does not move.
+            SteppingError: If the conversation is at its end.
+            RoleError, PromptError: If a node failed; the stepper does not move.
         """
         await self._ensure_more()
         if changed is None and (played := await self._played_already()) is not None:
@@ -94,11 +103,11 @@ class Stepper(StepperView):
         return await self.here()
 
     async def run(self, until: Sequence[Condition] = (), on_stop: Callable[[Stop], None] | None = None) -> Stop:
-        """Advance with `step`, at least once, until one of the conditions is met, or to the end.
+        """Advance step by step, at least once, until one of the conditions is met or the conversation ends.
 
         Args:
             until: The conditions.
-            on_stop: Called with each stop on the way.
+            on_stop: Called with the stop after each step.
         """
         while True:
             stop = await self.step()
@@ -108,7 +117,7 @@ class Stepper(StepperView):
                 return stop
 
     async def rewind(self, count: int = 1) -> Stop:
-        """Go back by a number of steps (an edit counts as one). Nothing is lost: later checkpoints stay in the history.
+        """Go back by a number of steps; an edit counts as a step. Later checkpoints stay in the history.
 
         Raises:
             SteppingError: If there are fewer steps.
@@ -120,7 +129,7 @@ class Stepper(StepperView):
         return await self._stand(line[here - count])
 
     async def forward(self, count: int = 1) -> Stop:
-        """Go forward by a number of steps of this branch that were already played; nothing is played.
+        """Go forward by a number of steps of this branch that were already played.
 
         Raises:
             SteppingError: If there are fewer steps.
@@ -133,7 +142,7 @@ class Stepper(StepperView):
         return await self._stand(line[here + count])
 
     async def goto(self, checkpoint: str | int) -> Stop:
-        """Go to a checkpoint of this scenario, by its number or id; switch to its branch if it is on another one.
+        """Go to a checkpoint of this scenario, given by its number or id, and to its branch if it is on another one.
 
         Raises:
             SteppingError: If there is no such checkpoint.
@@ -145,14 +154,14 @@ class Stepper(StepperView):
         """Go to the first stop on this branch where a condition is met.
 
         Raises:
-            SteppingError: If it is met nowhere.
+            SteppingError: If the condition is not met at any stop of this branch.
         """
         return await self.goto((await self.first_where(condition)).number)
 
     # Editing
 
     async def edit(self, path: str, value: Any) -> Stop:
-        """Set a value in the state; the edges of the nodes that ran last choose again.
+        """Set a value in the state. The next nodes are chosen again, by the edges of the nodes that ran last.
 
         Args:
             path: A path such as `turns`, `messages[2].content` or `rounds[0].user`.
@@ -177,15 +186,15 @@ class Stepper(StepperView):
         return await self.here()
 
     async def say(self, role: str, text: str) -> Stop:
-        """Play one step with this reply of a role, in place of its model's.
+        """Play one step with a given reply of a role instead of its model's reply.
 
         Args:
-            role: The role; the node where several nodes call it; `NODE:NUMBER` where one node calls it several times.
-            text: Text that parses as the reply type; or, where tools are offered, a tool call as JSON: `{"name":
-                "get_weather", "arguments": {"city": "Vellin"}}`, or a list of calls.
+            role: The role. If several nodes call the role, the node; if one node calls it several times, `NODE:NUMBER`.
+            text: Text that parses as the reply type. If tools are offered, it can also be a tool call in JSON,
+                `{"name": "get_weather", "arguments": {"city": "Vellin"}}`, or a list of tool calls.
 
         Raises:
-            SteppingError: If the next step does not call that role, or the reply is not possible.
+            SteppingError: If the next step does not call this role, or the text is not a valid reply.
         """
         asked = await self._asked(role)
         reply_from_text(asked.request, text)
@@ -194,14 +203,14 @@ class Stepper(StepperView):
         return await self.step(CallOverrides(said={asked.key: (text, sample)}))
 
     async def ask_instead(self, role: str, messages: Sequence[ChatMessage]) -> Stop:
-        """Play one step with this request to a role, in place of its rendered prompt.
+        """Play one step with a given request to a role instead of its rendered prompt.
 
         Args:
-            role: As for `say`.
+            role: The role, given as for `say`.
             messages: The request.
 
         Raises:
-            SteppingError: If the next step does not call that role.
+            SteppingError: If the next step does not call this role.
         """
         asked = await self._asked(role)
         await self._branch_off()
@@ -220,14 +229,14 @@ class Stepper(StepperView):
         check_model(model)
         check_parameters({role: self.context.models[role].model_copy(update={"model": model})})
         self.context.store.give(player_references(model))
-        await self._branch_off()
+        await self._branch_off({role})
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
-            del models[role]  # its own model: served at the run's address
+            del models[role]  # the role's own model, served at the address that the run has for it
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
-        """Sample new replies from here on, on this branch; return the sample's number."""
+        """Request new samples of all replies from here on, on this branch; return the sample number."""
         await self._branch_off()
         sample = self.context.store.branches.next_sample(self.context.work.position)
         await self._keep(replace(self._branch, sample=sample))
@@ -236,7 +245,7 @@ class Stepper(StepperView):
     # Branches
 
     async def fork(self, name: str) -> Stepper:
-        """Fork a branch here and return a stepper on it; this stepper stays on its branch.
+        """Create a branch at this checkpoint and return a stepper on it. This stepper stays on its branch.
 
         Raises:
             SteppingError: If the name is taken or invalid.
@@ -245,7 +254,7 @@ class Stepper(StepperView):
         return Stepper(self.context, branch, self._head)
 
     async def switch(self, name: str) -> Stepper:
-        """Return a stepper at the head of another branch.
+        """Return a stepper at the latest checkpoint of another branch.
 
         Raises:
             SteppingError: If there is no such branch.
@@ -253,7 +262,7 @@ class Stepper(StepperView):
         return await Stepper._at_head_of(self.context, name)
 
     async def promote(self) -> Outcome:
-        """Make this branch's result the scenario's outcome; other judges' judgements of the previous one are dropped.
+        """Make this branch's result the outcome of the scenario. Later judgements of the previous outcome are deleted.
 
         Raises:
             SteppingError: If the branch is not at its end.
@@ -264,7 +273,7 @@ class Stepper(StepperView):
                 f"{self.branch} is not at its end, so there is no outcome of it yet; play it to its end first"
             )
         if self.branch == self.outcome_branch == MAIN and not self.context.is_pending:
-            return await self.outcome()  # `main` is the outcome already, and other judges' judgements are of it
+            return await self.outcome()  # `main` is already the outcome, and later judgements refer to it
         await index_main(self.context)
         line = self.context.line(self._head)
         calls = [call.id for call in await self.context.calls_on(line)]
@@ -277,14 +286,17 @@ class Stepper(StepperView):
         asked = await self.next_requests()
         meant = [each for each in asked if who in (each.role, each.node, each.name)]
         if len(nodes := dict.fromkeys(each.node for each in meant)) > 1:
-            raise SteppingError(f"the next step asks {who} in several nodes; name one: {', '.join(nodes)}")
+            raise SteppingError(f"the next step calls {who} in several nodes; name one: {', '.join(nodes)}")
         if meant:
             return meant[0]
         if who not in (*self.roles, *self.nodes):
             raise SteppingError(f"there is no such role as {who!r}; there are {', '.join(self.roles)}")
         await self._ensure_more()
-        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
-        raise SteppingError(f"the next step asks {roles}, not {who!r}; 'until {who}' goes to where it is asked")
+        roles = ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
+        raise SteppingError(
+            f"the next step calls {roles}, not {who!r}; 'back' leads to earlier steps, and 'until {who}' plays on to "
+            f"where {who} is next"
+        )
 
     # Playing
 
@@ -293,7 +305,7 @@ class Stepper(StepperView):
             raise SteppingError(f"{self.branch} is at its end; go back first")
 
     async def _played_already(self) -> Point | None:
-        """Return the next step if it was already played on this branch as it would be played now; else `None`."""
+        """Return the checkpoint after the next step if this branch already has this step, played as it would be now."""
         points, befores, after = self.context.points(), {self._head}, list[Point]()
         for point in points.values():
             if point.parent in befores and self._branch.thread in point.threads:
@@ -307,7 +319,7 @@ class Stepper(StepperView):
         return None
 
     async def _is_as_now(self, point: Point) -> bool:
-        """Return whether a step's calls match what this branch would ask now: same models, no changes by a person."""
+        """Return whether this branch would make the same calls in a step now: same models, no changes by a person."""
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
             return False  # the process was killed before the step's calls were recorded
@@ -319,21 +331,25 @@ class Stepper(StepperView):
         )
 
     def _main_goes_on(self) -> bool:
-        """Return whether a step here extends `main`, which only goes forward, while the scenario is pending."""
+        """Return whether a step from here extends `main`: at its end, and only while the scenario is pending."""
         return self.context.is_pending and self._head == self._end()
 
-    async def _branch_off(self) -> None:
-        """Fork a branch here, unless this one is unfinished; reload that, as other steppers may have changed it."""
+    async def _branch_off(self, exchanged: Collection[str] = ()) -> None:
+        """Create a branch here if this one has ended; else reload it, because other steppers may have changed it.
+
+        Args:
+            exchanged: Roles whose model is replaced on the new branch.
+        """
         if self.branch != MAIN:
             self._branch = self.context.branch(self.branch)
             if not await self._is_over():
                 return
         names = {branch.name for branch in self.branches()}
         name = next(f"b{number}" for number in range(1, len(names) + 2) if f"b{number}" not in names)
-        self._branch = await fork_branch(self.context, self._branch, self._head, name)
+        self._branch = await fork_branch(self.context, self._branch, self._head, name, exchanged)
 
     async def _is_over(self) -> bool:
-        """Return whether this branch goes on from here to an end of its own, so that another branch is forked."""
+        """Return whether this branch has later steps and has ended, so that a new step needs a new branch."""
         points, end = self.context.points(), self._end()
         return end != self._head and len(points[end].threads) == 1 and not await self.context.nodes_after(points[end])
 
@@ -347,7 +363,7 @@ class Stepper(StepperView):
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
-            # Partial writes of an interrupted step may be of other models or another sample.
+            # Partial writes of an interrupted step may come from other models or another sample.
             await context.store.branches.drop_writes(branch.thread, self._head)
         context.store.queue.begin(context.work, None if is_main else branch.name)
         try:
@@ -370,7 +386,7 @@ class Stepper(StepperView):
     async def _moved(self, head: str) -> None:
         self._head = head
         if self.branch != MAIN:
-            # Reloaded: another stepper may have changed a model on it.
+            # The branch is reloaded, because another stepper may have changed a model on it.
             await self._keep(replace(self.context.branch(self.branch), head=head))
 
     async def _keep(self, branch: Branch) -> None:

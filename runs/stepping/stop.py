@@ -21,7 +21,7 @@ from .values import extended_path, plain
 
 _ELLIPSIS = "..."
 _BEFORE_CHANGE = 12
-"""Number of shared characters of two long texts that are shown before their first difference."""
+"""The number of equal characters that are shown before the first difference of two long texts."""
 
 
 class _Absent(enum.Enum):
@@ -32,7 +32,7 @@ class _Absent(enum.Enum):
 
 
 PLAYERS = "players"
-"""The name under which a stop's state has the states of stateful players, by role, beside the graph's channels."""
+"""The key of the stateful players' states, by role, in a stop's state; the other keys are the graph's channels."""
 
 ABSENT: Final = _Absent.ABSENT
 """Marks a value that exists in only one of two states."""
@@ -43,7 +43,8 @@ class Change:
     """One difference between two states.
 
     Attributes:
-        path: The path, as `look` reads it; in the earlier state if the value was removed, else in the later one.
+        path: The path, in the syntax of `look`. It refers to the earlier state if the value was removed, else to the
+            later one.
         before: The earlier value, or `ABSENT`.
         after: The later value, or `ABSENT`.
     """
@@ -54,7 +55,7 @@ class Change:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """Return the differences between two states, one per path; none if they are equal by `==`."""
+    """Return the differences between two states, one per path; states that are equal by `==` have none."""
     return list(_in_mapping(before, after, ""))
 
 
@@ -82,7 +83,7 @@ def change_text(change: Change, width: int | None = 100) -> str:
 def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
     if before is not ABSENT and after is not ABSENT and before == after:
         return
-    if _same_message(before, after):
+    if isinstance(before, BaseMessage) and isinstance(after, BaseMessage) and before.id == after.id:
         yield from _in_mapping(before.model_dump(), after.model_dump(), path)
     elif isinstance(before, Mapping) and isinstance(after, Mapping):
         yield from _in_mapping(before, after, path)
@@ -90,11 +91,6 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[Change]:
         yield from _in_list([] if before is ABSENT else before, after, path)
     else:
         yield Change(path, before, after)
-
-
-def _same_message(before: Any, after: Any) -> bool:
-    """Return whether a message was changed, rather than replaced by another one."""
-    return isinstance(before, BaseMessage) and isinstance(after, BaseMessage) and before.id == after.id
 
 
 def _is_list(value: Any) -> bool:
@@ -107,7 +103,7 @@ def _in_mapping(before: Mapping[Any, Any], after: Mapping[Any, Any], path: str) 
 
 
 def _in_list(before: Sequence[Any], after: Sequence[Any], path: str) -> Iterator[Change]:
-    """Yield the differences of two lists: items between the common prefix and suffix are compared one by one."""
+    """Yield the differences between two lists: items between common prefix and suffix are compared one by one."""
     shorter = min(len(before), len(after))
     start = _shared(before, after, shorter)
     end = _shared(before[::-1], after[::-1], shorter - start)
@@ -137,7 +133,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """Return a value with its strings on one line each, without line breaks and control characters."""
+    """Return a value whose strings have neither line breaks nor control characters."""
     if isinstance(value, str):
         return " ".join("".join(each if each.isprintable() else " " for each in value).split())
     if isinstance(value, list):
@@ -146,7 +142,7 @@ def _flat(value: Any) -> Any:
 
 
 def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
-    """Shorten two texts that do not fit to begin shortly before their first difference."""
+    """Shorten two texts that do not fit, so that they begin shortly before their first difference."""
     shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
     if shared <= len(_ELLIPSIS) or max(cell_len(old), cell_len(new)) <= room:
         return old, new
@@ -164,8 +160,8 @@ class Cost:
     """The cost of calls.
 
     Attributes:
-        tokens: Input and output tokens; `None` if unknown for any call.
-        dollars: US dollars; `None` if any call's price is unknown.
+        tokens: The number of input and output tokens; `None` if it is unknown for any call.
+        dollars: The cost in US dollars; `None` if any call's price is unknown.
     """
 
     calls: int = 0
@@ -175,7 +171,7 @@ class Cost:
 
     @classmethod
     def of(cls, calls: Sequence[StepCall]) -> Cost:
-        """Return the sum over calls."""
+        """Return the total cost of calls."""
         tokens = [
             None if c.input_tokens is None or c.output_tokens is None else c.input_tokens + c.output_tokens
             for c in calls
@@ -197,10 +193,11 @@ class Stop:
         branch: The branch's name.
         number: The checkpoint's number in the scenario, in the order of creation.
         checkpoint: Its id.
-        kind: `step` (nodes ran), `edit` (the state was edited), `fork` (LangGraph's marker of a rewind), `input`.
-        ran: The nodes that led here.
+        kind: `input` (the initial state), `step` (nodes ran), `edit` (the state was edited), or `fork` (LangGraph's
+            marker of a rewind).
+        ran: The nodes that ran immediately before.
         next: The nodes that run next; none at the end.
-        why: For each of them, the reason why it runs.
+        why: For each of the next nodes, the reason why it runs.
         changes: The differences from the previous checkpoint.
         calls: The calls of the nodes that ran.
         counts: The progress of the conversation, in the recipe's units.
@@ -235,11 +232,11 @@ class Stop:
 
 
 _NODES = 3
-"""Maximum number of nodes listed that ran together."""
+"""The maximum number of nodes that are listed for one step."""
 
 
 def label(stop: Stop) -> str:
-    """Return a stop as one line: the nodes that ran, and their first change."""
+    """Format a stop as one line: the nodes that ran, and the first change."""
     what = "edit" if stop.kind == "edit" else named(stop.ran)
     if not what:
         return "the input" if stop.kind == "input" else "the beginning"
@@ -252,7 +249,7 @@ def label(stop: Stop) -> str:
 
 
 def named(nodes: Sequence[str]) -> str:
-    """List nodes that ran together; of many only the first."""
+    """Format nodes that ran together as a list; of many nodes, only the first ones."""
     shown = [node for node in nodes if not node.startswith("__")]
     if len(shown) > _NODES:
         return f"{shown[0]} and {len(shown) - 1} more"

@@ -1,14 +1,16 @@
-"""A scenario's branches: forking, comparing and drawing them."""
+"""Functions to fork, compare and draw the branches of a scenario."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from dialoom.graphs import Judgement, Line, Outline
+from dialoom.roles.binding import OBJECT
+from dialoom.roles.restoring import IN_BRANCH
 from dialoom.runs.store.branches import Branch
 
 from .context import PlayableContext
@@ -21,13 +23,13 @@ _HERE = "here"
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """One checkpoint.
+    """One checkpoint in a drawn tree.
 
     Attributes:
-        number: Its number; later ones have higher ones.
-        parent: The number of its parent checkpoint; `None`, or one that is not drawn, starts a new line.
+        number: The checkpoint's number; later checkpoints have higher numbers.
+        parent: The number of its parent checkpoint. If this is `None` or not drawn, the checkpoint starts a new line.
         label: The text beside it.
-        marks: Its names, e.g. the branches that end on it.
+        marks: Names shown with it, e.g. of the branches that end at it.
     """
 
     number: int
@@ -37,17 +39,17 @@ class TreeNode:
 
 
 def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
-    r"""Return the tree: a line of text per checkpoint, one below each fork, and one above each new root.
+    r"""Draw a tree as lines of text: one for each checkpoint, one below each fork, and one above each new root.
 
-    A line of descent stays in one column. At a fork, the oldest child continues in it, and each other child gets a free
-    column, to the right if there is one: `|\`; or, past other lines, `|-|-.`.
+    A line of descent stays in one column. At a fork, the oldest child stays in the column of its parent. Each other
+    child gets a free column, to the right if possible: `|\`, or `|-|-.` if other lines are crossed.
 
     Args:
         nodes: The checkpoints, in the order of their numbers.
         here: The number of the current checkpoint, drawn as `@`.
 
     Raises:
-        ValueError: If they are not in order, or a checkpoint's parent is a later one.
+        ValueError: If the checkpoints are not in order, or a checkpoint's parent is a later checkpoint.
     """
     _check(nodes)
     children = _children(nodes)
@@ -69,7 +71,7 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
 
 
 def columns_of(nodes: Sequence[TreeNode]) -> dict[int, int]:
-    """Return each checkpoint's column, from 0, as in `draw_tree`: a line of descent stays in one.
+    """Return each checkpoint's column in `draw_tree`, counted from 0; a line of descent stays in one column.
 
     Raises:
         ValueError: As `draw_tree`.
@@ -110,7 +112,7 @@ def _label(node: TreeNode, digits: int, here: int | None) -> str:
 
 
 class _OpenLines:
-    """The open lines: by column, the number of the next checkpoint; `None` for a free column."""
+    """The open lines of a drawing. Each column has the number of its next checkpoint, or `None` if it is free."""
 
     def __init__(self) -> None:
         self._next: list[int | None] = []
@@ -120,16 +122,16 @@ class _OpenLines:
         return number in self._next
 
     def column_of(self, number: int) -> int:
-        """Return a checkpoint's column; a new line is opened for one that no line expects."""
+        """Return the column in which a checkpoint is drawn. A checkpoint that no column expects gets a new column."""
         return self._next.index(number) if self.expect(number) else self._open(number, 0)
 
     def follow(self, column: int, children: Sequence[int]) -> list[int]:
-        """Expect a checkpoint's children: the first in its column, others in new columns, which are returned."""
+        """Expect a checkpoint's children: the first in the same column, others in new columns; return the latter."""
         self._next[column] = children[0] if children else None
         return [self._open(child, column) for child in children[1:]]
 
     def row(self, signs: dict[int, str]) -> str:
-        """Draw the open lines side by side, with given signs in some columns."""
+        """Draw the open lines side by side, with the given characters in some columns."""
         cells = [signs.get(column, " " if next_ is None else "|") for column, next_ in enumerate(self._next)]
         return " ".join(cells).rstrip()
 
@@ -150,7 +152,7 @@ class _OpenLines:
         return "".join(row).rstrip()
 
     def _open(self, number: int, column: int) -> int:
-        """Open a line in the nearest free column to the right, else to the left, else in a new one; return it."""
+        """Open a line in the nearest free column to the right or left, or else in a new one; return the column."""
         free = [place for place, next_ in enumerate(self._next) if next_ is None]
         if free:
             place = min(free, key=lambda each: (each < column, abs(each - column)))
@@ -163,7 +165,9 @@ class _OpenLines:
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-async def fork_branch(context: PlayableContext, branch: Branch, head: str, name: str) -> Branch:
+async def fork_branch(
+    context: PlayableContext, branch: Branch, head: str, name: str, exchanged: Collection[str] = ()
+) -> Branch:
     """Create a branch that begins at a checkpoint of another one.
 
     Args:
@@ -171,14 +175,16 @@ async def fork_branch(context: PlayableContext, branch: Branch, head: str, name:
         branch: The branch that is forked.
         head: The checkpoint's id.
         name: The new branch's name.
+        exchanged: Roles that get another model on the new branch.
 
     Raises:
-        SteppingError: If the name is taken or invalid.
+        SteppingError: If the name is taken or invalid, or a player cannot be restored to its state at the checkpoint.
     """
     if not _NAME.fullmatch(name):
-        raise SteppingError(f"{name!r} is no name for a branch; letters, digits, '-' and '_' are")
+        raise SteppingError(f"{name!r} is not a name for a branch; letters, digits, '-' and '_' are")
     if any(each.name == name for each in context.branches()):
         raise SteppingError(f"there is a branch {name!r} already; switch to it, or give another name")
+    await _ensure_restorable(context, branch, head, exchanged)
     await index_main(context)
     thread = f"{context.work.thread}~{name}"
     saver = context.graph.checkpointer
@@ -191,8 +197,18 @@ async def fork_branch(context: PlayableContext, branch: Branch, head: str, name:
     return forked
 
 
+async def _ensure_restorable(context: PlayableContext, branch: Branch, head: str, exchanged: Collection[str]) -> None:
+    """Raise `SteppingError` if a player has already replied and its state cannot be restored."""
+    for role, binding in context.models.items():
+        model = branch.models.get(role, binding.model)
+        if role in exchanged or not binding.stateful or context.gateway.can_restore(model):
+            continue
+        if any((call.role, call.model) == (role, model) for call in await context.calls_on(context.line(head))):
+            raise SteppingError(IN_BRANCH.text(branch=branch.name, role=role, model=model.removeprefix(OBJECT)))
+
+
 async def index_main(context: PlayableContext) -> None:
-    """Record which calls led to the engine's checkpoints, before a fork adds others."""
+    """Record which calls led to the engine's checkpoints, before a fork adds other calls."""
     position = context.work.position
     if (end := context.latest(context.work.thread)) is None:
         return
@@ -206,12 +222,12 @@ async def index_main(context: PlayableContext) -> None:
 
 
 SpokenLine = tuple[str, str]
-"""The speaker of a line (or empty), and its text."""
+"""The speaker of a line (may be empty), and its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two lines side by side, one of each branch; `None` where a branch has none."""
+    """Two lines side by side, one from each branch; `None` for a branch without a line there."""
 
     left: SpokenLine | None
     right: SpokenLine | None
@@ -228,11 +244,11 @@ class Difference:
 
     Attributes:
         names: The branches' names.
-        stands: The number of the current checkpoint of each, and whether it is an end.
-        shared: Number of steps that they have in common.
+        stands: For each branch, the number of the current checkpoint, and whether the conversation ends there.
+        shared: The number of steps that the branches have in common.
         lines: The conversations, line by line.
-        judgements: Each judged item with both judgements (`None` where a branch has none).
-        costs: The cost of each after the fork.
+        judgements: Each judged item with the judgements on both branches (`None` for a branch without one).
+        costs: The cost of each branch after the fork.
         before: The cost of the shared steps.
     """
 
@@ -250,7 +266,7 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
 
     Args:
         left: A branch.
-        right: Another one, or another place on the same.
+        right: Another branch, or another checkpoint on the same branch.
     """
     ours, theirs = await left.stops(), await right.stops()
     known = {stop.checkpoint for stop in theirs}
@@ -270,7 +286,7 @@ async def diff(left: StepperView, right: StepperView) -> Difference:
 
 
 def transcript_lines(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
-    """Return a transcript as lines; those of an outline are indented by two spaces per level."""
+    """Return a transcript as lines; the lines of an outline are indented by two spaces per level."""
     if not isinstance(transcript, Outline):
         return [(line.role, line.spoken) for line in transcript]
     found: list[SpokenLine] = []
@@ -285,7 +301,7 @@ def transcript_lines(transcript: Sequence[Line] | Outline) -> list[SpokenLine]:
 
 
 def _paired_lines(left: Sequence[SpokenLine], right: Sequence[SpokenLine]) -> list[Pair]:
-    """Pair lines by position if their speakers agree; else align equal lines."""
+    """Pair the lines by position if their speakers agree; otherwise align equal lines."""
     if all(one[0] == other[0] != "" for one, other in zip(left, right, strict=False)):
         return [Pair(one, other) for one, other in zip_longest(left, right)]
     pairs: list[Pair] = []

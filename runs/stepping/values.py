@@ -30,13 +30,13 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 class PathError(DialoomError):
-    """A path that does not exist, or a value that its place does not accept."""
+    """A path that does not exist, or a value that cannot be set at its path."""
 
 
 def plain(value: Any) -> Any:
-    """Return a state's value in JSON form; a message becomes its `role` (its name, or its type), `content` and `id`.
+    """Return a value of the state in JSON form. A message gets `role` (its name or type), `content` and `id`.
 
-    A message with tool calls also has its `tool_calls`, and a tool's output the `tool_call_id` of the call.
+    A message with tool calls also gets `tool_calls`, and the output of a tool the `tool_call_id` of its call.
     """
     if isinstance(value, BaseMessage):
         return {"role": _role(value), "content": plain(value.content), "id": value.id, **_tool_fields(value)}
@@ -58,7 +58,7 @@ def _tool_fields(message: BaseMessage) -> dict[str, Any]:
 
 
 def kind_of(value: Any) -> str:
-    """Return the kind of a value, for messages."""
+    """Return the kind of a value, for error messages."""
     return next((name for types, name in _KINDS if isinstance(value, types)), f"of type {type(value).__name__}")
 
 
@@ -69,15 +69,15 @@ def short_text(value: Any) -> str:
 
 
 def converted(old: Any, new: Any, where: str) -> Any:
-    """Return the new value converted to the old one's type: the plain form of a message becomes a message.
+    """Return a new value converted to the type of the old value: the plain form of a message becomes a message.
 
     Args:
-        old: The old value; `None` accepts any new value.
+        old: The old value; if it is `None`, any new value is accepted.
         new: The new value.
-        where: The path, for error messages.
+        where: The path of the value, for error messages.
 
     Raises:
-        PathError: If the two are of different kinds.
+        PathError: If the values are of different kinds.
     """
     if isinstance(old, BaseMessage):
         return _message(old, new, 0, where)
@@ -97,7 +97,7 @@ def _hint(old: Any, new: Any) -> str:
 
 
 def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
-    """Convert a list's items: to messages among messages, else they must be of a kind that the list has."""
+    """Convert the items of a list: to messages if the list has messages; else check that the list has their kinds."""
     if any(isinstance(each, BaseMessage) for each in old) or _begins_conversation(old, new, where):
         return [
             _message(old[index] if index < len(old) else None, each, index, f"{where}[{index}]")
@@ -114,15 +114,15 @@ def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
 
 
 def _begins_conversation(old: Sequence[Any], new: Sequence[Any], where: str) -> bool:
-    """Return whether the items of an empty list are messages: judged by their form, at the top level only."""
+    """Return whether new items of an empty top-level list are messages, which is decided by their form."""
     nested = "." in where or "[" in where
     return not old and not nested and all(isinstance(each, Mapping) and set(each) >= _MESSAGE for each in new)
 
 
 def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
-    """Convert a plain value to a message; one by the same speaker keeps the old message except for its content.
+    """Convert a plain value to a message. If the speaker is unchanged, only the content of the old message changes.
 
-    Without an id of its own it gets that of its place in the conversation.
+    A message without an id gets the id that belongs to its position in the conversation.
     """
     if isinstance(new, BaseMessage):
         return new
@@ -139,12 +139,12 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
 
 
 def _changes_only_content(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Return whether only a message's content changes; keys that are left out stay as they are."""
+    """Return whether only the content of a message changes; keys that are left out count as unchanged."""
     return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
 
 
 def _new_message(new: Mapping[str, Any], position: int) -> BaseMessage:
-    """Return a message of the given plain values."""
+    """Return a new message made from plain values."""
     role, content = new["role"], new["content"]
     if (answered := new.get("tool_call_id")) is not None:
         return ToolMessage(content=content, tool_call_id=answered, id=f"{position}-{role}")
@@ -175,7 +175,7 @@ _EXAMPLES = """messages[-1].content, said.p or induced["p r"]"""
 
 
 def parsed_value(text: str) -> Any:
-    """Parse a value as a person types it: JSON if it is JSON, else the text itself."""
+    """Parse a value that a person typed: as JSON if it is valid JSON, else as text."""
     try:
         return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
@@ -183,7 +183,7 @@ def parsed_value(text: str) -> Any:
 
 
 def extended_path(path: str, piece: Piece) -> str:
-    """Return the path extended by one piece, as `value_at` reads it."""
+    """Return a path extended by one piece, in the syntax of `value_at`."""
     if isinstance(piece, str) and _NAME.fullmatch(piece):
         return f"{path}.{piece}" if path else piece
     return f"{path}[{json.dumps(piece, ensure_ascii=False)}]"
@@ -193,7 +193,7 @@ def value_at(state: Mapping[str, Any], path: str) -> Any:
     """Return the value at a path in plain form; the empty path is the whole state.
 
     Raises:
-        PathError: With the path, the missing piece, and the available ones.
+        PathError: If the path does not exist; the message has the path, the missing piece and the available ones.
     """
     value: Any = state
     done = ""
@@ -205,16 +205,17 @@ def value_at(state: Mapping[str, Any], path: str) -> Any:
 
 
 def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]:
-    """Return a channel with the value at a path replaced; the state itself is unchanged.
+    """Return a channel in which the value at a path is replaced; the state itself is not changed.
 
-    An index equal to a list's length appends to it. Of a message, `content` and `name` can be replaced; a whole message
-    is given as its `role` and `content`, and gets the id of its place.
+    An index equal to a list's length appends an item. Parts of a message that can be replaced are `content` and `name`.
+    A whole message is given as `role` and `content`, and gets the id that belongs to its position.
 
     Returns:
-        The channel's name (the path's first piece) and its new whole value, which shares nothing with the old one.
+        The channel's name, which is the first piece of the path, and its whole new value, which shares no objects with
+        the old value.
 
     Raises:
-        PathError: If the path does not exist, or the value is of another kind than the old one.
+        PathError: If the path does not exist, or the new value is of another kind than the old one.
     """
     pieces = _pieces(path)
     if not pieces:
@@ -224,7 +225,7 @@ def replaced(state: Mapping[str, Any], path: str, value: Any) -> tuple[str, Any]
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _pieces(path: str) -> list[Piece]:
@@ -246,7 +247,7 @@ def _pieces(path: str) -> list[Piece]:
 
 
 def _key(value: Any, piece: Piece, path: str, done: str) -> Any:
-    """Return the value's own key or index for a piece, or for a message that of its plain form."""
+    """Return the key or index that a piece of a path selects in a value; for a message, in its plain form."""
     if isinstance(value, list | tuple):
         if isinstance(piece, int) and -len(value) <= piece < len(value):
             return piece % len(value)
@@ -285,7 +286,7 @@ def _replaced_at(old: Any, pieces: Sequence[Piece], value: Any, path: str, done:
 
 
 def _message_with(old: BaseMessage, key: str, rest: Sequence[Piece], value: Any, path: str, here: str) -> BaseMessage:
-    """Return the message with its content or its speaker replaced; its id stays."""
+    """Return the message with its content or its speaker replaced and its id unchanged."""
     if key == "content":
         return old.model_copy(update={"content": _replaced_at(old.content, rest, value, path, here)})
     if key != "role" or rest or not isinstance(value, str) or not value:

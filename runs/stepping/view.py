@@ -27,16 +27,16 @@ _COUNTER = re.compile(r"(\w+)\s+(\d+)")
 
 
 class ConditionError(DialoomError):
-    """A condition that cannot be parsed, or not be evaluated on a state."""
+    """A condition that cannot be parsed, or cannot be evaluated on a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a conversation, on which conditions are evaluated.
+    """The position of a conversation, for which conditions are evaluated.
 
     Attributes:
         next_nodes: The nodes that run next.
-        next_roles: The roles that these will call.
+        next_roles: The roles that these nodes will call.
         counts: The progress of the conversation, in the recipe's units.
         state: The values of the graph's channels.
     """
@@ -70,15 +70,15 @@ class Condition:
         """Parse a condition: a node, a role, `COUNTER N` or a Jinja2 expression over the state.
 
         Args:
-            text: The text. A name of both a node and a role means the node.
+            text: The text. If a node and a role have the same name, the name means the node.
             nodes: The graph's nodes.
             roles: The recipe's roles.
             counted: The recipe's counters, e.g. `turn`.
-            channels: The names that a state can have, if known. Other names are then rejected at once, and a condition
-                on a name without a value yet is not met.
+            channels: The names that a state can have, if they are known. Then other names are rejected at once, and a
+                condition on a name that has no value yet is not met.
 
         Raises:
-            ConditionError: If it is none of these.
+            ConditionError: If the text is none of these.
         """
         text = text.strip()
         counter = _COUNTER.fullmatch(text)
@@ -93,13 +93,14 @@ class Condition:
             return cls(text, _expression(text, channels))
         except TemplateError as error:
             forms = _forms(nodes, roles, counted)
-            raise ConditionError(f"{text!r} is no condition ({error.message}); give {forms}") from error
+            raise ConditionError(f"{text!r} is not a condition ({error.message}); give {forms}") from error
 
     def is_met(self, at: Position) -> bool:
-        """Return whether it is met; a condition on an item beyond a list's end is not met yet.
+        """Return whether the condition is met. A condition on an item beyond a list's end is not met yet.
 
         Raises:
-            ConditionError: If an expression cannot be evaluated, e.g. because it names something that the state lacks.
+            ConditionError: If an expression cannot be evaluated, e.g. because it uses a name that the state does not
+                have.
         """
         return self._holds(at)
 
@@ -116,7 +117,7 @@ def _forms(nodes: Collection[str], roles: Collection[str], counted: Collection[s
 
 
 def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bool]:
-    """Return the test of an expression; raise `TemplateError` if it is invalid, or names nothing of the state."""
+    """Return a function that tests an expression; raise `TemplateError` if it is invalid or does not use the state."""
     value, names = compile_expression(text)
     if not names:
         raise TemplateError("it names nothing of the state")
@@ -129,7 +130,7 @@ def _expression(text: str, channels: Collection[str]) -> Callable[[Position], bo
             return bool(value({**later, **plain(at.state)}))
         except NotYetError:
             return False
-        except Exception as error:  # whatever an expression raises is about the expression
+        except Exception as error:  # any error is caused by the expression
             raise ConditionError(f"{text!r} cannot be told: {error}; the state has {', '.join(at.state)}") from error
 
     return holds
@@ -142,7 +143,7 @@ class HistoryEntry(NamedTuple):
         number: The checkpoint's number.
         parent: The parent checkpoint's number.
         stop: The stop, without calls and transcript.
-        branches: The branches whose head it is.
+        branches: The branches of which it is the latest checkpoint.
     """
 
     number: int
@@ -152,7 +153,7 @@ class HistoryEntry(NamedTuple):
 
 
 class StepperView:
-    """A view at a checkpoint of a branch of one scenario; it never changes a run.
+    """A view of a scenario at one checkpoint of a branch; it never changes a run.
 
     Args:
         context: The scenario's context.
@@ -195,7 +196,7 @@ class StepperView:
         return dict(self.context.states[self._head])
 
     async def outcome(self) -> Outcome:
-        """Return the outcome of the conversation so far, as exports would have it."""
+        """Return the outcome of the conversation so far, as it would be exported."""
         stop = await self.here()
         return self.context.outcome(stop.state, stop.is_end)
 
@@ -211,7 +212,7 @@ class StepperView:
 
     @property
     def outcome_branch(self) -> str:
-        """The branch that the scenario's outcome comes from."""
+        """The branch from which the scenario's outcome comes."""
         return self.context.store.outcome_branch(self.context.work.position)
 
     async def history(self) -> list[HistoryEntry]:
@@ -242,7 +243,7 @@ class StepperView:
         return self.context.branches()
 
     async def next_requests(self) -> list[NextRequest]:
-        """Return the first requests of each node in the next step; nothing is sent or stored."""
+        """Return the first requests of each node in the next step, without sending or storing anything."""
         line = self.context.line(self._head)
         coming = await self.context.nodes_after(line[-1])
         gateway = RecordingGateway(self._branch.models)
@@ -273,7 +274,7 @@ class StepperView:
         """Return the first stop on this branch where a condition is met.
 
         Raises:
-            SteppingError: If it is met nowhere.
+            SteppingError: If the condition is not met at any stop of this branch.
         """
         line = self.context.line(self._end())
         for end in range(1, len(line) + 1):
@@ -281,7 +282,10 @@ class StepperView:
             stop = await self._stop(line[:end])
             if await there.meets([condition], stop):
                 return stop
-        raise SteppingError(f"nowhere on {self.branch} is {condition} met")
+        counts = "".join(f", {word} {count}" for word, count in stop.counts.items())
+        raise SteppingError(
+            f"nowhere on {self.branch} is {condition} met; its last checkpoint is {stop.number}{counts}"
+        )
 
     async def _stop(self, line: Sequence[Point]) -> Stop:
         context, reached = self.context, await self._reached(line)
@@ -290,6 +294,7 @@ class StepperView:
             with reading(context.store.path):
                 after = context.store.branches.player_states(calls)
                 before = context.store.branches.player_states(earlier_calls)
+            after, before = await context.shown(after), await context.shown(before)
             state = context.states[line[-1].id] = {**reached.state, PLAYERS: after}
             found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
             reached = replace(reached, state=state, changes=found)
@@ -305,7 +310,7 @@ class StepperView:
             )
 
     async def _reached(self, line: Sequence[Point]) -> Stop:
-        """Return a stop without what is slow to compute: the calls, and the outcome."""
+        """Return a stop without its calls and outcome, which are slow to compute."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
         state = dict(snapshot.values)
@@ -326,7 +331,7 @@ class StepperView:
         )
 
     def _end(self) -> str:
-        """Return the newest checkpoint of this branch that descends from this one; this one if there is none."""
+        """Return the newest checkpoint of this branch that descends from the current one, or the current one itself."""
         points, ends = self.context.points(), {self._head}
         for point in points.values():
             if point.parent in ends and self._branch.thread in point.threads:
@@ -339,9 +344,9 @@ class NotBegunError(SteppingError):
 
 
 class ReadOnlyStepper(StepperView):
-    """A read-only view at a checkpoint, like a `Stepper`; it moves no branch, as others may use it.
+    """A read-only view at a checkpoint, like a `Stepper`. It does not move branches, which others may be using.
 
-    Opened by `ReadOnlyStepper.open`; `at` gives further ones over the same file.
+    A view is opened by `ReadOnlyStepper.open`; `at` returns further views of the same scenario.
     """
 
     @classmethod
@@ -352,16 +357,16 @@ class ReadOnlyStepper(StepperView):
         """Open a view of a scenario.
 
         Args:
-            run: The run, open for reading; it stays open.
+            run: The run, which must be open for reading. It stays open.
             scenario: Its id, a prefix of its id, or its position in the plan (from 1).
             branch: The branch to inspect.
-            checkpoint: A checkpoint's number or id; by default the branch's head.
+            checkpoint: A checkpoint's number or id; by default the branch's latest one.
 
         Raises:
             StoreError: If there is no such scenario.
-            NotBegunError: If none of it was played yet.
+            NotBegunError: If the scenario has not begun.
             SteppingError: If there is no such branch or checkpoint.
-            TrustError: If it is played by code, or at an address, that only the run's author has named.
+            TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
         async with open_read_only(run, run.resolve(str(scenario))) as context:
             stepper = cls._of(context, branch, checkpoint)
@@ -369,7 +374,7 @@ class ReadOnlyStepper(StepperView):
             yield stepper
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
-        """Return a view of another place of the same scenario; see `open`."""
+        """Return a view of another branch or checkpoint of the same scenario; see `open`."""
         stepper = ReadOnlyStepper._of(self.context, branch, checkpoint)
         await stepper.here()
         return stepper
@@ -382,7 +387,7 @@ class ReadOnlyStepper(StepperView):
         """Return the number of this branch's checkpoint from which a step was played.
 
         Args:
-            step: The step as in calls; the first is 0.
+            step: The step's number as recorded in calls; the first is 0.
 
         Raises:
             SteppingError: If this branch has no such step.

@@ -12,9 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 _QUIET_ROUNDS = 2
-"""Rounds of the event loop without a new job after which a batch is complete. A step's writes come within this many
-rounds before its checkpoint.
-"""
+"""The number of event loop rounds without a new job that complete a batch. A step's checkpoint comes earlier."""
 
 _MOST_ROUNDS = 8
 _LARGE_BATCH = 128
@@ -24,8 +22,8 @@ class Operation(Protocol):
     """An operation that the writer carries out on jobs.
 
     Attributes:
-        once: Whether it must not be repeated.
-        is_barrier: Whether it keeps its position: earlier jobs run before it, later ones after it.
+        once: Whether the operation must not be repeated.
+        is_barrier: Whether the order is kept: jobs submitted earlier run before it, and jobs submitted later after it.
     """
 
     once: bool
@@ -41,7 +39,7 @@ class Job:
     Args:
         operation: The operation.
         item: The item.
-        future: The caller's future: an event loop's, or one for threads.
+        future: The caller's future, which is either one of an event loop or one for threads.
     """
 
     __slots__ = ("error", "future", "item", "operation", "result")
@@ -117,7 +115,7 @@ class BatchQueue:
     """The queue of jobs for the writer.
 
     Args:
-        at_once: Carries out jobs in the calling thread; returns false if they have to wait.
+        at_once: A function that carries out jobs in the calling thread, and returns false if they have to wait.
 
     Attributes:
         batches: The batches for the writer's thread; `None` marks the end.
@@ -163,7 +161,7 @@ class BatchQueue:
         return future
 
     def close(self) -> None:
-        """Close the queue: submit what is collected, and accept no further jobs."""
+        """Close the queue: submit the jobs collected so far, and accept no further jobs."""
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
@@ -176,12 +174,12 @@ class BatchQueue:
             raise RuntimeError("the file is closed: nothing can be written any more")
 
     def _hand_over_orphans(self) -> None:
-        """Queue the jobs of event loops that were closed while collecting, so that they precede any later job."""
+        """Queue the jobs of event loops that were closed with an incomplete batch, so that they precede later jobs."""
         for loop in [loop for loop in self._open_batches if loop.is_closed()]:
             self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """WorkerHandle over a complete batch, or check again in the next round."""
+        """Hand over the batch if it is complete; otherwise check again in the next round of the event loop."""
         batch = self._open_batches.get(loop)
         if batch is None:
             return

@@ -1,4 +1,4 @@
-"""Branches of single scenarios and the calls that led to each checkpoint: the tables of the step debugger."""
+"""The tables of the step debugger: branches of scenarios, and the calls that led to each checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
 from dialoom.roles import Completion
 from dialoom.roles.gateway.completions import read_reply
-from dialoom.roles.gateway.stateful import readable
+from dialoom.roles.gateway.graphs import readable
 
 from .ledger import read_asked
 
@@ -21,7 +21,7 @@ MadeCall = tuple[str, str, bool]
 _NO_CALL: MadeCall = ("", "", False)
 
 MAIN = "main"
-"""The scenario's own line of checkpoints, as the engine plays it."""
+"""The name of the scenario's own line of checkpoints, which the engine plays."""
 
 NEXT_SAMPLE = "1 + max(scenarios.sample, {})".format(
     ", ".join(
@@ -29,8 +29,7 @@ NEXT_SAMPLE = "1 + max(scenarios.sample, {})".format(
         for table in ("rejudgings", "branches", "calls")
     )
 )
-"""SQL expression, in a query over scenarios: a sample number that neither a call of the scenario nor work already
-begun uses.
+"""An SQL expression for queries over scenarios: a sample number that no call and no work in progress uses.
 """
 
 
@@ -42,8 +41,8 @@ class Branch:
         name: `main`, or the name that the user chose.
         thread: The checkpoints' thread.
         head: The id of the branch's latest checkpoint; `None` if there is none yet.
-        sample: The number of a deliberate re-sample: replies are not shared between samples.
-        models: The replaced models in this branch, by role.
+        sample: The sample number, which is above 0 after resampling; replies are not shared between samples.
+        models: The models that replace those of the run on this branch, by role.
         origin: The branch that it was forked from.
     """
 
@@ -63,11 +62,12 @@ class StepCall:
         id: The row in the ledger.
         is_edited: Whether its request was written by a person instead of rendered from the prompt.
         messages: The request.
-        tools: The definitions of the tools that it offered.
+        tools: The definitions of the tools that the request offered.
         seconds: Its duration, including the waits between attempts.
         answer: The reply with its tool calls; `None` if there was none.
-        branch: The only branch that uses it; `None` if the scenario's outcome does.
-        is_common: Whether it belongs to no scenario: it was made once for all that sent the same request.
+        branch: The only branch that uses the call; `None` if the scenario's outcome uses it.
+        is_common: Whether the call belongs to no scenario, because it was made once for all scenarios with the same
+            request.
     """
 
     id: int
@@ -104,7 +104,7 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A checkpoint among the others of a scenario.
+    """A checkpoint, with its place among the checkpoints of a scenario.
 
     Attributes:
         number: Its number in order of creation, over all branches.
@@ -124,7 +124,7 @@ class BranchReader:
     """Read access to the branches of a run's scenarios.
 
     Args:
-        reader: Reads the file.
+        reader: The connection that reads the file.
     """
 
     def __init__(self, reader: sqlite3.Connection) -> None:
@@ -139,7 +139,7 @@ class BranchReader:
         ]
 
     def points(self, threads: Iterable[str]) -> dict[str, Point]:
-        """Return the checkpoints of threads by their ids, oldest first, each once even if several threads have it."""
+        """Return the checkpoints of threads by id, oldest first; one that several threads contain is returned once."""
         from .checkpoints.items import id_text
 
         query = (
@@ -162,12 +162,12 @@ class BranchReader:
         return int(self._reader.execute(query, (scenario,)).fetchone()[0])
 
     def indexed(self, scenario: int) -> set[str]:
-        """Return the checkpoints for which the calls that led to them are recorded."""
+        """Return the ids of the checkpoints for which the calls that led to them are recorded."""
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
     def player_states(self, calls: Iterable[StepCall]) -> dict[str, Any]:
-        """Return the states of stateful players after the last of some calls, by role."""
+        """Return each stateful player's state after the last of its calls among the given ones, by role."""
         found: dict[str, Any] = {}
         for call in calls:
             query = "SELECT state FROM player_states WHERE key = ?"
@@ -176,7 +176,7 @@ class BranchReader:
         return found
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:
-        """Return the calls that led to a checkpoint; `None` if they are not recorded, as for the engine's."""
+        """Return the calls that led to a checkpoint; `None` if they are not recorded, as for engine checkpoints."""
         noted = "SELECT 1 FROM step_calls WHERE scenario = ? AND checkpoint = ? LIMIT 1"
         if self._reader.execute(noted, (scenario, checkpoint)).fetchone() is None:
             return None
@@ -190,7 +190,7 @@ class BranchReader:
         return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
-        """Return the calls of the scenario's own line at a step and some nodes, by their positions in the ledger."""
+        """Return the calls that some nodes made at a step of the scenario's own line."""
         rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
         return [self._call(row) for row in _latest_sample(rows)]
 
@@ -227,8 +227,8 @@ class BranchTable(BranchReader):
     """Read and write access to the branches of a run's scenarios.
 
     Args:
-        reader: Reads the file.
-        soon: Submits a job to the writer.
+        reader: The connection that reads the file.
+        soon: A function that submits a job to the writer.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class BranchTable(BranchReader):
         self._soon = soon
 
     async def keep(self, scenario: int, branch: Branch) -> None:
-        """Save the state of a branch; a new branch is added."""
+        """Save a branch, which may be new."""
         row = (scenario, branch.name, branch.thread, branch.head, branch.sample, json.dumps(dict(branch.models)))
         upsert = (
             "INSERT INTO branches (scenario, name, thread, head, sample, models, origin) VALUES (?, ?, ?, ?, ?, ?, ?) "
@@ -250,7 +250,7 @@ class BranchTable(BranchReader):
         await self._soon(lambda connection: connection.execute(upsert, (*row, branch.origin)).rowcount)
 
     async def keep_calls(self, scenario: int, led: Mapping[str, Sequence[MadeCall]]) -> None:
-        """Record the calls that led to checkpoints, by their ids; an empty sequence of calls is recorded too."""
+        """Record the calls that led to checkpoints, by checkpoint id; an empty sequence of calls is recorded too."""
         rows = [
             (scenario, checkpoint, number, node, bytes.fromhex(key[:32]), is_edited)
             for checkpoint, calls in led.items()
@@ -260,7 +260,7 @@ class BranchTable(BranchReader):
         await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
-        """Delete a thread's checkpoints that are not on a line."""
+        """Delete all checkpoints of a thread except those on a line."""
         from .checkpoints.items import id_column
 
         query = "SELECT id FROM checkpoints WHERE thread = ?"
@@ -299,7 +299,7 @@ ORDER BY at_node, at_ordinal, ask, id"""
 
 
 def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return, for each place, the calls with the latest sample: the engine continued with these."""
+    """Return the calls with the latest sample number at each place, which are those that the engine used."""
     latest: dict[tuple[str, int], int] = {}
     for row in rows:
         place = (row["at_node"], row["at_ordinal"])
@@ -310,15 +310,15 @@ def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
 def exchange_calls(
     connection: sqlite3.Connection, scenario: int, before: str, after: str, calls: Sequence[int]
 ) -> None:
-    """Make a scenario's outcome consist of a branch's calls, and return its former calls to their branch.
+    """Assign a branch's calls to the scenario's outcome, and the former calls of the outcome to their own branch.
 
     Args:
         connection: The writer's connection.
         scenario: The scenario's position.
-        before: The branch that the outcome came from so far.
-        after: The branch that it comes from now.
-        calls: The ids of the calls on that branch's line. For `main` the list may be incomplete: the calls that were
-            moved to the branch `main` when another branch was promoted are the outcome's again.
+        before: The branch from which the outcome came so far.
+        after: The branch from which it comes now.
+        calls: The ids of the calls on the line of the branch `after`. For `main` the list may be incomplete: all calls
+            that were assigned to `main` when another branch was promoted are assigned to the outcome again.
     """
     ids = json.dumps(list(calls))
     these = "id IN (SELECT value FROM json_each(?))"

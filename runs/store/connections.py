@@ -1,4 +1,4 @@
-"""Connections to run files: opening, the writer lock, atomic creation, and the change signature."""
+"""Connections to run files: opening, the writer lock, atomic creation, and a signature that shows changes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pathlib import Path
 
 from dialoom.errors import Advice
 from dialoom.outputs import partial_file
-from dialoom.runs.errors import StoreError
+from dialoom.runs.errors import StoreError, store_error
 from dialoom.settings import Synchronous
 
 from .corruption import SIGNS, check_judgements, damaged
 from .schema import APPLICATION_ID, SCHEMA_VERSION, TABLES, VIEWS
 
 BUSY_SECONDS = 60.0
-"""The time that a connection waits for another's transaction."""
+"""The time in seconds for which a connection waits for the transaction of another connection."""
 
 
 def ensure_file(path: Path) -> None:
-    """Check that a path can be a run's file.
+    """Check that a path may be the path of a run's file.
 
     Raises:
-        StoreError: If the path does not exist, is no regular file, or is empty.
+        StoreError: If the path does not exist, is not a regular file, or is an empty file.
     """
     if not path.exists():
         raise StoreError(f"there is no run file {path}", advice=Advice("run", "make a run", {"path": path}))
@@ -42,7 +42,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """Return a read-only connection. It sees committed transactions only and never blocks the writer.
 
     Raises:
-        StoreError: If the file does not exist, is no run, or has another schema version.
+        StoreError: If the file does not exist, is not a run, or has another schema version.
     """
     ensure_file(path)
     try:
@@ -50,14 +50,14 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             connection = opened.enter_context(closing(_connect_reader(path)))
             _check_layout(path, connection)
             check_judgements(path, connection)
-            opened.pop_all()  # keep it open
+            opened.pop_all()  # keep the connection open
             return connection
     except SIGNS as error:
         raise damaged(path, error) from error
 
 
 def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3.Connection:
-    """Return the writer's connection, for several threads that use it one at a time.
+    """Return the writer's connection. Several threads may use it, one at a time.
 
     Args:
         path: The run's file.
@@ -75,7 +75,7 @@ def open_for_writing(path: Path, synchronous: Synchronous = "normal") -> sqlite3
 def _connect_reader(path: Path) -> sqlite3.Connection:
     """Return a connection for reading.
 
-    A read-write one with `query_only` is preferred: a read-only one leaves its log files behind.
+    A read-write connection with `query_only` is preferred, because a read-only connection leaves its log files behind.
     """
     uri = path.absolute().as_uri()
     try:
@@ -106,7 +106,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a file that is no run, has another schema version, or contains triggers or foreign views."""
+    """Raise an error if a file is not a run, has another schema version, or contains triggers or foreign views."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise StoreError(f"{path} is an SQLite file, but not a run of dialoom")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -120,10 +120,12 @@ def _check_layout(path: Path, connection: sqlite3.Connection) -> None:
             continue
         is_other = kind == "view" or "VIRTUAL" in str(definition or "")[:30].upper()
         if kind == "trigger" or name in VIEWS or (is_other and name in TABLES):
-            raise StoreError(f"{path} is no run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used")
+            raise StoreError(
+                f"{path} is not a run as dialoom makes it: it holds {kind} {name!r:.80}, so it is not used"
+            )
 
 
-def appear(path: Path, content: bytes) -> None:
+def create_atomically(path: Path, content: bytes) -> None:
     """Create a new file with this content atomically.
 
     Args:
@@ -131,7 +133,7 @@ def appear(path: Path, content: bytes) -> None:
         content: The complete content.
 
     Raises:
-        StoreError: If the path exists, cannot be a file's path, or its folder cannot be written.
+        StoreError: If the path exists or is not a valid path of a file, or if its folder cannot be written.
         OSError: If the disk is full.
     """
     if str(path) == ":memory:" or str(path).startswith("file:"):
@@ -146,8 +148,24 @@ def appear(path: Path, content: bytes) -> None:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
 
 
+def copy_run(source: Path, target: Path) -> None:
+    """Copy a run's file, also while another process writes it. An unfinished copy is removed.
+
+    Raises:
+        StoreError: If the copy cannot be written.
+    """
+    try:
+        with partial_file(Path(os.path.realpath(target)), "wb") as (partial, _):
+            read_only = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+            with closing(read_only) as run, closing(sqlite3.connect(partial)) as copy:
+                run.backup(copy)
+            partial.replace(target)
+    except (sqlite3.Error, OSError) as error:
+        raise store_error(target, error, is_new=True) from error
+
+
 def _appear(path: Path, content: bytes) -> None:
-    """Create the file by way of an unnamed one, of which a kill leaves nothing; fall back to a named one beside it."""
+    """Create the file from an unnamed file, which disappears if the process is killed, or from a temporary file."""
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     except (AttributeError, OSError):
@@ -157,7 +175,7 @@ def _appear(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:  # Python follows the link only if a folder is given
+        try:  # Python follows the symbolic link only if a folder descriptor is given
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
         except FileExistsError:
             raise
@@ -175,7 +193,7 @@ def _appear_by_name(path: Path, content: bytes) -> None:
 
 
 def _give_name(beside: Path, path: Path) -> None:
-    """Give a finished file its name, without replacing a file that appeared there meanwhile."""
+    """Give a finished file its name, without replacing a file that has appeared under this name meanwhile."""
     try:
         os.link(beside, path)
     except FileExistsError:
@@ -192,18 +210,19 @@ def _exists(path: Path) -> StoreError:
 
 
 _A_MOMENT = 0.05
-"""The wait before the second try at a lock, in seconds."""
+"""The wait in seconds before the second attempt to take a lock."""
 
 _held: set[tuple[int, int]] = set()
-"""The files that this process writes, by device and inode. Checked before a file is opened: closing a descriptor of
-one of them would drop SQLite's own locks on it.
+"""The files that this process writes, by device and inode.
+
+They must not be opened again, because closing a further descriptor would drop SQLite's own locks on the file.
 """
 
 _asking = threading.Lock()
 
 
 def is_written(path: Path) -> bool:
-    """Return whether some process holds a run file's writer lock. For processes without an open connection to it."""
+    """Return whether any process holds a run file's writer lock. The caller must have no connection to the file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -215,9 +234,10 @@ def is_written(path: Path) -> bool:
 
 
 def is_written_by_another(path: Path) -> bool:
-    """Return whether another process holds a run file's writer lock. Any process may call it: a child checks.
+    """Return whether another process holds a run file's writer lock. Any process may call this function.
 
-    Closing a file drops all of its process's locks on it, including SQLite's; a child process has none.
+    A child process does the check, because closing a file drops all locks of its process on this file, including
+    SQLite's.
     """
     ask = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_SH | fcntl.LOCK_NB)"
     with _asking:
@@ -229,17 +249,19 @@ def is_written_by_another(path: Path) -> bool:
 
 
 class WriteLock:
-    """The exclusive writer lock of a run file. It is held on the file itself, so no lock file is left behind.
+    """The exclusive writer lock of a run file. The file itself is locked, so no lock file is left behind.
 
-    SQLite locks byte ranges (`fcntl`), this locks the whole open file (`flock`); on Linux the two do not interact. The
-    descriptor must outlive every connection of this process, because closing it would drop SQLite's locks.
+    SQLite locks byte ranges (`fcntl`), and this class locks the whole file (`flock`); on Linux these locks do not
+    interact. The descriptor must outlive every connection of this process, because closing it would drop SQLite's
+    locks.
 
     Args:
         path: The file.
-        instead: Advice for the error message if the lock is held; by default, the advice for a run.
+        instead: Advice in the error message if the lock is held; by default, the advice for a run.
 
     Raises:
-        StoreError: If another process (or another store of this one) holds the lock, or the file cannot be written.
+        StoreError: If another process, or another store in this process, holds the lock, or if the file cannot be
+            written.
     """
 
     def __init__(self, path: Path, instead: str | None = None) -> None:
@@ -284,7 +306,7 @@ def _is_taken(path: Path, writer: str, instead: str | None) -> StoreError:
 
 
 def _take(descriptor: int) -> None:
-    """Take the lock, with a second try: another process may hold it briefly while checking it."""
+    """Take the lock. A second attempt is made, because another process may hold the lock briefly to check it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,4 +1,4 @@
-"""Corruption of a run file: every way of reading it reports the same single message."""
+"""Corruption of a run file: all functions that read the file report it with the same message."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from types import TracebackType
 from pydantic import ValidationError
 
 from dialoom.errors import Advice, first_problem
-from dialoom.runs.errors import StoreError
-
-from .errors import store_error
+from dialoom.runs.errors import StoreError, store_error
 
 SIGNS = (
     sqlite3.Error,
@@ -26,7 +24,7 @@ SIGNS = (
     ArithmeticError,
     RecursionError,
 )
-"""The errors that reading missing or malformed data raises."""
+"""The types of errors that are raised when missing or malformed data is read."""
 
 _JSON = (
     ("run", "key", "value", "key = 'config'"),
@@ -43,12 +41,10 @@ _JSON = (
     ("calls", "id", "messages", "true"),
     ("kept_texts", "id", "parts", "true"),
 )
-"""The columns that hold JSON: table, expression that names a row, column, and condition for the rows."""
+"""The columns that contain JSON: table, expression that identifies a row, column, and condition for the rows."""
 
 _PATIENCE = 200_000_000
-"""The limit for the check, in instructions of SQLite's virtual machine, some ten seconds: a large file is not
-checked completely.
-"""
+"""The limit for the check, in instructions of SQLite's virtual machine: about ten seconds. Large files take longer."""
 
 
 _WITHOUT_SET = """
@@ -66,12 +62,12 @@ class DamagedRunError(StoreError):
 
 
 def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
-    """Return the error to report for an error that was raised while reading a file.
+    """Return the error that reports an error, raised while reading a file, as corruption of the file.
 
     Args:
         path: The file.
         error: The error.
-        recipe: The name of the recipe that was reading, if a recipe was and not dialoom itself.
+        recipe: The name of the recipe whose code was reading; `None` if dialoom's own code was.
     """
     if isinstance(error, sqlite3.Error) and not _is_of_damage(error):
         return store_error(path, error)
@@ -90,10 +86,10 @@ def damaged(path: Path, error: BaseException, recipe: str | None = None) -> Stor
 
 
 def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
-    """Check that every judgement's set exists: without its set, a judgement would be silently left out.
+    """Check that the set of every judgement exists: a judgement without a set would be left out silently.
 
-    Only the first judgements and the sets that judged finished scenarios are checked, so that opening a large file
-    takes no longer.
+    Only the first judgements and the sets of finished scenarios are checked, so that large files open as quickly as
+    small ones.
 
     Raises:
         DamagedRunError: If a set is missing.
@@ -109,11 +105,11 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
-    """Report errors that are raised while a file's rows are read as its corruption.
+    """Report errors that are raised in the block, while a file's rows are read, as corruption of the file.
 
     Args:
         path: The file.
-        recipe: The name of the recipe that reads them, if one does.
+        recipe: The name of the recipe whose code reads the rows, if any.
     """
     try:
         yield
@@ -147,7 +143,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _looked_through(path: Path) -> str | None:
-    """Return the corruption that SQLite finds, or the first invalid JSON; `None` if neither."""
+    """Return a description of the corruption that SQLite finds, or of the first invalid JSON; `None` if none."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             left = iter(range(_PATIENCE // 100_000))

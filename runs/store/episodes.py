@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from dialoom.graphs import DialogueFault, Episode, Judgement, Line, Outcome
-from dialoom.graphs.gate.vocabulary import UNDETERMINED
+from dialoom.graphs.gate.talk import UNDETERMINED
+from dialoom.inputs import Frozen
 
 from .judgement_sets import words_of_panel
 from .passages import Said, beyond_words_of, read_messages, reading
@@ -28,7 +27,7 @@ class SpokenTexts:
     """The messages of a run's outcomes, by the ids of their texts.
 
     Args:
-        reader: Reads the run.
+        reader: The connection that reads the run.
     """
 
     def __init__(self, reader: sqlite3.Connection) -> None:
@@ -36,14 +35,14 @@ class SpokenTexts:
         self._passage = lru_cache(maxsize=4096)(reading(reader))
 
     def of_changed(self, known: Mapping[int, bytes]) -> Iterator[tuple[int, bytes, list[int]]]:
-        """Yield each scenario whose messages have changed.
+        """Yield the messages of each scenario whose messages differ from the known ones.
 
         Args:
-            known: The digest of the known messages, by position.
+            known: The digests of the known messages, by position.
 
         Yields:
-            The position, the digest of the messages, and the ids of their texts (none if the scenario is pending
-            again).
+            The position, the digest of the messages, and the ids of their texts. There are no ids if the scenario is
+            pending again.
         """
         after, seen = -1, set()
         while page := self._reader.execute(_PAGES, (after, _INDEX_PAGE)).fetchall():
@@ -72,24 +71,23 @@ _PAGES = (
 
 def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
     """Return the values of the graph's channels at a thread's latest checkpoint; empty if it has none."""
-    from .checkpoints.reading import CheckpointReader  # slow to import, and finished scenarios need no checkpoint
+    from .checkpoints.reading import CheckpointReader  # slow to import, and not needed for finished scenarios
 
     found = CheckpointReader(connection).get({"configurable": {"thread_id": thread}})
     return {} if found is None else dict(found.checkpoint["channel_values"])
 
 
-class PromotedBranch(BaseModel):
-    """The branch that an outcome came from, if made step by step by a person, and the changes made in it.
+class PromotedBranch(Frozen):
+    """A branch of the step debugger from which an outcome came, with the changes that a person made on it.
 
     Attributes:
         name: The branch's name.
-        models: The replaced models, by role.
-        edits: The number of edits of the state on its line.
+        models: The models that replaced those of the run, by role.
+        edits: The number of edits of the state on the branch.
         said: The number of replies written by a person.
         prompts: The number of requests written by a person.
     """
 
-    model_config = ConfigDict(frozen=True)
     name: str
     models: Mapping[str, str] = {}
     edits: int = 0
@@ -113,7 +111,7 @@ class RecordedEpisode(Episode):
     """A finished scenario as read from a run's file.
 
     Attributes:
-        branch: The branch that the outcome came from; `None` for the scenario's own line.
+        branch: The branch from which the outcome came; `None` for the scenario's own line.
     """
 
     branch: PromotedBranch | None = None
@@ -129,7 +127,8 @@ def read_episodes(
 
     Args:
         connection: A connection to the file.
-        judging: The set of judgements to include; for several sets, the judgements of their judges as a panel.
+        judging: The set of judgements to include. If several sets are given, their judges' judgements are combined as a
+            panel's.
         after: The lower position.
         before: The upper position; `None` for the end.
     """
@@ -145,9 +144,9 @@ def read_episode(connection: sqlite3.Connection, judging: Sequence[str], positio
 
 
 def read_figures(connection: sqlite3.Connection, judging: Sequence[str]) -> Iterator[tuple[int, RecordedEpisode]]:
-    """Yield every scenario's position and its countable data, in plan order: without lines, explanations or tokens.
+    """Yield every scenario's position and data in plan order, without messages, explanations and numbers of tokens.
 
-    A list of a hundred thousand scenarios shows none of these, and they make up most of a run's file.
+    These make up most of a run's file, and lists of scenarios do not show them.
     """
     after = -1
     while rows := connection.execute(_FIGURES, (after, _PAGE)).fetchall():
@@ -183,7 +182,7 @@ def _faults(text: str | None) -> tuple[DialogueFault, ...] | None:
 
 
 def _languages(row: sqlite3.Row) -> tuple[str, ...]:
-    """Return the languages of an outcome's conversations; `und` for an outcome from before their column was added."""
+    """Return the languages of an outcome's conversations; `und` if the outcome was stored before the column existed."""
     if row["languages"] is None:
         return () if row["faults"] is None else (UNDETERMINED,)
     return tuple(json.loads(row["languages"]))
@@ -283,7 +282,7 @@ def _line(message: Said, texts: Mapping[int, str]) -> Line:
 def _of_sets(
     judging: Sequence[str], read: Callable[[str], Mapping[int, list[Judgement]]]
 ) -> Mapping[int, list[Judgement]]:
-    """Return the judgements of each scenario: those of the only set, or the panel's for several."""
+    """Return the judgements of each scenario: those of the set or, if there are several sets, those of the panel."""
     found = {name: read(name) for name in judging}
     if len(found) < 2:
         return next(iter(found.values()), {})
@@ -294,7 +293,7 @@ def _of_sets(
 
 
 def _scores(connection: sqlite3.Connection, after: int, last: int, judging: str) -> dict[int, list[Judgement]]:
-    """Return judgements without explanations."""
+    """Return the judgements of each scenario in a set, without explanations."""
     found: dict[int, list[Judgement]] = {}
     for scenario, metric, target, turn, score, is_verdict in connection.execute(_SCORES, (judging, after, last)):
         value = score if score is None else _score(score, is_verdict)
@@ -332,7 +331,7 @@ def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dic
     """Return the output tokens by scenario and role; `None` if a call's count is unknown."""
     query = (
         "SELECT scenario, role, CAST(total(output_tokens) AS INTEGER), count(*) = count(output_tokens) FROM calls "
-        "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not what an earlier take said
+        "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not the calls of an earlier take
         "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL AND calls.branch IS NULL "
         "GROUP BY scenario, role"
     )

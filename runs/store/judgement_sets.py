@@ -1,4 +1,4 @@
-"""Judgement sets: a run's own, those of later judges, and panels of several."""
+"""Sets of judgements: a run's own set, sets of later judges, and panels of several judges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dialoom.graphs import Judgement
 from dialoom.graphs.outcome import REVIEWER
 from dialoom.roles import ModelBinding
 
-from .documents import canonical
+from .references import canonical
 
 OWN_JUDGEMENTS = "run"
 """The name of the set of judgements that a run makes itself."""
@@ -23,10 +23,10 @@ class JudgementSet:
     """A set of judgements.
 
     Attributes:
-        name: Its name in the run.
+        name: The name of the set in the run.
         models: The judging models, by role.
-        prompts: The prompts used: hashes by id.
-        members: For a panel, the sets of its judges; empty for any other set.
+        prompts: The hashes of the prompts used, by the prompts' ids.
+        members: For a panel, the names of its judges' sets; empty for any other set.
     """
 
     name: str
@@ -48,26 +48,29 @@ class JudgementSet:
 def read_judgement_sets(connection: sqlite3.Connection) -> list[JudgementSet]:
     """Return the sets of a run, oldest first.
 
-    Every plan makes the run's own set, because workers cannot add one. It counts as a set only if it has judges or a
-    recipe without roles that judge has put judgements in it.
+    Planning always creates the run's own set, because workers cannot add one. It is returned only if it has judging
+    models or contains judgements, which a recipe may also make without a model.
     """
     rows = connection.execute(
         "SELECT name, models, prompts FROM judgement_sets WHERE name <> ?1 OR models <> '{}' "
         "OR EXISTS (SELECT 1 FROM judgements WHERE judging = ?1) ORDER BY rowid",
         (OWN_JUDGEMENTS,),
     )
-    return [JudgementSet(name, _bindings(models), json.loads(prompts)) for name, models, prompts in rows]
+    return [
+        JudgementSet(
+            name,
+            {role: ModelBinding.model_validate(binding) for role, binding in json.loads(models).items()},
+            json.loads(prompts),
+        )
+        for name, models, prompts in rows
+    ]
 
 
 def insert_judgement_set(connection: sqlite3.Connection, judgement_set: JudgementSet) -> None:
-    """Add a set. For jobs of the writer."""
+    """Add a set, or replace the set with its name. Called only in jobs of the writer."""
     models = {role: binding.model_dump() for role, binding in judgement_set.models.items()}
     row = (judgement_set.name, canonical(models), canonical(dict(judgement_set.prompts)))
-    connection.execute("INSERT INTO judgement_sets (name, models, prompts) VALUES (?, ?, ?)", row)
-
-
-def _bindings(text: str) -> dict[str, ModelBinding]:
-    return {role: ModelBinding.model_validate(binding) for role, binding in json.loads(text).items()}
+    connection.execute("INSERT OR REPLACE INTO judgement_sets (name, models, prompts) VALUES (?, ?, ?)", row)
 
 
 PANEL = "panel"
@@ -75,9 +78,9 @@ PANEL = "panel"
 
 
 def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
-    """Return the sets grouped by judge, oldest first: the same models, sampling and prompts count as one judge.
+    """Return the sets grouped by judge (the same models, sampling and prompts), oldest first.
 
-    Reviews belong to no judge.
+    Reviews are left out.
     """
     found: list[list[JudgementSet]] = []
     for each in sets:
@@ -92,9 +95,9 @@ def judges_of(sets: Iterable[JudgementSet]) -> list[list[JudgementSet]]:
 
 
 def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
-    """Return the panel of a run's judges, each with its oldest set.
+    """Return the panel of a run's judges, which uses the oldest set of each judge.
 
-    `None` for fewer than two judges, or if a set uses the panel's name.
+    The result is `None` if there are fewer than two judges, or if a set already has the panel's name.
     """
     judges = [group[0] for group in judges_of(sets)]
     if len(judges) < 2 or any(each.name == PANEL for each in sets):
@@ -106,13 +109,13 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
 
 
 def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
-    """Return the panel's judgement on each subject that any of the judges has judged.
+    """Return the panel's judgement on each subject that at least one judge has judged.
 
-    Scores are combined by their median, verdicts by strict majority; without one the status is `tied`. Unparsed
-    judgements are left out; if none is left, the panel's is unparsed.
+    Scores are combined by their median, and verdicts by strict majority; without a majority the status is `tied`.
+    Unparsed judgements are ignored. If all are unparsed, so is the panel's judgement.
 
     Args:
-        words: The judgements of one scenario by the judge's set.
+        words: The judgements of one scenario, by the name of the judge's set.
     """
     by_thing: dict[tuple[str, str, int | None], dict[str, Judgement]] = {}
     for name, judgements in words.items():

@@ -1,4 +1,4 @@
-"""Leases of scenarios to workers, and scenarios released for a retry."""
+"""Leases of scenarios to workers, and retries of scenarios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .texts import Texts
 from .transfer import Transfer, Unpacking, pack, pack_common
 from .writer import Transactions
 
-if TYPE_CHECKING:  # LangGraph takes long to import, and looking at a run does without
+if TYPE_CHECKING:  # LangGraph takes long to import, and is not needed to look at a run
     from .checkpoints.batch import Batches
 
 _BITS = 60
@@ -29,12 +29,13 @@ class Leases:
     """The leases of scenarios between a run's file and workers' files.
 
     Args:
-        reader: Reads the file.
-        transactions: Write to the file.
+        reader: The connection that reads the file.
+        transactions: The transactions that write to the file.
         texts: The file's texts.
         passages: The file's passages.
         kinds: The kinds of the file's calls.
-        checkpoints: Assigns the ids of checkpoints' rows; its cache is cleared when rows are written without it.
+        checkpoints: The object that assigns the ids of checkpoints' rows. Its cache is cleared after rows were written
+            without it.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Leases:
         return transfers
 
     async def receive(self, transfers: Sequence[Transfer]) -> None:
-        """Store leased scenarios in this file, a worker's.
+        """Store leased scenarios in this file, which is a worker's file.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -86,17 +87,17 @@ class Leases:
         return pack(self._reader, position, thread, self._number(position), is_leased=False)
 
     def open(self) -> dict[int, int]:
-        """Return the open leases: their numbers by the positions of their scenarios."""
+        """Return the numbers of the open leases, by the positions of their scenarios."""
         return {position: number for position, (number, _) in self._open_leases().items()}
 
     def left(self, wanted: Mapping[int, int]) -> Iterator[Transfer]:
-        """Yield the results so far of the scenarios that were leased to this file under these numbers."""
+        """Yield the results so far of the scenarios that were leased to this file with the given lease numbers."""
         for position, (number, thread) in self._open_leases().items():
             if wanted.get(position) == number:
                 yield pack(self._reader, position, thread, number, is_leased=False)
 
     async def fold(self, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """Merge the results of leases in one transaction and return those that had not been merged before.
+        """Merge the results of leases in one transaction, and return the results that had not been merged before.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -104,7 +105,7 @@ class Leases:
         return await self._transactions.soon(lambda connection: self._folded(connection, transfers))
 
     def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """Merge as `fold` does, for callers without an event loop."""
+        """Merge results as `fold` does; for callers without an event loop."""
         return self._transactions.now(lambda connection: self._folded(connection, transfers))
 
     async def keep_common(self, transfers: Sequence[Transfer]) -> None:
@@ -117,11 +118,11 @@ class Leases:
         await self._transactions.soon(keep)
 
     def common(self, key: str) -> Transfer | None:
-        """Return the answered common call of a key (hex digits); `None` if there is none."""
+        """Return the answered common call with a key (in hex digits); `None` if there is none."""
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
     def forget_all(self) -> None:
-        """Drop all open leases, as no worker is left: scenarios whose results were not merged remain to be done."""
+        """Delete all open leases, because no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
             delete = "DELETE FROM run WHERE key >= ? AND key < ?"
@@ -139,7 +140,7 @@ class Leases:
         return taken
 
     def _open_leases(self) -> dict[int, tuple[int, str]]:
-        """Return the number and the thread of each lease, by the position of its scenario."""
+        """Return the number and the thread of each open lease, by the position of its scenario."""
         query = "SELECT key, value FROM run WHERE key >= ? AND key < ?"
         found: dict[int, tuple[int, str]] = {}
         for key, value in self._reader.execute(query, (_KEY, _KEY + "\U0010ffff")).fetchall():
@@ -160,21 +161,21 @@ def _note(connection: sqlite3.Connection, transfers: Sequence[Transfer]) -> None
 
 
 def _is_open(connection: sqlite3.Connection, transfer: Transfer) -> bool:
-    """Return whether the lease of a result is still open."""
+    """Return whether the lease to which a result belongs is still open."""
     row = connection.execute("SELECT value FROM run WHERE key = ?", (f"{_KEY}{transfer.position}",)).fetchone()
     return row is not None and int(row[0].partition(" ")[0]) == transfer.lease
 
 
 _TOO_LONG = "context"
-"""The value of `Fault.CONTEXT`, whose module depends on this package."""
+"""The value of `Fault.CONTEXT`, which cannot be imported because its module depends on this package."""
 
 
 class Retried(NamedTuple):
-    """The result of retrying failures.
+    """The number of failures that are retried, and of those that are not.
 
     Attributes:
         again: The number of failures that are retried.
-        left: The number that stay failed, because they would fail again.
+        left: The number of failures that are not retried, because they would occur again.
     """
 
     again: int
@@ -182,25 +183,25 @@ class Retried(NamedTuple):
 
 
 class Retries:
-    """The retries of a run. Work is only marked as pending here; whoever resumes the run plays or judges it.
+    """The retries of a run. They only mark work as pending; resuming the run plays or judges it.
 
     Args:
-        transactions: Write to the file.
+        transactions: The transactions that write to the file.
     """
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
 
     def failed(self, judging: str | None = None, too_long: bool = True) -> Retried:
-        """Make failed scenarios pending again, or the failures in a set of judgements; return the counts.
+        """Make failed scenarios pending again, or failed judgings in a set; return the numbers.
 
-        Scenarios continue from their last step. Replies in the ledger are reused, unless a reply made the scenario
-        fail: then it gets new ones from there on.
+        Scenarios continue from their last step. Replies in the ledger are reused. But if a reply made the scenario
+        fail, new replies are requested from there on.
 
         Args:
-            judging: The name of the set whose failures are retried; by default the scenarios' failures are.
-            too_long: Whether to include failures by a request that exceeds its model's context; it will exceed it
-                again.
+            judging: The name of the set whose failed judgings are retried; by default, failed scenarios are.
+            too_long: Whether to include failures by a request that exceeded its model's context window. With the same
+                window, they occur again.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -217,13 +218,13 @@ class Retries:
         return self._transactions.now(retry)
 
     def scenarios(self, positions: Iterable[int], note: str = "") -> None:
-        """Make scenarios pending from their beginning, with replies of their own; their outcomes are deleted.
+        """Make scenarios pending from their beginning, with new replies. Their outcomes are deleted.
 
         Their earlier calls and checkpoints stay in the file.
 
         Args:
-            positions: The scenarios.
-            note: Why, to be kept with the notes of planning; empty for no note.
+            positions: The positions of the scenarios.
+            note: The reason, which is stored with the notes of planning; empty for no note.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -244,9 +245,9 @@ class Retries:
         self._transactions.now(retry)
 
     def unparsed(self, name: str) -> int:
-        """Mark the unparsed judgements of a set to be repeated; return the number of scenarios.
+        """Mark the unparsed judgements of a set to be repeated, and return the number of scenarios that have any.
 
-        Those that were marked already continue with the replies they have.
+        Scenarios that were marked before keep the new replies that they already have.
 
         Args:
             name: The set's name.
@@ -276,7 +277,7 @@ def _retry_scenarios(connection: sqlite3.Connection, which: str) -> int:
     ).rowcount
 
 
-# A judging that failed because of a provider keeps its sample, so that answered calls are not paid twice.
+# A judging that failed because of a provider keeps its sample number, so that answered calls are not paid for twice.
 _REJUDGE = f"""
 INSERT INTO rejudgings (scenario, judging, sample, state)
 SELECT position, ?1, {NEXT_SAMPLE}, 'pending' FROM scenarios WHERE state = 'done' AND position IN

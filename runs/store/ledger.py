@@ -18,9 +18,8 @@ from dialoom.roles.gateway import Attempt, CallRecord, Request
 from dialoom.roles.gateway.calls import PlayerState
 from dialoom.roles.gateway.completions import kept_text, read_reply
 
-from .documents import canonical
 from .passages import TOOLS, Passages, Said, beyond_words_of, read_messages, reading
-from .references import ReadText
+from .references import ReadText, canonical
 from .schema import PER_SECOND
 from .texts import Texts
 from .texts import reading as reading_texts
@@ -28,13 +27,13 @@ from .writer import Writer
 
 
 class CallKind(NamedTuple):
-    """The place of a call in its graph with its role, model and prompt; for the use of a common call, the place alone.
+    """The place of a call in its graph, with its role, model and prompt. The use of a common call has only the place.
 
     Attributes:
         judging: The set of judgements, if it is not the run's own.
-        ask: 2 when an unparsable reply is requested again.
+        ask: The number of the request at this place, from 1: a reply that cannot be parsed is requested again.
         sample: The sample number; replies are not shared between samples.
-        prompt: The prompt's id.
+        prompt: The id of the prompt.
     """
 
     judging: str | None
@@ -50,7 +49,7 @@ class CallKind(NamedTuple):
 
 
 PLACE = CallKind._fields[:6]
-"""The fields that are set for the use of a common call."""
+"""The names of the fields that are set for the use of a common call."""
 
 _INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
@@ -63,7 +62,7 @@ class CallKinds:
         self._ids: dict[CallKind, int] = {}
 
     def id_of(self, connection: sqlite3.Connection, kind: CallKind) -> int:
-        """Return the id of a kind, which is inserted if it is new."""
+        """Return the id of a kind, inserting the kind if it is new."""
         if (known := self._ids.get(kind)) is not None:
             return known
         row = connection.execute(_FIND_KIND, kind).fetchone()
@@ -73,12 +72,12 @@ class CallKinds:
         return int(id_)
 
     def of(self, connection: sqlite3.Connection, row: Mapping[str, Any], place_only: bool = False) -> int:
-        """Return the id of the kind of a row of the views: `calls` or (by its place only) `common_uses`."""
+        """Return the id of the kind of a row of the view `calls`, or of `common_uses`, whose rows have only a place."""
         names = PLACE if place_only else CallKind._fields
         return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
 
     def forget(self) -> None:
-        """Clear the cache, because some of it was rolled back."""
+        """Clear the cache, because cached rows were rolled back."""
         self._ids.clear()
 
 
@@ -88,12 +87,12 @@ SAID = "said"
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """The scenario, judgement set and branch that a thread's calls are recorded under.
+    """The scenario, set of judgements and branch to which the calls of a thread are assigned.
 
     Attributes:
         position: The scenario's position.
         judging: The set of judgements, if it is not the run's own.
-        branch: The branch that the calls are made in, if it is not the scenario's own line.
+        branch: The branch on which the calls are made, if it is not the scenario's own line.
     """
 
     position: int
@@ -102,14 +101,14 @@ class Booking:
 
 
 Threads = Mapping[str, Booking]
-"""The bookings of the threads in progress."""
+"""The bookings of the threads in progress, by thread."""
 
 
 class SQLiteLedger:
     """The gateway's ledger over the run's file.
 
-    A row with neither a reply nor an error is a call that was sent and not answered: it is in progress, or the process
-    crashed and nobody can know whether the provider billed it.
+    A row with neither a reply nor an error is a call that was sent and not answered. Either it is in progress, or the
+    process crashed, and the provider may have billed the call.
     """
 
     def __init__(self, writer: Writer, texts: Texts, passages: Passages, threads: Threads) -> None:
@@ -120,9 +119,9 @@ class SQLiteLedger:
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Return the recorded reply of a call with this key, counted as a replay, or else the id of a new call.
+        """Return the recorded reply to a call with this key, counted as a replay; else begin a call, return its id.
 
-        Either is durable on return.
+        In both cases, the change of the file is durable on return.
         """
 
         def work(connection: sqlite3.Connection) -> Completion | int:
@@ -131,17 +130,18 @@ class SQLiteLedger:
         return await self._writer.submit(work)
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """Return the recorded reply of a call with this key, counted as a replay; no call is begun.
+        """Return the recorded reply to a call with this key, counted as a replay, without beginning a call.
 
         The use of a common call does not count as a replay; its place is recorded instead.
         """
         return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
-        """Return the state of a player after the first of the marks for which one is recorded.
+        """Return the state of a player after the first of the given marks for which a state is recorded.
 
-        The sample's own states come before those of others, which a branch shares with the line it left. If there is
-        none, it is the last state in the person's earlier conversation, if the scenario has such a predecessor.
+        States of the same sample are preferred to those of other samples, which a branch shares with the line that it
+        left. If no state is recorded, the result is the last state in the person's previous conversation, if there is
+        one.
         """
         position = self._threads[place.scenario].position
 
@@ -180,7 +180,7 @@ class SQLiteLedger:
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         if row[1] is not None and self._is_played(row[2]):
-            # The scenario's own line has reached a call that a branch had made before it.
+            # The scenario's own line has reached a call that a branch had already made.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
 
@@ -228,7 +228,7 @@ class SQLiteLedger:
         return (*said, self._texts.id_of(connection, canonical(rest))) if rest else said
 
     def _note_use(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> None:
-        """Record where a common call's reply is used, unless that is recorded already (after a crash)."""
+        """Record where a common call's reply is used, unless the use is already recorded, as after a crash."""
         booking = self._threads[place.scenario]
         (sample,) = connection.execute(_SAMPLE, (booking.position,)).fetchone()
         kind = CallKind(booking.judging, place.node, place.step, place.ordinal, place.ask, sample)
@@ -239,15 +239,18 @@ class SQLiteLedger:
             "attempts": record.attempts,
             "latency": round(record.latency * PER_SECOND),
             "error": record.error,
+            "changes": record.changes and self._texts.id_of(connection, record.changes),
         }
         if (completion := record.completion) is not None:
             row |= {
                 "reply": self._texts.id_of(connection, kept_text(completion)),
                 "reasoning": completion.reasoning and self._texts.id_of(connection, completion.reasoning),
+                "changes": completion.changes and self._texts.id_of(connection, completion.changes),
                 "finish_reason": completion.finish_reason,
                 "input_tokens": completion.input_tokens,
                 "output_tokens": completion.output_tokens,
                 "cached_tokens": completion.cached_tokens,
+                "reasoning_tokens": completion.reasoning_tokens,
                 "cost": completion.cost,
             }
         columns = ", ".join(f"{name} = ?" for name in row)
@@ -257,7 +260,7 @@ class SQLiteLedger:
 
 
 _NOWHERE = (None, None, None)
-"""The place of a common call, which belongs to no scenario and so to no node, step and ordinal."""
+"""The place of a common call, which belongs to no scenario and therefore to no node, step and ordinal."""
 
 _FIND_CALL = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
@@ -290,13 +293,13 @@ INSERT INTO kept_uses (scenario, kind, branch, key) SELECT ?1, ?2, ?3, ?4 WHERE 
 
 _OWN = (
     "id key scenario seed messages reply reasoning error finish_reason input_tokens output_tokens cached_tokens cost "
-    "attempts replays branch uid"
+    "attempts replays branch uid changes reasoning_tokens"
 ).split()
 _INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALUES ({', '.join('?' * (len(_OWN) + 2))})"
 
 
 def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
-    """Insert a call that was made in another file, a row of `calls`; return its id (a new one if it has none)."""
+    """Insert a call from another file, given as a row of `calls`; return its id, which is new if the row has none."""
     latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
     row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
     id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
@@ -305,13 +308,13 @@ def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[
 
 
 def insert_use(connection: sqlite3.Connection, kinds: CallKinds, use: Mapping[str, Any]) -> None:
-    """Insert the place where a common call was used, a row of `common_uses`."""
+    """Insert the place where a common call was used, given as a row of `common_uses`."""
     row = (use["scenario"], kinds.of(connection, use, place_only=True), use["branch"], use["key"])
     connection.execute("INSERT INTO kept_uses (scenario, kind, branch, key) VALUES (?, ?, ?, ?)", row)
 
 
 def _key(key: str) -> bytes:
-    """Return the first 16 bytes of the call's key."""
+    """Return the first 16 bytes of a call's key, which is given in hex digits."""
     return bytes.fromhex(key[:32])
 
 
@@ -341,12 +344,12 @@ def _call(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
-    """Return the calls of one scenario since it was (re)started, as in `read_calls`."""
+    """Return the calls of one scenario since it last started from its beginning, with the fields of `read_calls`."""
     return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
 
 
 def read_unsound(connection: sqlite3.Connection) -> list[int]:
-    """Return the positions of the finished scenarios with faults, or with lines requested again because of one."""
+    """Return the positions of finished scenarios with faults, or with lines that were requested again due to faults."""
     return [position for (position,) in connection.execute(_UNSOUND, (ASKS,))]
 
 
@@ -384,7 +387,7 @@ SELECT outcomes.scenario FROM outcomes WHERE faults IS NOT NULL AND (faults != '
 _SELECTED = """
 SELECT calls.id AS call, position + 1 AS number, scenarios.id AS id, judging, calls.branch AS branch, node, step,
     ordinal, role, model, prompt, calls.sample AS sample, ask, texts.content AS reply, calls.error AS error,
-    finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts, latency, replays
+    finish_reason, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, attempts, latency, replays
 FROM calls LEFT JOIN scenarios ON position = calls.scenario LEFT JOIN texts ON texts.id = reply"""
 _CALLS = _SELECTED + " WHERE calls.id > ? ORDER BY calls.id LIMIT ?"
 _CALLS_OF = _SELECTED + " WHERE calls.scenario = ? AND calls.sample >= take ORDER BY calls.id"
@@ -396,11 +399,11 @@ _MESSAGE = TypeAdapter(ChatMessage)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request.
+    """A request that was sent to a model.
 
     Attributes:
         messages: The messages in order.
-        tools: The definitions of the tools that it offered.
+        tools: The definitions of the tools that the request offered.
     """
 
     messages: tuple[ChatMessage, ...]

@@ -12,11 +12,11 @@ from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
 ANY, NONE = "any", "none"
-"""Values of the fault filter: scenarios with faults, and those known to have none."""
+"""Values of the fault filter: scenarios with faults, and scenarios that are known to have none."""
 
 STATES = ("pending", "done", "failed")
 _MOST_VALUES = 100
-"""The maximum number of values of a facet that is offered as a filter."""
+"""The maximum number of values that a facet may have to be offered as a filter."""
 
 Choices = Mapping[str, Mapping[str, int]]
 """The number of scenarios by facet name and value."""
@@ -27,17 +27,17 @@ class ScenarioQuery:
     """A filter and an order for scenarios.
 
     Attributes:
-        state: `pending`, `done` or `failed`; empty for all, as for the other strings.
+        state: `pending`, `done` or `failed`. If this or another string is empty, it does not filter.
         ended_by: The ending.
         facets: Values of facets by name; a facet that is a list must contain the value.
         at_least: The minimum mean score by metric.
         at_most: The maximum mean score by metric.
-        fault: `any`, `none`, a kind of fault, the role at fault, or both, as in `user/echo`.
+        fault: `any`, `none`, a kind of fault, a role at fault, or role and kind, as in `user/echo`.
         among: The positions to include; by default all.
         without: The positions to exclude.
         sort: `number`, `id`, `state`, `ended_by`, `faults`, `cost`, `tokens`, `score:METRIC`, `count:NAME` or
             `facet:NAME`. Scenarios without a value come last.
-        is_descending: Whether the highest come first.
+        is_descending: Whether the highest values come first.
         judging: The set of judgements whose scores are used; by default the oldest.
     """
 
@@ -112,13 +112,13 @@ class ScenarioPage:
         rows: The page's scenarios.
         total: The number of scenarios in the result.
         offset: The number of scenarios before this page.
-        said: The first message that contains the searched words, by position.
+        matches: The first message that contains the searched words, by the scenario's position.
     """
 
     rows: Sequence[ScenarioRow]
     total: int
     offset: int
-    said: Mapping[int, str] = field(default_factory=dict)
+    matches: Mapping[int, str] = field(default_factory=dict)
 
 
 def read_page(
@@ -127,7 +127,7 @@ def read_page(
     """Read a page in one transaction, so that it is consistent while others write.
 
     Args:
-        connection: Reads the run.
+        connection: A connection that reads the run.
         judging: The set of judgements.
         query: The filter and the order.
         offset: The number of scenarios to skip.
@@ -153,10 +153,10 @@ def read_page(
 def read_neighbours(
     connection: sqlite3.Connection, judging: str, query: ScenarioQuery, position: int
 ) -> Neighbours | None:
-    """Return the neighbours of a scenario; `None` if the query does not find it.
+    """Return the previous and the next scenario in a query's result; `None` if the query does not find the scenario.
 
     Args:
-        connection: Reads the run.
+        connection: A connection that reads the run.
         judging: The set of judgements.
         query: The filter and the order.
         position: The scenario's position.
@@ -178,7 +178,7 @@ def read_neighbours(
 
 
 def read_choices(connection: sqlite3.Connection) -> Choices:
-    """Return the values to filter by: states, endings, faults, and the facets that have few values."""
+    """Return the values by which scenarios can be filtered: states, endings, faults, and facets with few values."""
     found: dict[str, dict[str, int]] = {}
     for name, query in _CHOICES.items():
         found[name] = {str(value): count for value, count in connection.execute(query).fetchall() if value is not None}
@@ -237,7 +237,7 @@ _PLAIN_KEYS = {
 
 
 def _key(sort: str, judging: str) -> tuple[str, list[str]]:
-    """Return the SQL expression that scenarios are sorted by, and its parameters."""
+    """Return the SQL expression by which scenarios are sorted, and its parameters."""
     if sort in _PLAIN_KEYS:
         return _PLAIN_KEYS[sort], []
     kind, _, name = sort.partition(":")
@@ -253,14 +253,14 @@ def _key(sort: str, judging: str) -> tuple[str, list[str]]:
 
 
 def _ordered(query: ScenarioQuery, judging: str) -> tuple[str, list[str], str]:
-    """Return a query's sort expression in SQL, its parameters, and the ORDER BY clause over the column `sorted`."""
+    """Return a query's sort expression in SQL, its parameters, and an ORDER BY clause that uses the column `sorted`."""
     key, values = _key(query.sort or "number", judging)
     way = "DESC" if query.is_descending else "ASC"
     return key, values, f"position {way}" if key == "position" else f"sorted IS NULL, sorted {way}, position {way}"
 
 
 class _Conditions:
-    """The conditions of a query, as SQL; the user's input is in `values` only."""
+    """The conditions of a query in SQL. The user's input occurs only in `values`, never in the SQL."""
 
     def __init__(self, judging: str) -> None:
         self._judging = judging

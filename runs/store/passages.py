@@ -1,8 +1,8 @@
 """Passages: stretches of long message lists, stored once and shared between conversations.
 
-A list is cut at points that its own content determines, so that equal stretches are cut alike wherever they stand: the
-hundreds of turns that every scenario of a table has in the middle are the same passages for all of them, and a
-conversation that has grown by a line only stores its last few lines again. A list of many passages is cut in the same
+A list is cut at points that its own content determines, so that equal stretches are cut in the same way wherever they
+occur. If all scenarios have the same hundreds of turns in the middle, they share the passages for these turns. When a
+conversation has grown by a line, only its last few lines are stored again. A list of many passages is cut in the same
 way.
 """
 
@@ -14,27 +14,29 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from .documents import digest
+from .references import digest
 
 Said: TypeAlias = tuple[str, int, *tuple[str | int, ...]]
-"""A message: its role and the id of its text. Optional further entries: the finish reason of an incomplete line (a
-string), and the id of a text with the message's other fields, such as tool calls, as JSON (an integer).
+"""A message: its role and the id of its text.
+
+Two further entries are optional: the finish reason of an incomplete line (a string), and the id of a text with the
+message's other fields, such as tool calls, in JSON (an integer).
 """
 
 TOOLS = "tools"
-"""The role in the first entry of a request that offers tools; its text holds their definitions as JSON."""
+"""The role in the first entry of a request that offers tools. The text of this entry has their definitions as JSON."""
 
 LONG = 64
-"""Lists of at most this many messages are stored whole: most are this short, and are read without a further lookup."""
+"""The maximum length of message lists that are stored whole, without passages; most lists are not longer."""
 
 _SHORTEST, _LONGEST = 4, 64
 _FEW = 16
-"""The maximum number of entries of a list after cutting; kept low because every scenario has such a list of its own."""
+"""The maximum number of entries in a list after cutting. It is low because every scenario has its own list."""
 
 _REMEMBERED = 4096
 _GOLDEN = 0x9E3779B1
 _ONE_IN_16 = 28
-"""The shift of a 32-bit hash that leaves 4 bits: one id in sixteen ends a passage, even among consecutive ids."""
+"""The shift that leaves 4 bits of a 32-bit hash: one id in sixteen ends a passage, even among consecutive ids."""
 
 _Entry: TypeAlias = "Said | int"
 
@@ -46,7 +48,7 @@ class Passages:
         self._ids: OrderedDict[tuple[_Entry, ...], int] = OrderedDict()
 
     def text_of(self, connection: sqlite3.Connection, messages: Sequence[Said]) -> str:
-        """Return messages as a column stores them; new passages are inserted.
+        """Return messages in the form for a column, and insert new passages.
 
         The last message is always stored in the column itself.
         """
@@ -58,11 +60,11 @@ class Passages:
         return _text([*entries, messages[-1]])
 
     def forget(self) -> None:
-        """Clear the cache, because some of it was rolled back."""
+        """Clear the cache, because cached rows were rolled back."""
         self._ids.clear()
 
     def _cut(self, connection: sqlite3.Connection, entries: list[_Entry]) -> list[_Entry]:
-        """Return the list with every complete stretch replaced by the id of its passage."""
+        """Return the list with every complete stretch of messages replaced by the id of its passage."""
         cut: list[_Entry] = []
         start = 0
         for end, entry in enumerate(entries, start=1):
@@ -82,7 +84,7 @@ class Passages:
         return id_
 
     def kept(self, connection: sqlite3.Connection, content: str) -> int:
-        """Return the id of the passage with this content, as its column holds it; a new one is inserted."""
+        """Return the id of the passage with this content in its stored form; a new passage is inserted."""
         hash_ = digest(content)
         row = connection.execute("SELECT id FROM passages WHERE hash = ?", (hash_,)).fetchone()
         if row is None:
@@ -92,11 +94,11 @@ class Passages:
 
 
 def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
-    """Return the messages of a column.
+    """Return the messages that a column contains.
 
     Args:
         text: The column's value.
-        passage: Returns the content of a passage by its id.
+        passage: A function that returns the content of a passage by its id.
     """
     found: list[Said] = []
     for entry in json.loads(text):
@@ -108,12 +110,12 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
 
 
 def beyond_words_of(message: Said) -> int | None:
-    """Return the id of the text with a message's fields other than its words; `None` if it has none."""
+    """Return the id of the text with a message's fields other than role and content; `None` if it has none."""
     return next((each for each in message[2:] if isinstance(each, int)), None)
 
 
 def reading(connection: sqlite3.Connection) -> Callable[[int], str]:
-    """Return the function that reads a passage over a connection, for `read_messages`."""
+    """Return a function, for `read_messages`, that reads a passage over a connection."""
     return lambda id_: str(connection.execute("SELECT messages FROM passages WHERE id = ?", (id_,)).fetchone()[0])
 
 

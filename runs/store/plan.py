@@ -1,10 +1,10 @@
-"""The plan of a run: writing it, reading its scenarios, and the queue of open work."""
+"""The plan of a run: functions that write the plan and read its scenarios, and the queue of open work."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,73 +12,128 @@ from typing import Any, TypeAlias
 
 from dialoom.errors import Advice
 from dialoom.graphs import Outcome, Recipe, Scenario
-from dialoom.graphs.outcome import TRIAL, episode_id
+from dialoom.graphs.outcome import TRIAL, USER_MODEL, episode_id
 from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.runs.errors import StoreError
-from dialoom.runs.store import documents
+from dialoom.runs.store import references
 
-from .documents import Packing, canonical
 from .episodes import read_episode, read_outcome
 from .judgement_sets import OWN_JUDGEMENTS
 from .ledger import Booking
+from .references import Packing, canonical
 
 
-def insert_plan(connection: sqlite3.Connection, scenarios: Iterable[Scenario], sequence: str | None = None) -> int:
-    """Insert scenarios in order, mark the planning as finished, and return their number.
+def insert_plan(
+    connection: sqlite3.Connection,
+    scenarios: Iterable[Scenario],
+    sequence: str | None = None,
+    users: Sequence[str] = (),
+) -> int:
+    """Insert scenarios in order, mark the planning as finished, and return the number of rows.
 
     Args:
-        connection: Writes the file.
+        connection: The connection that writes the file.
         scenarios: The scenarios.
-        sequence: The facet whose scenarios of one value are played one after another: each then has the position of the
-            one before it in `after`, and its number among them in `session`.
+        sequence: A facet; scenarios with the same value are played one after another. The column `after` then has the
+            position of the previous scenario in this sequence, and `session` the scenario's number in it.
+        users: The user models, if there are several: all scenarios are inserted with the first one, then all with the
+            second, and so on.
 
     Raises:
-        StoreError: If two scenarios have the same id.
+        StoreError: If two scenarios have the same id, or if scenarios have a facet with the name that is used for user
+            models.
     """
-
-    def keep(hash_: bytes, content: str) -> None:
-        if connection.execute("SELECT 1 FROM documents WHERE hash = ?", (hash_,)).fetchone() is None:
-            connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, content))
-
-    shared: set[str] = set()
-
-    def keep_shared(hash_: str, content: str) -> None:
-        if hash_ not in shared:
-            keep(bytes.fromhex(hash_), packing.pack(json.loads(content)))
-            shared.add(hash_)
-
-    packing = Packing(keep)
-    by_hash = ByHash(keep_shared)
+    rows = _Rows(connection)
     columns = "position, id, facets, content, state, after, session"
     insert = f"INSERT INTO scenarios ({columns}) VALUES (?, ?, ?, ?, 'pending', ?, ?)"
     last: dict[str, tuple[int, int]] = {}
     count = 0
     for count, scenario in enumerate(scenarios, start=1):
-        values = scenario.model_dump(mode="json", context=by_hash)
-        facets = scenario.facets()
+        id_, facets, content = rows.of(scenario)
         after: tuple[int | None, int | None] = (None, None)
         if sequence is not None:
             value = canonical(facets.get(sequence))
             before, number = last.get(value, (None, 0))
             last[value] = count - 1, number + 1
             after = before, number + 1
-        row = (count - 1, scenario.id_of(values), canonical(facets), packing.pack(values), *after)
+        if users:
+            if USER_MODEL in facets:
+                raise StoreError(f"the recipe has a facet {USER_MODEL!r}, so its runs can have one user model only")
+            facets = {**facets, USER_MODEL: users[0]}
+        row = (count - 1, id_, canonical(facets), content(), *after)
         try:
             connection.execute(insert, row)
-        except sqlite3.IntegrityError as error:
-            raise StoreError(f"the plan holds the scenario {scenario.id!r} twice") from error
+        except sqlite3.IntegrityError:
+            raise StoreError(f"scenario {scenario.id!r} is planned twice; make scenarios differ in a field") from None
+    for number, user in enumerate(users[1:], start=2):
+        connection.execute(
+            f"INSERT INTO scenarios ({columns}) SELECT position + ?1, id || ?2, "
+            f"json_set(facets, '$.{USER_MODEL}', ?3), content, state, after + ?1, session FROM scenarios "
+            "WHERE position < ?4",
+            (count * (number - 1), episode_id("", user=number), user, count),
+        )
+    count *= max(1, len(users))
     connection.execute("INSERT INTO run VALUES ('planned', ?)", (str(count),))
     return count
 
 
-def insert_trials(connection: sqlite3.Connection, trials: int) -> None:
-    """Add trials of every scenario to a plan, behind those that it has, so that their positions stay.
-
-    The column `trial` is empty in a run that plays each scenario once.
+class _Rows:
+    """The values of the plan's columns for scenarios. Long and shared parts are stored as documents.
 
     Args:
-        connection: Writes the file.
-        trials: The number of trials that each scenario is to have.
+        connection: The connection that writes the file.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._shared: set[str] = set()
+        self._packing = Packing(self._keep)
+        self._by_hash = ByHash(self._keep_shared)
+
+    def of(self, scenario: Scenario) -> tuple[str, dict[str, Any], Callable[[], str]]:
+        """Return a scenario's id, its facets, and a function that stores its documents and returns its content."""
+        values = scenario.model_dump(mode="json", context=self._by_hash)
+        return scenario.id_of(values), scenario.facets(), lambda: self._packing.pack(values)
+
+    def _keep(self, hash_: bytes, content: str) -> None:
+        if self._connection.execute("SELECT 1 FROM documents WHERE hash = ?", (hash_,)).fetchone() is None:
+            self._connection.execute("INSERT INTO documents VALUES (?, ?)", (hash_, content))
+
+    def _keep_shared(self, hash_: str, content: str) -> None:
+        if hash_ not in self._shared:
+            self._keep(bytes.fromhex(hash_), self._packing.pack(json.loads(content)))
+            self._shared.add(hash_)
+
+
+def insert_recorded(connection: sqlite3.Connection, scenarios: Sequence[Scenario]) -> list[int | None]:
+    """Insert finished scenarios, without their outcomes, after those of the plan.
+
+    Returns:
+        The position of each scenario; `None` if the plan already has the scenario.
+    """
+    rows, places = _Rows(connection), list[int | None]()
+    (count,) = connection.execute("SELECT count(*) FROM scenarios").fetchone()
+    insert = "INSERT INTO scenarios (position, id, facets, content, state) VALUES (?, ?, ?, ?, 'done')"
+    for scenario in scenarios:
+        id_, facets, content = rows.of(scenario)
+        if connection.execute("SELECT 1 FROM scenarios WHERE id = ?", (id_,)).fetchone() is not None:
+            places.append(None)
+            continue
+        connection.execute(insert, (count, id_, canonical(facets), content()))
+        places.append(count)
+        count += 1
+    connection.execute("UPDATE run SET value = ? WHERE key = 'planned'", (str(count),))
+    return places
+
+
+def insert_trials(connection: sqlite3.Connection, trials: int) -> None:
+    """Add trials of every scenario and user model at the end of a plan, so that existing positions stay the same.
+
+    In a run that plays each scenario once, the column `trial` is empty.
+
+    Args:
+        connection: The connection that writes the file.
+        trials: The number of trials that each scenario has afterwards.
     """
     planned, there = connection.execute("SELECT count(*), coalesce(max(trial), 1) FROM scenarios").fetchone()
     size = planned // there
@@ -95,30 +150,30 @@ def insert_trials(connection: sqlite3.Connection, trials: int) -> None:
 
 _PAGE = 200
 _MOST_PARTS = 10_000
-"""The maximum number of documents of one scenario: in a crafted file, parts may refer to each other endlessly."""
+"""The maximum number of documents in one scenario: in a crafted file, parts may refer to each other endlessly."""
 
 
 class ScenarioTable:
     """The scenarios of a run, in plan order.
 
     Args:
-        path: The run's file, for messages.
-        reader: Reads the file.
+        path: The run's file, for error messages.
+        reader: The connection that reads the file.
     """
 
     def __init__(self, path: Path, reader: sqlite3.Connection) -> None:
         self._path = path
         self._reader = reader
         self._document = lru_cache(maxsize=512)(self._read_document)
-        self._shared = SharedValues(lambda hash_: documents.fetched(hash_, self._document))
+        self._shared = SharedValues(lambda hash_: references.fetched(hash_, self._document))
 
     def rows(self, query: str, *values: Any) -> Iterator[sqlite3.Row]:
         """Yield a query's rows, read page by page on demand, so that no read transaction lasts long.
 
         Args:
-            query: A query whose first parameters are the last position read and the page size, that selects `position`,
-                and is ordered by it.
-            values: Its further parameters.
+            query: A query that selects `position` and is ordered by it. Its first two parameters are the last position
+                that was read and the page size.
+            values: The further parameters of the query.
         """
         after = -1
         while page := self._reader.execute(query, (after, _PAGE, *values)).fetchall():
@@ -126,10 +181,10 @@ class ScenarioTable:
             after = page[-1]["position"]
 
     def scenario(self, recipe: Recipe, content: str) -> Scenario:
-        """Return a recipe's scenario, from the column `content` of its row.
+        """Return a recipe's scenario, made from the column `content` of its row.
 
         Raises:
-            StoreError: If the file lacks a part of it.
+            StoreError: If a part of the scenario is missing in the file.
         """
         left = iter(range(_MOST_PARTS))
 
@@ -138,13 +193,13 @@ class ScenarioTable:
                 raise StoreError(f"{self._path} is damaged: a scenario has more than {_MOST_PARTS:,} parts")
             return self._document(hash_)
 
-        plain = documents.unpack(content, document)
+        plain = references.unpack(content, document)
         return recipe.scenario_type.model_validate(plain, context=self._shared)
 
     def resolve(self, name: str) -> int:
-        """Return an episode's position by its id, its number in the plan (from 1), or a prefix of its scenario's id.
+        """Return an episode's position, given its id, its number in the plan (from 1) or a prefix of its scenario's id.
 
-        A prefix means the first trial, `PREFIX~2` the second.
+        A prefix selects the first trial with the first user model, and `PREFIX~2` the second trial.
 
         Raises:
             StoreError: If no scenario or several match.
@@ -154,12 +209,12 @@ class ScenarioTable:
         if (position := self.position_of(name)) is not None:
             return position
         # Ids are sorted by their text, so those with a common prefix are adjacent in the index.
-        prefix, has_trial, trial = name.partition(TRIAL)
+        prefix, separator, numbers = name.partition(TRIAL)
         query = (
-            "SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND CAST(coalesce(trial, 1) AS TEXT) = ? "
-            "ORDER BY position LIMIT 4"
+            f"SELECT position, id FROM scenarios WHERE id >= ? AND id < ? AND substr(id, instr(id || '{TRIAL}', "
+            f"'{TRIAL}')) = ? ORDER BY position LIMIT 4"
         )
-        chosen = (prefix, prefix + "\U0010ffff", trial if has_trial else "1")
+        chosen = (prefix, prefix + "\U0010ffff", separator + numbers)
         rows = self._reader.execute(query, chosen).fetchall() if prefix else []
         if len(rows) == 1:
             return int(rows[0]["position"])
@@ -184,7 +239,7 @@ class ScenarioTable:
         yield from ((row["position"], row["id"], row["state"], row["ended_by"]) for row in self.rows(query))
 
     def facets(self) -> Iterator[dict[str, Any]]:
-        """Yield every scenario's facets, finished or not."""
+        """Yield the facets of every scenario, whether it is finished or not."""
         query = "SELECT position, facets FROM scenarios WHERE position > ? ORDER BY position LIMIT ?"
         yield from (json.loads(row["facets"]) for row in self.rows(query))
 
@@ -203,7 +258,7 @@ class ScenarioTable:
 
 
 def thread_of(id_: str, take: int) -> str:
-    """Return the name of an episode's thread of checkpoints; each take has its own."""
+    """Return the name of the thread for an episode's checkpoints; each take of the episode has its own thread."""
     return f"{id_}@{take}" if take else id_
 
 
@@ -216,8 +271,8 @@ class PlayWork:
         id: The episode's id.
         scenario: The scenario.
         thread: The thread of its checkpoints.
-        sample: 0, or the number of a sample whose replies are not shared with others in the ledger.
-        after: The position of the conversation that must be finished first, if there is one.
+        sample: The sample number; recorded replies are reused only within one sample.
+        after: The position of the conversation that must be played first, if there is one.
         session: The number of the conversation in its sequence, from 1.
     """
 
@@ -239,7 +294,7 @@ class JudgeWork:
         id: The episode's id.
         scenario: The scenario.
         thread: The thread of the judging's checkpoints.
-        judgement_set: The name of the set that the judgements are added to.
+        judgement_set: The name of the set to which the judgements are added.
         outcome: The scenario's outcome, without judgements.
     """
 
@@ -253,7 +308,7 @@ class JudgeWork:
 
 @dataclass(frozen=True, slots=True)
 class RejudgeWork:
-    """A finished scenario whose unparsed judgements in a set are to be repeated.
+    """A finished scenario whose unparsed judgements in a set should be repeated.
 
     Attributes:
         position: Its place in the plan, from 0.
@@ -275,7 +330,7 @@ class RejudgeWork:
 
 
 Work: TypeAlias = PlayWork | JudgeWork | RejudgeWork
-"""Any unit of work in a run."""
+"""Any piece of work in a run."""
 
 
 _OF_WORK = "position, id, content, take, sample, after, session"
@@ -285,9 +340,9 @@ class WorkQueue:
     """The open work of a run, read from the file in plan order, page by page on demand.
 
     Args:
-        reader: Reads the file.
+        reader: The connection that reads the file.
         scenarios: The file's scenarios.
-        bookings: The bookings of the threads in progress; the ledger reads them.
+        bookings: The bookings of the threads in progress, which the ledger reads.
     """
 
     def __init__(self, reader: sqlite3.Connection, scenarios: ScenarioTable, bookings: dict[str, Booking]) -> None:
@@ -317,7 +372,7 @@ class WorkQueue:
                 yield self._play_work(recipe, row)
 
     def work_of(self, recipe: Recipe, position: int) -> PlayWork:
-        """Return the work of playing a scenario, whatever its state."""
+        """Return the piece of work that plays a scenario, whatever state the scenario is in."""
         query = f"SELECT {_OF_WORK} FROM scenarios WHERE position = ?"
         return self._play_work(recipe, self._reader.execute(query, (position,)).fetchone())
 
@@ -342,7 +397,7 @@ class WorkQueue:
             yield JudgeWork(row["position"], row["id"], scenario, thread, name, outcome)
 
     def count_to_judge(self, name: str, only: Container[int] | None = None) -> int:
-        """Return the number of finished scenarios without judgements in a set, of all or of some positions."""
+        """Return the number of finished scenarios without judgements in a set, among all or only some positions."""
         query = (
             "SELECT position FROM scenarios WHERE state = 'done' AND NOT EXISTS "
             "(SELECT 1 FROM judged WHERE judging = ? AND scenario = position)"
@@ -350,7 +405,7 @@ class WorkQueue:
         return sum(only is None or position in only for (position,) in self._reader.execute(query, (name,)))
 
     def to_rejudge(self, recipe: Recipe, name: str, only: Container[int] | None = None) -> Iterator[RejudgeWork]:
-        """Yield the finished scenarios whose unparsed judgements in a set are to be repeated (see `Retries.unparsed`).
+        """Yield the finished scenarios whose unparsed judgements in a set should be repeated (see `Retries.unparsed`).
 
         Args:
             recipe: Their recipe.
@@ -375,11 +430,11 @@ class WorkQueue:
             yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)
 
     def begin(self, work: Work, branch: str | None = None) -> None:
-        """Mark work as in progress, so that its calls are recorded under its scenario.
+        """Mark a piece of work as in progress, so that its calls are recorded as calls of its scenario.
 
         Args:
             work: The work.
-            branch: The branch of the scenario that the calls belong to, if it is not its own line.
+            branch: The branch to which the calls belong, if it is not the scenario's own line.
         """
         match work:
             case PlayWork():
@@ -389,7 +444,7 @@ class WorkQueue:
         self._bookings[work.thread] = Booking(work.position, judging, branch)
 
     def end(self, work: Work) -> None:
-        """Mark work as no longer in progress, whatever its result."""
+        """Mark a piece of work as no longer in progress, whatever its result."""
         self._bookings.pop(work.thread, None)
 
     def _play_work(self, recipe: Recipe, row: sqlite3.Row) -> PlayWork:

@@ -1,37 +1,44 @@
-"""References to stored texts: where JSON would repeat one of them, it contains `{"$text": id}` instead.
+"""References in stored JSON, so that what is long and occurs often is stored once.
 
-A text that is the key of an object is replaced by `"$text id"`.
+* `{"$text": id}` is a text that is stored already. A text that is a key of an object becomes the key `"$text id"`.
+* `{"$doc": "<hash>"}` is a document: a part that many scenarios share, such as a person's context in a domain, stored
+  under the hash of its JSON. A value is packed from its innermost parts to the whole, so equal parts become the same
+  document at any depth.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import orjson
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 TEXT = "$text"
-"""The key of a reference. A dict with similar keys of its own is stored as `{"$text": [[key, value], ...]}`."""
+"""The key of a reference. A user's dict with similar keys is stored as `{"$text": [[key, value], ...]}`."""
 
-LONG = 64
-"""The minimum length in characters of a text that is looked up among the stored ones."""
+LONG_TEXT = 64
+"""The minimum length in characters of texts that are replaced by references if they are stored."""
 
 FindText: TypeAlias = "Callable[[str], int | None]"
-"""Returns the id of a text; `None` if it is not stored."""
+"""A function that returns the id of a text; `None` if the text is not stored."""
 
 ReadText: TypeAlias = "Callable[[int], str]"
-"""Returns a text by its id."""
+"""A function that returns a text by its id."""
 
 
 def no_text(id_: int) -> str:
-    """Raise an error: the reader of texts for JSON outside any run's file, which must not contain references."""
+    """Raise an error. This is the reader of texts for JSON outside run files, which must not contain references."""
     raise LookupError(f"there is no text {id_} outside a run's file")
 
 
 def referring(value: Json, find: FindText) -> Json:
     """Return a JSON value with stored texts replaced by references."""
     if isinstance(value, str):
-        id_ = find(value) if len(value) >= LONG else None
+        id_ = find(value) if len(value) >= LONG_TEXT else None
         return value if id_ is None else {TEXT: id_}
     if isinstance(value, list):
         return [referring(part, find) for part in value]
@@ -44,19 +51,19 @@ def referring(value: Json, find: FindText) -> Json:
 
 
 def _key(key: str, find: FindText) -> str:
-    id_ = find(key) if len(key) >= LONG else None
+    id_ = find(key) if len(key) >= LONG_TEXT else None
     return key if id_ is None else f"{TEXT} {id_}"
 
 
 def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
-    """Return an object with its original keys."""
+    """Return an object with its original keys in place of references."""
     if not any(key.startswith(TEXT) for key in parts):
         return parts
     return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
 
 
 def restored(content: Json, read: ReadText) -> Json:
-    """Return the value of a reference's content: the text, or the dict that was stored as a list of pairs."""
+    """Return the value for the content of a reference: a text, or a dict that was stored as a list of pairs."""
     if isinstance(content, list):
         return dict(content)  # type: ignore[arg-type]
     return read(content)  # type: ignore[arg-type]
@@ -65,3 +72,84 @@ def restored(content: Json, read: ReadText) -> Json:
 def reading(read: ReadText) -> Callable[[dict[str, Json]], Json]:
     """Return an object hook for reading JSON made by `referring`."""
     return lambda parts: restored(parts[TEXT], read) if TEXT in parts else with_keys(parts, read)
+
+
+LONG_PART = 300
+"""The minimum number of characters in the JSON of parts that become documents."""
+
+_REMEMBERED = 4096
+"""The number of parts whose references are cached; scenarios that share parts are close together in a plan."""
+
+_DOCUMENT = "$doc"
+
+
+def canonical(value: Any) -> str:
+    """Return the canonical JSON of a value. Keys keep their order, because prompts show it."""
+    try:
+        text = orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if "null" in text and not isinstance(value, str):  # orjson writes NaN and infinite numbers as null
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text
+
+
+def digest(text: str) -> bytes:
+    """Return the first 16 bytes of a text's SHA-256."""
+    return hashlib.sha256(text.encode()).digest()[:16]
+
+
+class Packing:
+    """A converter of values to JSON in which long parts are replaced by references.
+
+    Args:
+        keep: Called with the hash and the JSON of each document, possibly more than once.
+    """
+
+    def __init__(self, keep: Callable[[bytes, str], object]) -> None:
+        self._keep = keep
+        self._references: dict[str, str] = {}
+
+    def pack(self, value: Any) -> str:
+        """Return a JSON value as JSON with references."""
+        if isinstance(value, dict):
+            return f"{{{','.join([f'{canonical(key)}:{self._part(part)}' for key, part in value.items()])}}}"
+        if isinstance(value, list):
+            return f"[{','.join(map(self._part, value))}]"
+        return canonical(value)
+
+    def _part(self, value: Any) -> str:
+        """Return a part's JSON, or a reference if the JSON is long even with references to its own long parts."""
+        text = canonical(value)
+        return text if len(text) < LONG_PART else self._references.get(text) or self._referring(value, text)
+
+    def _referring(self, value: Any, text: str) -> str:
+        packed = self.pack(value)
+        if len(packed) >= LONG_PART:
+            hash_ = digest(packed)
+            self._keep(hash_, packed)
+            packed = f'{{"{_DOCUMENT}":"{hash_.hex()}"}}'
+        if len(self._references) == _REMEMBERED:
+            self._references.clear()
+        self._references[text] = packed
+        return packed
+
+
+def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
+    """Return the value that was packed. `fetch` is a function that returns the JSON of a document by its hash."""
+    return _unpacked(json.loads(text), fetch)
+
+
+def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
+    """Return the value of a document by its hash in hex digits. `fetch` is the same function as for `unpack`."""
+    return unpack(fetch(bytes.fromhex(hash_)), fetch)
+
+
+def _unpacked(value: Any, fetch: Callable[[bytes], str]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_DOCUMENT}:
+            return fetched(value[_DOCUMENT], fetch)
+        return {key: _unpacked(part, fetch) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_unpacked(part, fetch) for part in value]
+    return value

@@ -7,15 +7,14 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dialoom.graphs import Judgement, Line, Outcome
+from dialoom.graphs import Judgement, Line, Outcome, Scenario
 
 from .branches import MAIN, exchange_calls
-from .documents import canonical
 from .episodes import PromotedBranch
 from .judgement_sets import OWN_JUDGEMENTS
 from .passages import Passages, Said
-from .plan import JudgeWork, PlayWork, RejudgeWork, Work
-from .references import referring
+from .plan import JudgeWork, PlayWork, RejudgeWork, Work, insert_recorded
+from .references import canonical, referring
 from .texts import Texts
 from .writer import Transactions
 
@@ -23,14 +22,14 @@ from .writer import Transactions
 def insert_judgements(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement], after: int = -1
 ) -> None:
-    """Add a scenario's judgements to a set that has none of the same subjects.
+    """Add a scenario's judgements to a set, which must not contain judgements of the same subjects.
 
     Args:
         connection: The writer's connection.
         position: The scenario's position.
         judgement_set: The set's name.
         judgements: The judgements in the order in which they were made.
-        after: The last ordinal in use.
+        after: The last ordinal that is already used.
     """
     rows = [
         (position, judgement_set, ordinal, judgement.metric, judgement.target, judgement.turn, *_verdict(judgement))
@@ -42,10 +41,10 @@ def insert_judgements(
 def replace_unparsed(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement]
 ) -> None:
-    """Replace each unparsed judgement by a new one of the same metric, target and turn; several are matched in order.
+    """Replace each unparsed judgement by a new one with the same metric, target and turn; several are matched in order.
 
-    A new judgement whose subject had none is appended: some subjects are judged only after the judgement on another.
-    New judgements of a subject whose judgement was parsed are ignored.
+    A new judgement of a subject without a judgement is appended, because some subjects are judged only after another
+    judgement. A new judgement of a subject whose judgement was parsed is ignored.
     """
     query = (
         "SELECT ordinal, metric, target, turn, status, explanation FROM judgements WHERE scenario = ? AND judging = ? "
@@ -78,10 +77,10 @@ def _verdict(judgement: Judgement) -> tuple[float | None, bool, str, str]:
 
 
 class Results:
-    """The writer of results. Each method is one transaction, durable on return.
+    """The writer of results. Each method runs one transaction, which is durable on return.
 
     Args:
-        transactions: Write to the file.
+        transactions: The transactions that write to the file.
         texts: The file's texts.
         passages: The file's passages of messages.
     """
@@ -92,7 +91,7 @@ class Results:
         self._passages = passages
 
     async def finish(self, work: Work, outcome: Outcome) -> None:
-        """Save the result of work: the outcome of a played scenario, or the judgements of a judged one.
+        """Save the result of a piece of work: the outcome of a played scenario, or the judgements of a judged one.
 
         Args:
             work: The work.
@@ -120,13 +119,13 @@ class Results:
         await self._transactions.soon(keep)
 
     async def fail(self, work: Work, fault: str, error: str, outcome: Outcome | None) -> None:
-        """Save a failure.
+        """Save the failure of a piece of work.
 
         Args:
             work: The work.
             fault: The party at fault.
             error: The error message.
-            outcome: The partial outcome of a played scenario; not needed for judging.
+            outcome: The partial outcome of a played scenario; `None` for judging.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -150,13 +149,13 @@ class Results:
     async def promote(
         self, work: PlayWork, branch: PromotedBranch | None, outcome: Outcome, calls: Sequence[int]
     ) -> None:
-        """Make a branch's outcome the scenario's. All judgements of the former outcome are deleted.
+        """Make the outcome of a branch the outcome of the scenario. All judgements of the former outcome are deleted.
 
         Args:
             work: The scenario.
-            branch: The branch; `None` for the scenario's own line.
+            branch: The record of the branch; `None` for the scenario's own line.
             outcome: The branch's outcome.
-            calls: The ids of the calls that it came from.
+            calls: The ids of the calls from which the outcome results.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -180,8 +179,25 @@ class Results:
 
         await self._transactions.soon(exchange)
 
+    def record(self, recorded: Sequence[tuple[Scenario, Outcome]]) -> int:
+        """Add finished conversations to the plan, and return the number of those that are new.
+
+        Raises:
+            StoreError: If the file cannot be written.
+        """
+
+        def keep(connection: sqlite3.Connection) -> int:
+            places = insert_recorded(connection, [scenario for scenario, _ in recorded])
+            for place, (_, outcome) in zip(places, recorded, strict=True):
+                if place is not None:
+                    self._insert_outcome(connection, place, outcome)
+                    insert_judgements(connection, place, OWN_JUDGEMENTS, outcome.judgements)
+            return sum(place is not None for place in places)
+
+        return self._transactions.now(keep)
+
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Replace the faults and languages of outcomes, by the positions of their scenarios.
+        """Replace the faults and languages of outcomes, which are given by the positions of their scenarios.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -219,7 +235,7 @@ class Results:
         )
 
     def _rest(self, connection: sqlite3.Connection, line: Line) -> tuple[str | int, ...]:
-        """Return a line's fields other than its role and words."""
+        """Return the fields of a line other than its role and its text, in stored form."""
         reason = () if line.finish_reason is None else (line.finish_reason,)
         if not line.tool_calls and line.tool_call_id is None:
             return reason
@@ -237,7 +253,7 @@ def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str
 
 
 def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:
-    """Delete the checkpoints of judges that had begun on a scenario's former outcome: they must not resume."""
+    """Delete the checkpoints of judges that have begun to judge a scenario's former outcome: they must not resume."""
     from .checkpoints.upkeep import delete_threads  # imported here, because the package imports LangGraph
 
     query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"

@@ -1,4 +1,4 @@
-"""Reader of a run's file: its configuration, progress and results. Memory use does not grow with the run."""
+"""The reader of a run's file: configuration, progress and results. Its memory does not grow with the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dialoom.graphs.recipe import finished
 from dialoom.prompts import PromptLibrary
 from dialoom.roles import ASKS
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import check_same, in_folder, load_recipe
 from dialoom.runs.configuration.trust import Reference, Trust, recipe_references, remember, remembered
@@ -36,12 +36,15 @@ from .ledger import Asked, CommonCall, read_calls, read_calls_of, read_common_ca
 from .listing import Choices, Neighbours, ScenarioPage, ScenarioQuery, read_choices, read_neighbours, read_page
 from .plan import ScenarioTable, WorkQueue, thread_of
 from .status import (
+    CheckErrors,
     FailedAttempts,
     FailureCause,
     Status,
     Usage,
     counted,
     read_causes,
+    read_changes,
+    read_check_errors,
     read_common_usage,
     read_failed_attempts,
     read_status,
@@ -49,7 +52,7 @@ from .status import (
     read_usage_by_scenario,
 )
 
-if TYPE_CHECKING:  # LangGraph is slow to import, and most of what is read needs no saver
+if TYPE_CHECKING:  # LangGraph is slow to import, and most reading needs no saver
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 _SHAPES = TypeAdapter(dict[str, list[str]])
@@ -61,18 +64,18 @@ class RunFile:
     Args:
         path: The file.
         recipe: The recipe, if it was passed as an object; by default it is found by its name.
-        trust: The code and the addresses named in the file that may be used; by default those that this user passed on
-            this machine when the run was created.
+        trust: The code and the addresses in the file that may be used; by default those that this user gave on this
+            machine when the run was created.
 
     Attributes:
         queue: The open work.
         branches: The branches of single scenarios.
-        on_read: Called each time a finished scenario is read in a sequence; an exception that it raises ends the
+        on_read: Called for each finished scenario that is read in a sequence. An exception that it raises ends the
             sequence.
 
     Raises:
-        StoreError: If it is not a run.
-        RunError: If the run was made with another recipe than the given one.
+        StoreError: If the file is not a run.
+        RunError: If the run was made with a different recipe than the given one.
     """
 
     def __init__(self, path: Path, recipe: Recipe | None = None, trust: Trust | None = None) -> None:
@@ -93,14 +96,14 @@ class RunFile:
         return self
 
     def __exit__(self, _type: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Close the file; an error caused by corrupt data is reported as corruption of the file."""
+        """Close the file. An error that corrupt data caused is reported as corruption of the file."""
         found = self._damage(error, trace)
         self.close()
         if found is not None:
             raise found from error
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """Return an error as corruption of the file: inside the context, errors of these types stem from its rows."""
+        """Return the error that reports corruption: in this context, bad rows cause errors of certain types."""
         if not isinstance(error, SIGNS):
             return None
         reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
@@ -112,7 +115,7 @@ class RunFile:
 
     @property
     def id(self) -> str | None:
-        """The run's random id, which only holders of the file know."""
+        """The run's random id, which is known only to those who have the file."""
         return self._find("id")
 
     @property
@@ -126,7 +129,7 @@ class RunFile:
 
         Raises:
             RunError: If it cannot be loaded.
-            TrustError: If it is a file that only the run's author has named.
+            TrustError: If the recipe is a file that is specified only by the author of the run's file.
         """
         if self._recipe is None:
             self.permit(self.recipe_references())
@@ -136,17 +139,17 @@ class RunFile:
 
     @property
     def located_recipe(self) -> str | None:
-        """The recipe's name, with a relative path resolved; `None` if there is no such file."""
+        """The recipe's name or, for a recipe in a file, its absolute path; `None` if the file does not exist."""
         return in_folder(self.config.recipe, self._recipe_folders)
 
     @property
     def _recipe_folders(self) -> list[Path]:
-        """The folders to look up a recipe's relative path in: where the run was made, beside the run, and here."""
+        """The folders in which a recipe's relative path is looked up: where the run was made, where it is, and here."""
         made = (self.config.study or {}).get("folder") or self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 
     def recipe_references(self) -> list[Reference]:
-        """Return the code that the recipe consists of: its file if one exists, or the functions that a study names."""
+        """Return the code of which the recipe consists: its file if there is one, or a study's functions."""
         if (study := self.config.study) is not None:
             recipe = load_recipe(self.config.recipe, self.path, self._recipe_folders, study)
             return recipe_references(self.config.recipe, recipe=recipe)
@@ -154,32 +157,38 @@ class RunFile:
         return [] if found is None else recipe_references(self.config.recipe, found)
 
     def permit(self, named: Iterable[Reference]) -> None:
-        """Check that the code and addresses that the file names may be used, before they are.
+        """Check, before code and addresses from the file are used, that they may be used.
 
         Raises:
-            TrustError: If only the run's author has named one of them.
+            TrustError: If one of them is specified only by the author of the run's file.
         """
         if found := list(named):
             self._trust.check(self.path, self._find("id"), found, self.config.code)
 
     def give(self, named: Iterable[Reference]) -> None:
-        """Grant trust in these for this run and remember it for later; for what the user has just named."""
+        """Trust code and addresses that the user has just specified, for this run, and remember this."""
         found = list(named)
         self._trust.give(found)
         remember(self._find("id"), [each.mark for each in found])
 
     def known(self, named: Iterable[Reference]) -> list[Reference]:
-        """Return those that this user has trusted for this run on this machine."""
+        """Return the references that this user has trusted for this run on this machine."""
         marks = remembered(self._find("id"))
         return [each for each in named if each.mark in marks]
 
     def remember(self) -> None:
-        """Remember that everything permitted so far was given by the user."""
+        """Remember that the user has specified everything that was permitted so far."""
         remember(self._find("id"), self._trust.used)
 
     @property
+    def changed_code(self) -> list[str]:
+        """The names of the files of code that had changed when further scenarios of the run were played."""
+        found: list[str] = json.loads(self._find("changed code") or "[]")
+        return found
+
+    @property
     def limits(self) -> str:
-        """The latest limits on the run's calls: the JSON of a `RunLimits`."""
+        """The latest limits on the run's calls, as the JSON of a `RunLimits`."""
         return self._find("limits") or "{}"
 
     @property
@@ -189,7 +198,7 @@ class RunFile:
 
     @property
     def is_planned(self) -> bool:
-        """Return whether planning was finished; it is one transaction, so the plan is complete or absent."""
+        """Return whether planning has finished. The plan is written in one transaction, so it is complete or absent."""
         return self._find("planned") is not None
 
     @property
@@ -201,20 +210,25 @@ class RunFile:
 
     @property
     def notes(self) -> list[str]:
-        """The notes that planning left."""
+        """The messages that planning reported, such as repairs of the source data."""
         return [row["text"] for row in self._reader.execute("SELECT text FROM notes ORDER BY id")]
 
     def judgement_sets(self) -> list[JudgementSet]:
         """Return the sets of judgements, oldest first."""
         return read_judgement_sets(self._reader)
 
-    def judgement_set(self, name: str | None) -> JudgementSet | None:
-        """Return the set of that name, or without a name the oldest; `None` if there are no sets.
+    def has_judged(self, name: str) -> bool:
+        """Return whether a set of judgements has any, even if they failed."""
+        query = "SELECT EXISTS (SELECT 1 FROM judged WHERE judging = ?)"
+        return bool(self._reader.execute(query, (name,)).fetchone()[0])
 
-        With several judges, `panel` is their combined judgements.
+    def judgement_set(self, name: str | None) -> JudgementSet | None:
+        """Return the set with a name, or the oldest set if no name is given; `None` if there are no sets.
+
+        If there are several judges, the name `panel` selects their combined judgements.
 
         Raises:
-            StoreError: If there is no set of that name.
+            StoreError: If there is no set with this name.
         """
         sets = self.judgement_sets()
         if name is None:
@@ -233,16 +247,16 @@ class RunFile:
         return str(row["state"])
 
     def samples(self) -> dict[int, int]:
-        """Return how often each scenario was made pending from its beginning, by position."""
+        """Return each scenario's sample number, by position; it is above 0 after a restart from the beginning."""
         return dict(self._reader.execute("SELECT position, sample FROM scenarios ORDER BY position").fetchall())
 
     def outcome_branch(self, position: int) -> str:
-        """Return the branch that a scenario's outcome comes from: `main`, unless another was promoted."""
+        """Return the branch from which a scenario's outcome comes: `main`, unless another branch was promoted."""
         query = "SELECT branch ->> 'name' FROM scenarios WHERE position = ?"
         return str(self._reader.execute(query, (position,)).fetchone()[0] or "main")
 
     def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
-        """Return the scenarios whose outcome came from a branch of the step debugger, by their ids."""
+        """Return the scenarios whose outcome came from a branch of the step debugger: their ids, and the branches."""
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], PromotedBranch.model_validate_json(row["branch"])) for row in rows]
 
@@ -255,8 +269,12 @@ class RunFile:
         """Return the run's progress and spend."""
         return read_status(self._reader)
 
+    def changes(self) -> dict[str, dict[str, int]]:
+        """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
+        return read_changes(self._reader)
+
     def failed_attempts(self) -> dict[str, FailedAttempts]:
-        """Return the failed attempts by model."""
+        """Return the failed attempts at calls, by model."""
         return read_failed_attempts(self._reader)
 
     def usage_by_model(self) -> dict[str, Usage]:
@@ -267,12 +285,16 @@ class RunFile:
         """Return the causes of failed scenarios, the most frequent first."""
         return read_causes(self._reader, most)
 
+    def check_errors(self) -> list[CheckErrors]:
+        """Return the errors of checks, by metric."""
+        return read_check_errors(self._reader, OWN_JUDGEMENTS)
+
     def spend(self, prices: Prices) -> Spend:
-        """Return the run's total spend, as its budget counts it."""
+        """Return the run's total spend as it counts against the budget."""
         return counted(self._reader, prices)
 
     def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
-        """Return the metrics of a set's first judgements in the recipe's order; for a panel, its first judge's."""
+        """Return the metrics of a set's first judgements, in the recipe's order; for a panel, of its first judge."""
         chosen = self.judgement_set(judging)
         names = (judging,) if chosen is None else chosen.members or (chosen.name,)
         query = "SELECT DISTINCT metric FROM (SELECT metric FROM judgements WHERE judging = ? LIMIT 5000)"
@@ -286,12 +308,12 @@ class RunFile:
         return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
 
     def rejected_lines(self) -> int:
-        """Return the number of simulated users' lines requested again because of a fault; only the ledger has them."""
+        """Return the number of simulated users' lines that were requested again because of a fault."""
         query = "SELECT count(*) FROM calls WHERE ask > ? AND ask % ? = 1 AND branch IS NULL"
         return int(self._reader.execute(query, (ASKS, ASKS)).fetchone()[0])
 
     def rejudgings(self) -> dict[str, int]:
-        """Return the number of scenarios whose unparsed judgements are yet to be repeated, by set."""
+        """Return the number of scenarios whose unparsed judgements remain to be repeated, by set of judgements."""
         query = "SELECT judging, count(*) FROM rejudgings WHERE state = 'pending' GROUP BY judging"
         return dict(self._reader.execute(query).fetchall())
 
@@ -310,30 +332,30 @@ class RunFile:
 
     def request(self, call: int) -> Asked | None:
         """Return a call's request, by its row in the ledger; `None` if there is no such call."""
-        return read_request(self._reader, int(call))  # a numpy integer would match nothing in SQLite
+        return read_request(self._reader, int(call))  # SQLite would not match a numpy integer
 
     @asynccontextmanager
     async def checkpointer(self) -> AsyncIterator[BaseCheckpointSaver[int]]:
-        """Return the saver with which LangGraph reads this file's checkpoints. Only this method knows its class."""
+        """Return the saver with which LangGraph reads this file's checkpoints."""
         from .checkpoints import ReadingSaver
 
         with closing(ReadingSaver(open_for_reading(self.path))) as saver:
             yield saver
 
     def unsound(self) -> list[int]:
-        """Return the positions of the scenarios with faults, or with lines requested again because of one."""
+        """Return the positions of the scenarios with faults, or with lines that were requested again due to faults."""
         return read_unsound(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
-        """Return the usage of each played scenario's calls, by role. For small runs: all of it is in memory at once."""
+        """Return the usage of each played scenario's calls, by role. All of it is in memory at once."""
         return read_usage_by_scenario(self._reader)
 
     def common_calls(self, position: int) -> list[CommonCall]:
-        """Return the common calls, which belong to no scenario, that a scenario used."""
+        """Return the common calls (which belong to no scenario) that a scenario used."""
         return read_common_calls(self._reader, position)
 
     def common_usage(self) -> tuple[dict[str, Usage], dict[str, Usage]]:
-        """Return the usage of common calls by role: of those that a single scenario uses, and of all others."""
+        """Return the usage of common calls by role: first for calls that one scenario uses, then for all others."""
         return read_common_usage(self._reader)
 
     def resolve(self, name: str) -> int:
@@ -356,12 +378,12 @@ class RunFile:
         """Return a page of the scenarios that a query finds, without their messages.
 
         Raises:
-            StoreError: If the query is invalid, or there is no such set of judgements.
+            StoreError: If the query is invalid, or its set of judgements does not exist.
         """
         return read_page(self._reader, self._judging_of(query), query, offset, limit)
 
     def neighbours(self, position: int, query: ScenarioQuery) -> Neighbours | None:
-        """Return the neighbours of a scenario in a query's result; `None` if the query does not find it.
+        """Return the previous and the next scenario in a query's result; `None` if the query does not find this one.
 
         Raises:
             StoreError: As for `page`.
@@ -373,7 +395,7 @@ class RunFile:
         return chosen.name if chosen else OWN_JUDGEMENTS
 
     def choices(self) -> Choices:
-        """Return the values to filter by, with counts: `state`, `ended_by`, `fault`, `fault_of` and `facet:NAME`."""
+        """Return the values by which to filter, with counts: `state`, `ended_by`, `fault`, `fault_of`, `facet:NAME`."""
         return read_choices(self._reader)
 
     def spoken(self) -> SpokenTexts:
@@ -386,11 +408,11 @@ class RunFile:
         return [row["position"] for row in rows]
 
     def planned_facets(self) -> Iterator[dict[str, Any]]:
-        """Yield every scenario's facets in plan order, finished or not."""
+        """Yield the facets of every scenario in plan order, whether it is finished or not."""
         return self._scenarios.facets()
 
     def named_figures(self) -> list[str]:
-        """Return the names of the facets, counts and metrics of the first scenarios, as all others have the same."""
+        """Return the names of facets, counts and metrics, read from the first scenarios, as all have the same."""
         queries = (
             "SELECT DISTINCT each.key FROM (SELECT facets FROM scenarios LIMIT 200), json_each(facets) AS each",
             "SELECT DISTINCT each.key FROM (SELECT counts FROM outcomes LIMIT 200), json_each(counts) AS each",
@@ -404,7 +426,7 @@ class RunFile:
         return self._scenarios.scenario(recipe, row["content"])
 
     def episode(self, position: int, judging: str | None = None) -> RecordedEpisode | None:
-        """Return one scenario's episode, with the judgements of one set; `None` while it is pending."""
+        """Return one scenario's episode, with the judgements of one set; `None` while the scenario is pending."""
         episode = read_episode(self._reader, self._chosen(judging), position)
         return None if episode is None else self._with_judges(episode)
 
@@ -450,7 +472,7 @@ class RunFile:
             self.on_read()
 
     def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
-        """Return an episode with the faults of the judges whose judgements it has, if faults are known."""
+        """Return an episode with the faults of the judges of its judgements added, if its faults are known."""
         outcome = episode.outcome
         if outcome.faults is None or not outcome.judgements:
             return episode

@@ -1,4 +1,4 @@
-"""The tables of a run file, and the views that show readers whole rows. `docs/store.md` describes both."""
+"""The tables of a run file, and the views that combine them for readers. `docs/store.md` describes both."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 PER_SECOND = 10_000
-"""The unit in which latencies are stored: this fraction of a second."""
+"""The number of units per second in which latencies are stored."""
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
-"""SQL expression for an element of a span: the text's id, the offset, and the length in characters."""
+"""The SQL expression for an element of a span: the text's id, the offset, or the length in characters."""
 
 _TEXTS = f"""
 CREATE VIEW texts AS
@@ -35,13 +35,13 @@ SELECT id, hash, iif(parts IS NULL, content, (
 )) AS content
 FROM kept_texts
 """
-"""SQLite considers json_extract unsafe in a view (with `trusted_schema` off), and json_each safe."""
+"""The view of texts. With `trusted_schema` off, SQLite allows json_each in views, but not json_extract."""
 
 _CALLS = f"""
 CREATE VIEW calls AS
 SELECT kept_calls.id AS id, key, scenario, judging, node, step, ordinal, ask, sample, role, model, prompt, temperature,
     seed, messages, reply, reasoning, error, finish_reason, input_tokens, output_tokens, cached_tokens, cost, attempts,
-    latency / {PER_SECOND}.0 AS latency, replays, branch, uid
+    latency / {PER_SECOND}.0 AS latency, replays, branch, uid, changes, reasoning_tokens
 FROM kept_calls LEFT JOIN kinds ON kinds.id = kept_calls.kind
 """
 
@@ -56,7 +56,7 @@ VIEWS: dict[str, str] = {
     "calls": _CALLS.strip(),
     "common_uses": _COMMON_USES.strip(),
 }
-"""The definition of each view, by name."""
+"""The definitions of the views, by name."""
 
 
 def create_views(connection: sqlite3.Connection) -> None:
@@ -67,14 +67,14 @@ def create_views(connection: sqlite3.Connection) -> None:
 
 APPLICATION_ID = 0x6469616C  # "dial": the application id that identifies a run among SQLite files
 SCHEMA_VERSION = 1
-"""The version of the schema below. A file of another version is refused; migrations begin with the first release."""
+"""The version of the schema below. Files of other versions are refused; migrations begin with the first release."""
 
 TABLES = frozenset(
     "run prompts notes judgement_sets documents scenarios outcomes judged judgements rejudgings branches "
     "step_calls kept_texts passages kinds kept_calls kept_uses player_states attempts threads checkpoints "
     "checkpoint_frames checkpoint_values checkpoint_lists pending_writes".split()
 )
-"""The tables that `create` makes, besides the views over them."""
+"""The tables that `create` makes; the views over them are not included."""
 
 
 CALLS = (
@@ -91,17 +91,17 @@ CREATE TABLE kept_calls (
     scenario INTEGER, kind INTEGER, seed INTEGER, messages TEXT,
     reply INTEGER, reasoning INTEGER, error TEXT, finish_reason TEXT,
     input_tokens INTEGER, output_tokens INTEGER, cached_tokens INTEGER, cost FLOAT, attempts INTEGER, latency INTEGER,
-    replays INTEGER NOT NULL DEFAULT 0, branch TEXT, uid BLOB
+    replays INTEGER NOT NULL DEFAULT 0, branch TEXT, uid BLOB, changes INTEGER, reasoning_tokens INTEGER
 )""",
     "CREATE INDEX idx_kept_calls_scenario ON kept_calls (scenario)",
     "CREATE UNIQUE INDEX calls_replayable ON kept_calls (key) WHERE reply IS NOT NULL",
     "CREATE UNIQUE INDEX calls_common ON kept_calls (uid) WHERE uid IS NOT NULL",
-    # The places where the replies of common calls are used, which belong to no scenario.
+    # The places where the replies to common calls, which belong to no scenario, are used.
     "CREATE TABLE kept_uses (scenario INTEGER, kind INTEGER, branch TEXT, key BLOB)",
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
     "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
-    # The states of stateful players after their replies: by player (a hash of role and model) and by the conversation
-    # so far (another hash); `key` is the call's.
+    # The states of stateful players after their replies, by player (a hash of role and model) and by conversation so
+    # far (another hash). `key` is the key of the call.
     """
 CREATE TABLE player_states (
     id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, key BLOB, state BLOB,
@@ -115,16 +115,15 @@ CREATE TABLE judgements (
     scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
     is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
 ) WITHOUT ROWID"""
-"""The table has no other index: judgements are looked up by this key only, and a key of its own for each would take
-as much space as the verdict.
+"""The table has no other index, because judgements are looked up by this key only, and an id would take much space.
 """
 
 
 def database_of(connection: sqlite3.Connection) -> Database:
-    """Return a connection as sqlite-utils sees it, which defines tables.
+    """Return a connection as a database of sqlite-utils, which defines tables.
 
-    sqlite-utils imports pandas if it is installed, for columns of a type of pandas, and there are none here: it would
-    take a sixth of the time until a run's first call, and 66 MB.
+    If pandas is installed, sqlite-utils imports it for columns with types of pandas, which are not used here. The
+    import would take a sixth of the time until a run's first call, and 66 MB.
     """
     with _not_importable("pandas"):
         from sqlite_utils import Database
@@ -133,7 +132,7 @@ def database_of(connection: sqlite3.Connection) -> Database:
 
 @contextmanager
 def _not_importable(name: str) -> Iterator[None]:
-    """Let imports of a module fail within the block, unless it has been imported already."""
+    """Make imports of a module fail within the block, unless the module has been imported already."""
     modules = cast(dict[str, Any], sys.modules)
     if name in modules:
         yield
@@ -168,7 +167,7 @@ def _configuration(database: Database) -> None:
 
 
 def _scenarios(database: Database) -> None:
-    """Create the tables of the plan and its results; other tables use `position`, the place in the plan, as key."""
+    """Create the tables of the plan and its results. Other tables refer to scenarios by `position` in the plan."""
     database.table("documents").create({"hash": bytes, "content": str}, pk="hash")
     database.table("scenarios").create(
         {
@@ -208,7 +207,7 @@ def _scenarios(database: Database) -> None:
         {"judging": str, "scenario": int, "state": str, "fault": str, "error": str}, pk=("judging", "scenario")
     )
     database.execute(JUDGEMENTS)
-    # Finished scenarios whose unparsed judgements are repeated, and with which sample.
+    # Finished scenarios whose unparsed judgements are repeated, with the sample number of the repetition.
     database.table("rejudgings").create(
         {"scenario": int, "judging": str, "sample": int, "state": str}, pk=("scenario", "judging")
     )
@@ -250,7 +249,7 @@ def _calls(database: Database) -> None:
 
 
 def create_passages(database: Database) -> None:
-    """Create the table of the passages that long message lists consist of."""
+    """Create the table of passages, of which long message lists consist."""
     database.table("passages").create({"id": int, "hash": bytes, "messages": str}, pk="id")
     database.table("passages").create_index(["hash"], unique=True)
 

@@ -1,4 +1,4 @@
-"""Progress and spend of a run, read at one moment."""
+"""The progress and spend of a run at one moment."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from dataclasses import dataclass, replace
 
 from dialoom.roles.gateway.budget import Spend
 from dialoom.roles.gateway.calls import expected_tokens
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 
 from .texts import find_text
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The calls of a group and their usage. `None` where a provider reported nothing, or for an unknown price.
+    """The usage of a group of calls. A value is `None` if a provider did not report it, or if the price is unknown.
 
     Attributes:
         calls: The number of calls that were answered or ended in an error.
         failed: The number of calls that ended in an error.
-        unanswered: The number of calls sent and not answered: in progress, or interrupted by a crash.
+        unanswered: The number of calls that were sent and not answered: they are in progress, or a crash interrupted
+            them.
         replays: The number of times that a recorded reply was reused instead of a call.
         cost: The cost in US dollars.
         cut: The number of replies that were cut off at their maximum length.
-        refused: The number of replies that the provider marks as a refusal.
+        refused: The number of replies that the provider marked as refusals.
         filtered: The number of replies that the provider's content filter cut.
         empty: The number of empty replies.
-        only_thought: The number of replies with nothing but the model's reasoning.
+        only_thought: The number of replies that contain only the model's reasoning.
         models: The models called, in alphabetical order.
     """
 
@@ -49,7 +50,7 @@ class Usage:
 
     @property
     def broken_off(self) -> dict[str, int]:
-        """The numbers of incomplete replies by problem, without zeros."""
+        """The numbers of incomplete replies, by problem. Problems that did not occur are left out."""
         found = {
             "cut off": self.cut,
             "refused": self.refused,
@@ -66,12 +67,12 @@ class Status:
 
     Attributes:
         usage: The usage of all calls.
-        by_role: The usage of the run's own calls.
+        by_role: The usage of the run's own calls, by role.
         by_judging: The usage of the calls that later sets of judgements made.
         gated: The number of finished scenarios that passed through the gate.
-        faulty: The number of these with a fault.
-        faults: The number of their faults.
-        languages: The number of these in each language, by ISO 639 code.
+        faulty: The number of gated scenarios with a fault.
+        faults: The number of faults in them.
+        languages: The number of gated scenarios in each language, by ISO 639 code.
     """
 
     total: int
@@ -93,11 +94,11 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempts:
-    """The failed attempts at one model's calls, even if a later attempt succeeded.
+    """The failed attempts at one model's calls, including those after which a later attempt succeeded.
 
     Attributes:
         attempts: The number of failed attempts.
-        throttled: The number of these rejected for a rate limit or overload.
+        throttled: The number of attempts that were rejected because of a rate limit or overload.
     """
 
     attempts: int
@@ -106,19 +107,47 @@ class FailedAttempts:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """The cause of some scenarios' failure.
+    """A cause for which scenarios failed.
 
     Attributes:
         fault: The party at fault, in a word or two.
         error: The message.
         scenarios: The number of scenarios.
-        first: The position of the first one.
+        first: The position of the first of these scenarios.
     """
 
     fault: str | None
     error: str
     scenarios: int
     first: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckErrors:
+    """The errors of one check, which raised an exception or returned no score.
+
+    Attributes:
+        metric: The check's metric.
+        conversations: The number of conversations.
+        error: The error in the first of these conversations.
+    """
+
+    metric: str
+    conversations: int
+    error: str
+
+    def __str__(self) -> str:
+        noun = "conversation" if self.conversations == 1 else "conversations"
+        return f"{self.metric} in {self.conversations:,} {noun} ({self.error})"
+
+
+def read_check_errors(connection: sqlite3.Connection, judging: str) -> list[CheckErrors]:
+    """Return the errors of checks in a set of judgements, by metric."""
+    query = (
+        "SELECT metric, count(DISTINCT scenario), explanation, min(scenario) FROM judgements "
+        "WHERE judging = ? AND status = 'error' GROUP BY metric ORDER BY min(ordinal)"
+    )
+    return [CheckErrors(*row[:3]) for row in connection.execute(query, (judging,))]
 
 
 def read_causes(connection: sqlite3.Connection, most: int) -> list[FailureCause]:
@@ -136,8 +165,16 @@ def read_usage_by_model(connection: sqlite3.Connection) -> dict[str, Usage]:
 
 
 def read_failed_attempts(connection: sqlite3.Connection) -> dict[str, FailedAttempts]:
-    """Return the failed attempts by model, for models that have any."""
+    """Return the failed attempts at calls by model, for models that have any."""
     return {model: FailedAttempts(*figures) for model, *figures in connection.execute(_FAILED_ATTEMPTS)}
+
+
+def read_changes(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+    """Return the number of calls whose sent settings differ from the configured ones, by role and by reason."""
+    found: dict[str, dict[str, int]] = {}
+    for role, text, calls in connection.execute(_CHANGES):
+        found.setdefault(role, {})[text] = calls
+    return found
 
 
 def read_status(connection: sqlite3.Connection) -> Status:
@@ -168,7 +205,7 @@ def read_usage_by_scenario(connection: sqlite3.Connection) -> dict[int, dict[str
 
 
 def read_common_usage(connection: sqlite3.Connection) -> tuple[dict[str, Usage], dict[str, Usage]]:
-    """Return the usage by role of the run's common calls: of those that one scenario uses, and of all others."""
+    """Return the usage of common calls by role: first for calls that one scenario uses, then for all others."""
     common = "judging IS NULL AND scenario IS NULL"
     users = "(SELECT count(DISTINCT scenario) FROM common_uses WHERE common_uses.key = calls.key)"
     one, several = (_usage(connection, "role", f"{common} AND {users} {how}") for how in ("= 1", "<> 1"))
@@ -182,7 +219,7 @@ def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, 
     for name, models, *figures in rows:
         named = json.loads(models)
         if not all(isinstance(each, str) for each in (name, *named)):
-            raise TypeError(f"a call's role or model is no text: {name!r}, {named!r}")
+            raise TypeError(f"a call's role and model must be texts, got {name!r}, {named!r}")
         usage[name] = replace(Usage(*figures), models=tuple(sorted(named)))
     return usage
 
@@ -210,6 +247,10 @@ _LANGUAGES = """
 SELECT each.value, count(*) FROM outcomes, json_each(coalesce(languages, '["und"]')) AS each
 WHERE faults IS NOT NULL GROUP BY 1 ORDER BY 1
 """
+_CHANGES = """
+SELECT role, content, count(*) FROM calls JOIN texts ON texts.id = changes
+GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
+"""
 _FAILED_ATTEMPTS = """
 SELECT model, count(*), count(*) FILTER (WHERE
     attempts.error LIKE '%(429)%' OR attempts.error LIKE '%(503)%' OR attempts.error LIKE '%(529)%'
@@ -218,15 +259,15 @@ FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY mod
 
 
 def counted(connection: sqlite3.Connection, prices: Prices) -> Spend:
-    """Return the total spend as the gateway counts it: unknown usage is counted by the call's expected tokens.
+    """Return the total spend as the gateway counts it: for calls with unknown usage, by their expected tokens.
 
-    Unanswered calls count too: the process crashed before the answer, and the provider may have billed them.
+    Unanswered calls count too, because the provider may have billed calls that were in progress at a crash.
     """
     total = Spend()
     for model, calls, cost, tokens, *unpriced in connection.execute(_TAKEN).fetchall():
         total += Spend(calls, tokens, cost)
         if any(unpriced) and (price := prices.price(model)) is not None:
-            total.cost += price.of(*unpriced)
+            total += Spend(cost=price.of(*unpriced))
     for model, calls, letters in connection.execute(_UNCOUNTED).fetchall():
         tokens = expected_tokens(letters, calls)
         total += Spend(0, tokens, prices.expected(model, tokens) or 0.0)

@@ -1,4 +1,4 @@
-"""A run's file open for writing, by one process at a time and through one writer; each kind of data has an owner."""
+"""A run's file, open for writing by one process at a time. One writer is shared by an object for each kind of data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.runs.configuration.config import RunConfig
 from dialoom.runs.configuration.recipes import is_relative_file
 from dialoom.runs.configuration.trust import Trust
-from dialoom.runs.errors import StoreError
+from dialoom.runs.errors import StoreError, store_error
 from dialoom.settings import Synchronous
 
 from . import schema
 from .branches import BranchTable
-from .connections import WriteLock, appear, ensure_file, open_for_writing
+from .connections import WriteLock, create_atomically, ensure_file, open_for_writing
 from .corruption import damaged, is_of_the_store
-from .errors import store_error
 from .judgement_sets import JudgementSet, insert_judgement_set
 from .leases import Retries
 from .ledger import Booking, CallKinds, SQLiteLedger
@@ -38,7 +37,7 @@ from .runfile import RunFile
 from .texts import Texts
 from .writer import Transactions, Writer
 
-if TYPE_CHECKING:  # LangGraph is slow to import, and looking at a run needs no saver
+if TYPE_CHECKING:  # LangGraph is slow to import, and not needed to look at a run
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from .checkpoints import Compacted
@@ -52,7 +51,7 @@ class RunStore(RunFile):
         path: The file.
         synchronous: The durability of commits; see `open_for_writing`.
         recipe: The recipe, if it was passed as an object.
-        trust: The code and the addresses named in the file that may be used; see `RunFile`.
+        trust: The code and the addresses in the file that may be used; see `RunFile`.
 
     Attributes:
         queue: The open work, and the work in progress.
@@ -62,7 +61,7 @@ class RunStore(RunFile):
         branches: Saves the branches of single scenarios.
 
     Raises:
-        StoreError: If it is not a run, or another process is writing it.
+        StoreError: If the file is not a run, or another process is writing it.
     """
 
     branches: BranchTable
@@ -112,23 +111,23 @@ class RunStore(RunFile):
         synchronous: Synchronous = "normal",
         recipe: Recipe | None = None,
     ) -> RunStore:
-        """Create a file with its configuration and prompts, but without a plan.
+        """Create a run's file with configuration and prompts, but without a plan.
 
         Raises:
             StoreError: If the file exists or cannot be created.
         """
         try:
-            appear(path, _initial(config, prompts, recipe))
+            create_atomically(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
-                store = cls(path, synchronous, recipe, Trust(everything=True))  # the user has just named all of it
+                store = cls(path, synchronous, recipe, Trust(everything=True))  # the user has just specified all of it
                 made.pop_all()  # keep the file
                 return store
         except (sqlite3.Error, OSError) as error:
             raise store_error(path, error, is_new=True) from error
 
     def for_worker(self) -> bytes:
-        """Return the content of a worker's file: this run without its scenarios, which are leased separately."""
+        """Return the content for a worker's file: this run without its scenarios, which are leased separately."""
         with closing(sqlite3.connect(":memory:")) as connection:
             schema.create(connection)
             with connection:
@@ -148,18 +147,20 @@ class RunStore(RunFile):
         own: JudgementSet,
         trials: int = 1,
         sequence: str | None = None,
+        users: Sequence[str] = (),
     ) -> int:
-        """Write the plan in one transaction and return the number of scenarios.
+        """Write the plan in one transaction and return its number of scenarios, counted once for each user model.
 
-        Everything that scenarios refer to while they are played is written here: workers' files are made from this one,
-        and only the results of scenarios are merged back.
+        Everything to which scenarios refer while they are played must be written here, because workers' files are made
+        from this file, and only the results of scenarios are merged back.
 
         Args:
-            scenarios: Read one at a time, in the writer's thread.
-            notes: The notes that planning leaves; read after the last scenario.
-            own: The set of the judgements made while playing; without models if no judge is known.
+            scenarios: The scenarios, which are read one at a time, in the writer's thread.
+            notes: The messages that planning reports; they are read after the last scenario.
+            own: The set for the judgements made while playing; it has no models if no judge is known.
             trials: The number of times that each scenario is played.
-            sequence: The facet whose scenarios of one value are played one after another, if there is one.
+            sequence: A facet, if any; scenarios with the same value of it are played one after another.
+            users: The user models, if there are several.
 
         Raises:
             StoreError: If two scenarios have the same id, or the file cannot be written.
@@ -173,7 +174,7 @@ class RunStore(RunFile):
                 yield scenario
 
         def write(connection: sqlite3.Connection) -> int:
-            count = insert_plan(connection, until_over(), sequence)
+            count = insert_plan(connection, until_over(), sequence, users)
             if trials > 1:
                 insert_trials(connection, trials)
             connection.executemany("INSERT INTO notes (text) VALUES (?)", [(note,) for note in notes])
@@ -183,16 +184,16 @@ class RunStore(RunFile):
         try:
             return self._transactions.now(write, once=True)  # because the scenarios can be read only once
         finally:
-            is_over.set()  # Ctrl-C ends the waiting, which then ends the planning
+            is_over.set()  # if waiting is interrupted, the generator of scenarios ends too
 
     def add_trials(self, trials: int) -> None:
         """Plan further trials of every scenario.
 
         Args:
-            trials: The number of trials that each scenario is to have.
+            trials: The number of trials that each scenario has afterwards.
 
         Raises:
-            StoreError: If the run already has more.
+            StoreError: If the run already has more trials.
         """
         config = self.config
         if trials < config.trials:
@@ -210,19 +211,39 @@ class RunStore(RunFile):
         self._transactions.now(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
-        """Add a set of judgements under a new name."""
+        """Add a set of judgements under a new name, or in place of a set in which nothing was judged."""
         self._transactions.now(lambda connection: insert_judgement_set(connection, judgement_set))
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
-        """Add prompts that the run does not have; an existing prompt of the same id is kept."""
+        """Add prompts that the run does not have yet. An existing prompt with the same id is kept."""
         rows = [_prompt_row(prompt) for prompt in prompts]
         insert = "INSERT OR IGNORE INTO prompts VALUES (?, ?, ?, ?, ?)"
         self._transactions.now(lambda connection: connection.executemany(insert, rows).rowcount)
 
+    def take_study(self, config: RunConfig, prompts: PromptLibrary) -> None:
+        """Replace the run's study by the one in a new configuration, together with the prompts made from it."""
+        rows = [_prompt_row(prompt) for prompt in prompts.values()]
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE run SET value = ? WHERE key = 'config'", (config.model_dump_json(),))
+            connection.executemany("INSERT OR REPLACE INTO prompts VALUES (?, ?, ?, ?, ?)", rows)
+
+        self._transactions.now(write)
+        self._recipe = None
+        for name in ("gate", "_prompt_words"):
+            vars(self).pop(name, None)
+
     def keep_limits(self, limits: str) -> None:
-        """Save the limits on the run's calls: the JSON of a `RunLimits`."""
+        """Save the limits on the run's calls, given as the JSON of a `RunLimits`."""
         insert = "INSERT OR REPLACE INTO run VALUES ('limits', ?)"
         self._transactions.now(lambda connection: connection.execute(insert, (limits,)).rowcount)
+
+    def keep_changed_code(self) -> None:
+        """Save the files of code that were found to have changed, because scenarios are now played with them."""
+        if self._trust.changed:
+            names = json.dumps(sorted({*self.changed_code, *self._trust.changed}))
+            insert = "INSERT OR REPLACE INTO run VALUES ('changed code', ?)"
+            self._transactions.now(lambda connection: connection.execute(insert, (names,)).rowcount)
 
     def keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
         """Save the reply formats that models have refused."""
@@ -238,7 +259,7 @@ class RunStore(RunFile):
             yield saver
 
     def compact(self) -> Compacted:
-        """Delete checkpointed values that nothing refers to any more, and return their space to the file system.
+        """Delete checkpointed values to which nothing refers any more, and shrink the file.
 
         Returns:
             The file's size before and after.
@@ -263,7 +284,7 @@ class RunStore(RunFile):
             super().close()
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """Return an error as corruption of the file only if it stems from its rows: playing a run raises others too."""
+        """Return the error that reports corruption if the file's rows caused an error; playing raises others too."""
         is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
         return super()._damage(error, trace) if is_of_rows else None
 
@@ -287,7 +308,7 @@ def _initial(config: RunConfig, prompts: PromptLibrary, recipe: Recipe | None) -
             connection.execute("INSERT INTO run VALUES ('config', ?)", (config.model_dump_json(),))
             if is_relative_file(config.recipe):
                 connection.execute("INSERT INTO run VALUES ('folder', ?)", (str(Path.cwd()),))
-            if recipe is not None:  # identifies the run even if the recipe's file moves
+            if recipe is not None:  # recognizes the recipe even if its file moves
                 connection.execute("INSERT INTO run VALUES ('recipe', ?)", (recipe.name,))
             connection.executemany(
                 "INSERT INTO prompts VALUES (?, ?, ?, ?, ?)",

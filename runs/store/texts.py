@@ -1,4 +1,4 @@
-"""Texts, stored once by content hash; long texts as composed of known parts."""
+"""Texts, each stored once. Long texts are composed of parts of earlier texts."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
-from .documents import canonical, digest
-from .references import ReadText
+from .references import ReadText, canonical, digest
 
 Part: TypeAlias = "str | int | list[int]"
-"""One part of a composed text: its own words; the id of an earlier text that is included whole; or a span of an
-earlier text as its id, the offset in it (from 0) and the length in characters.
+"""One part of a composed text: a string, an earlier text, or a span of an earlier text.
+
+An earlier text is given by its id. A span is given by the id, the offset (from 0) and the length in characters.
 """
 
 _LONG = 40
-"""The minimum length in characters of a line that is looked up: a span costs some 16."""
+"""The minimum length in characters of lines that are looked up; a span takes about 16 characters."""
 
 _LINES = 16_384
-"""The number of lines that are remembered; a single text may add at most an eighth of them."""
+"""The number of lines that are cached; a single text adds at most an eighth of that number."""
 
 
 class _Source(NamedTuple):
-    """The lines of a text that is stored as it is, and the offset of each."""
+    """The lines of a text, with the offset of each."""
 
     lines: Sequence[str]
     starts: Sequence[int]
 
 
 class Sources:
-    """The most recently stored or repeated texts, in which repeated lines are looked up."""
+    """A cache of the most recently stored or repeated texts, in which repeated lines are looked up."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[int, _Source] = OrderedDict()
@@ -41,7 +41,7 @@ class Sources:
 
     def parts_of(self, content: str) -> list[Part] | None:
         """Return the parts of a text; `None` if they are not much shorter than the text."""
-        if "\0" in content:  # SQLite's functions end a text there
+        if "\0" in content:  # SQLite's functions end a text at a null character
             return None
         source = _split(content)
         parts: list[Part] = []
@@ -64,7 +64,7 @@ class Sources:
         return [*parts, content[said:]] if content[said:] else parts
 
     def remember(self, id_: int, content: str) -> None:
-        """Remember a text that is stored whole, so that later ones may refer to it."""
+        """Add a text that is stored whole to the cache, so that later texts can refer to it."""
         source = _split(content)
         long = [(line, number) for number, line in enumerate(source.lines) if len(line) >= _LONG]
         if not long or len(source.lines) > _LINES // 8 or "\0" in content:
@@ -77,20 +77,20 @@ class Sources:
             self._drop_oldest()
 
     def forget(self) -> None:
-        """Forget all texts."""
+        """Clear the cache."""
         self._texts.clear()
         self._places.clear()
         self._count = 0
 
     def _span(self, text: _Source, line: int, id_: int, at: int, said: int) -> tuple[int, int, int, Part]:
-        """Return a text's span in common with an earlier one around a line: its start, end, next line and reference.
+        """Return the span around a line that a text shares with an earlier text: start, end, next line and reference.
 
         Args:
             text: The text.
-            line: The number of a line of it.
+            line: The number of a line of the text.
             id_: The id of the earlier text.
-            at: The number of the same line there.
-            said: The end of the previous span.
+            at: The number of the same line in the earlier text.
+            said: The offset at which the previous span ends.
         """
         self._texts.move_to_end(id_)
         earlier = self._texts[id_]
@@ -124,7 +124,7 @@ class Sources:
 
 
 def _split(content: str) -> _Source:
-    """Return a text's lines and the offset of each, followed by the offset of a line past the end."""
+    """Return a text's lines and their offsets, followed by the offset that a further line would have."""
     lines = content.split("\n")
     return _Source(lines, [0, *accumulate(len(line) + 1 for line in lines)])
 
@@ -132,8 +132,7 @@ def _split(content: str) -> _Source:
 _REMEMBERED = 4096
 _AT_ONCE = 500
 _SHORT = 1000
-"""The maximum length in characters of a text that is its own cache key: hashing hundreds of short texts per call
-would take longer.
+"""The maximum length in characters of texts that are cache keys themselves, because hashing them would take longer.
 """
 
 
@@ -150,7 +149,7 @@ class Texts:
         return self._kept(connection, content) if known is None else known
 
     def ids_of(self, connection: sqlite3.Connection, contents: Collection[str]) -> list[int]:
-        """Return the ids of many texts, as `id_of` does, with a single query for the existing ones."""
+        """Return the ids of many texts, as `id_of` does, with one query for all texts that are already stored."""
         hashes = {content: text_hash(content) for content in contents if _name(content) not in self._ids}
         query = "SELECT hash FROM kept_texts WHERE hash IN ({})"
         kept = {row[0] for row in rows_of(connection, query, set(hashes.values()))}
@@ -182,7 +181,7 @@ class Texts:
         return None if id_ is None else self._remembered(name, id_)
 
     def forget(self) -> None:
-        """Clear the caches, because some of it was rolled back."""
+        """Clear the caches, because cached rows were rolled back."""
         self._ids.clear()
         self._sources.forget()
 
@@ -194,7 +193,7 @@ class Texts:
 
 
 def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, str | None]:
-    """Return the columns of a new text after its id: hash, content, parts. Sources are updated if stored whole."""
+    """Return the columns `hash`, `content` and `parts` of a new text. A text stored whole is added to the sources."""
     parts = sources.parts_of(content)
     if parts is not None:
         return text_hash(content), None, canonical(parts)
@@ -203,7 +202,7 @@ def row_of(id_: int, content: str, sources: Sources) -> tuple[int, str | None, s
 
 
 def text_hash(content: str) -> int:
-    """Return the first 48 bits of SHA-256, which SQLite stores in six bytes. Hashes may collide."""
+    """Return the first 48 bits of a text's SHA-256, which SQLite stores in six bytes. Hashes may collide."""
     return int.from_bytes(digest(content)[:6], signed=True)
 
 
@@ -215,7 +214,7 @@ def find_text(connection: sqlite3.Connection, content: str) -> int | None:
 
 
 def rows_of(connection: sqlite3.Connection, query: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query for any number of values, which replace the `{}` in it."""
+    """Yield the rows of a query for any number of values; parameters for them replace the `{}` in the query."""
     wanted = list(values)
     for start in range(0, len(wanted), _AT_ONCE):
         page = wanted[start : start + _AT_ONCE]
@@ -227,7 +226,7 @@ def _name(content: str) -> str | bytes:
 
 
 def reading(connection: sqlite3.Connection) -> ReadText:
-    """Return the function that reads texts by their ids over a connection."""
+    """Return a function that reads texts by their ids over a connection."""
 
     def read(id_: int) -> str:
         row = connection.execute("SELECT content FROM texts WHERE id = ?", (id_,)).fetchone()

@@ -13,14 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from dialoom.runs.errors import is_about_the_file, store_error
+
 from .batching import Batch, BatchQueue, Job, Operation
-from .errors import is_about_the_file, store_error
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 Memory = TypeVar("Memory", bound="Cached")
 _LARGE_TRANSACTION = 256
-"""The number of jobs after which a transaction takes no further ones."""
+"""The number of jobs after which a transaction accepts no further jobs."""
 
 _NORMAL = 1
 """SQLite's number for `synchronous = NORMAL`."""
@@ -28,9 +29,7 @@ _NORMAL = 1
 _LONG = 0.01
 _LONG_IN_A_ROW = 4
 _BATCHES_WITHOUT = 100
-"""After `_LONG_IN_A_ROW` batches of more than `_LONG` seconds each in an event loop, this many batches go to the
-thread.
-"""
+"""The number of batches that the thread carries out after an event loop was slow for `_LONG_IN_A_ROW` batches."""
 
 _ROWS_IN_LOG = 6000
 """The number of written rows after which the write-ahead log is checkpointed."""
@@ -39,28 +38,29 @@ _LONGEST_LOG = 10_000
 """The number of pages after which SQLite checkpoints the log within a commit."""
 
 _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
-"""Checkpoints the log; once all of it is, the next transaction restarts it from the beginning."""
+"""The statement that checkpoints the log. If the whole log is checkpointed, the next transaction restarts it."""
 
 
 class Cached(Protocol):
-    """A cache of written data, which a rollback invalidates."""
+    """A cache of written data, which is invalid after a rollback."""
 
     def forget(self) -> None:
-        """Clear the cache, because some of it was rolled back."""
+        """Clear the cache, because cached rows were rolled back."""
 
 
 class Writer:
     """The single writer, which carries out jobs in one transaction at a time.
 
-    A job is done when its transaction is durable. A job that raises is rolled back alone; the others of its transaction
-    are kept, but may be carried out a second time for that. If the commit fails, all of them fail.
+    A job is done when its transaction is durable. If a job raises an error, only this job is rolled back; the other
+    jobs of its transaction may have to be carried out a second time. If the commit fails, all jobs of the transaction
+    fail.
 
-    An event loop carries out its own jobs, because that costs less than passing them on; but it waits neither for other
-    jobs nor for another process's lock, and not for long for a slow disk. A thread handles those cases, and all jobs
-    without an event loop.
+    An event loop carries out its own jobs, because that costs less than passing them to a thread. But it does not wait
+    for other jobs, for the lock of another process, or long for a slow disk. In these cases a thread carries out the
+    jobs, and also those from outside event loops.
 
     Args:
-        connect: Opens the connection. Several threads will use it, one at a time.
+        connect: A function that opens the connection, which several threads use, one at a time.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -81,32 +81,33 @@ class Writer:
         self._thread.start()
 
     def submit(self, work: Callable[[sqlite3.Connection], Result]) -> asyncio.Future[Result]:
-        """Carry out short work, possibly in the event loop's thread; done once its transaction is committed."""
+        """Carry out short work, possibly in the event loop's thread. The future is done after the commit."""
         return self._queue.submit(_Single(work), None)
 
     def enqueue(self, work: Callable[[sqlite3.Connection], Result], once: bool = False) -> Future[Result]:
         """Carry out work in a transaction, for callers without an event loop and for long-running work.
 
-        Jobs that were queued earlier run before it, later ones after it.
+        Jobs that were queued earlier run before the work, and jobs that are queued later run after it.
 
         Args:
             work: The work.
-            once: Whether it must not be repeated.
+            once: Whether the work must not be repeated.
         """
         return self._queue.enqueue(_Single(work, once, is_barrier=True), None)
 
     def port(self, work: Callable[[sqlite3.Connection, Sequence[Item]], None]) -> Port[Item]:
-        """Return a port for items that are written many at a time, in fewer statements than one by one.
+        """Return a port for items that are written together, with fewer statements than one by one.
 
         Args:
-            work: Writes all items of a transaction. If it raises, it is called again for each item alone.
+            work: A function that writes all items of a transaction. If it raises an error, it is called again for each
+                item.
         """
         return Port(self._queue, self._shared.setdefault(work, _Shared(work)))
 
     def only(self, kind: Callable[[], Memory]) -> Memory:
-        """Return the single cache of a kind, created on first use, and cleared whenever a transaction is rolled back.
+        """Return the writer's only cache of a kind, created on first use and cleared when a transaction is rolled back.
 
-        Ids of a file must be assigned, and stored rows cached, by one object only.
+        Only one object may assign the ids of a table, and cache its stored rows.
         """
         known = self._memories.get(kind)
         if known is None:
@@ -114,21 +115,21 @@ class Writer:
         return cast(Memory, known)
 
     def forget(self) -> None:
-        """Clear all caches. For jobs that delete what may be cached."""
+        """Clear all caches. Called by jobs that delete rows that may be cached."""
         for memory in list(self._memories.values()):
             memory.forget()
 
     def close(self) -> None:
-        """Carry out the queued jobs, then stop. Later jobs raise an error."""
+        """Carry out the queued jobs, then stop. Jobs submitted later raise an error."""
         self._queue.close()
         self._thread.join()
 
     def _at_once(self, jobs: list[Job]) -> bool:
-        """Carry out an event loop's jobs in its thread; do nothing if that had to wait, or if one of them raises."""
+        """Carry out an event loop's jobs in its thread; do nothing if that would have to wait, or if a job raises."""
         if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._queue.batches.unfinished_tasks:  # they came first
+            if self._queue.batches.unfinished_tasks:  # batches that are queued came first
                 return False
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
@@ -182,13 +183,13 @@ class Writer:
                 for job in jobs:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
-        except BaseException as error:  # this thread must go on
+        except BaseException as error:  # this thread must continue
             for job in jobs:
                 job.error = job.error or error
             self._roll_back()
 
     def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
-        """Carry out all jobs in one transaction; if one of them raises, roll back and return false."""
+        """Carry out all jobs in one transaction. If one of them raises an error, roll back and return false."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for operation, its_jobs in _by_operation(jobs):
@@ -203,7 +204,7 @@ class Writer:
         self._connection.execute("SAVEPOINT job")
         try:
             job.operation.do(self._connection, [job])
-        except BaseException as error:  # whatever it is, it goes to the caller, and this thread must go on
+        except BaseException as error:  # the caller gets any error, and this thread must continue
             job.error = error
             self.forget()
             if not self._connection.in_transaction:  # SQLite has rolled back the whole transaction, as on a full disk
@@ -217,7 +218,7 @@ class Writer:
         self.forget()
 
     def _log_became_long(self) -> bool:
-        """Return whether the log should be checkpointed, by the rows written since the last time it was."""
+        """Return whether so many rows were written since the last checkpoint of the log that the next one is due."""
         rows = self._connection.total_changes - self._rows_in_file
         if rows < _ROWS_IN_LOG:
             return False
@@ -225,10 +226,10 @@ class Writer:
         return True
 
     def _checkpoint_log(self) -> None:
-        """Checkpoint the log: most of it while transactions go on, then the rest.
+        """Checkpoint the log, most of it while transactions continue, and then the rest.
 
-        Not if all of it is checkpointed and nothing was written since: SQLite before 3.51.3 may lose a transaction that
-        then restarts the log (sqlite.org/wal.html#walresetbug).
+        Nothing is done if the whole log is checkpointed and nothing was written since, because SQLite before 3.51.3 may
+        then lose the transaction that restarts the log (sqlite.org/wal.html#walresetbug).
         """
         if self._connection.total_changes == self._rows_at_whole_log:
             return
@@ -239,7 +240,7 @@ class Writer:
                 self._rows_at_whole_log = self._connection.total_changes
 
     def _next_batches(self) -> tuple[list[Batch], bool]:
-        """Return all batches that have arrived, and whether more may come."""
+        """Return all batches that have arrived, and whether further batches may come."""
         batches: list[Batch] = []
         count = 0
         batch = self._queue.batches.get()
@@ -263,7 +264,7 @@ class _Pace:
         self._batches_without = 0
 
     def is_quick(self) -> bool:
-        """Return whether recent transactions were quick enough. Called once per batch."""
+        """Return whether recent transactions were fast enough. Called once per batch."""
         self._batches_without = max(self._batches_without - 1, 0)
         return self._batches_without == 0
 
@@ -275,23 +276,23 @@ class _Pace:
 
 
 class Port(Generic[Item]):
-    """An input for items of one kind; see `Writer.port`. They may be written before earlier jobs of `Writer.submit`."""
+    """An input for items of one kind; see `Writer.port`. Items may overtake jobs that were given to `Writer.submit`."""
 
     def __init__(self, queue: BatchQueue, operation: Operation) -> None:
         self._queue = queue
         self._operation = operation
 
     def submit(self, item: Item) -> asyncio.Future[None]:
-        """Write an item; done once its transaction is committed."""
+        """Write an item. The future is done when the item's transaction is committed."""
         return self._queue.submit(self._operation, item)
 
     def enqueue(self, item: Item) -> Future[None]:
-        """Write an item, for callers without an event loop; done once its transaction is committed."""
+        """Write an item; for callers without an event loop. The future is done when the transaction is committed."""
         return self._queue.enqueue(self._operation, item)
 
 
 class _Single:
-    """An operation of a single job."""
+    """An operation that belongs to a single job."""
 
     __slots__ = ("_work", "is_barrier", "once")
 
@@ -327,7 +328,7 @@ def _second_connection(connection: sqlite3.Connection, synchronous: int) -> sqli
 
 
 def _by_operation(jobs: list[Job]) -> list[tuple[Operation, list[Job]]]:
-    """Group the jobs of each port at the position of its first one; none moves past a barrier."""
+    """Group the jobs of each port at the position of the port's first job. No job is moved past a barrier."""
     groups: list[tuple[Operation, list[Job]]] = []
     gathered: dict[Operation, list[Job]] = {}
     for job in jobs:
@@ -360,7 +361,7 @@ class Transactions:
 
         Raises:
             StoreError: If the file cannot be written.
-            Exception: Any exception of the job, including SQLite's objection to its values.
+            Exception: If the job raises one, also because SQLite rejects its values.
         """
         try:
             return await self._writer.submit(job)
@@ -370,11 +371,11 @@ class Transactions:
             raise store_error(self._path, error) from error
 
     def now(self, job: Callable[[sqlite3.Connection], Result], once: bool = False) -> Result:
-        """Carry out a job and wait until it is durable; for callers without an event loop.
+        """Carry out a job, wait until it is durable and return its result; for callers without an event loop.
 
         Args:
             job: The job.
-            once: Whether it must not be repeated, which happens when others of its batch fail.
+            once: Whether the job must not be repeated, as happens when other jobs of its batch fail.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -385,5 +386,5 @@ class Transactions:
             raise store_error(self._path, error) from error
 
     def forget(self) -> None:
-        """Clear the caches of the file's content. For jobs that delete some of it."""
+        """Clear the caches of the file's content. Called by jobs that delete content."""
         self._writer.forget()

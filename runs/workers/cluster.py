@@ -1,4 +1,4 @@
-"""Ray cluster for workers: the only module that uses Ray."""
+"""The Ray cluster of workers. Only this module uses Ray."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 from dialoom.runs.errors import RunError, StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Transfer
@@ -25,64 +25,67 @@ from .shared_state import SharedState
 from .worker import Worker
 
 _STORE = 200 * 2**20
-"""The size in bytes of Ray's object store on this machine: transfers pass through it, and none stays."""
+"""The size in bytes of Ray's object store on this machine, through which transfers pass."""
 
 _STARTS = 3
-"""The number of attempts at starting Ray on this machine: on a busy one, starting exceeds Ray's own timeouts."""
+"""The number of attempts to start Ray on this machine: on a busy machine, Ray's own timeouts are too short."""
 
 _MOST_WAITING = 100_000
-"""The maximum number of workers' calls that may wait in the shared state at once."""
+"""The maximum number of workers' calls that may wait in the shared state at the same time."""
 
 _PATIENCE, _A_MOMENT = 30.0, 0.5
-"""Seconds for which calls to an unreachable worker are retried, and the wait between two attempts."""
+"""The seconds for which calls to an unreachable worker are retried, and the seconds between two attempts."""
 
 _ANSWERING, _ENDING = 240.0, 20.0
-"""Seconds for a worker to answer any call, and to end."""
+"""The seconds that a worker may take to answer a call, and to end."""
 
 _NO_PROCESS = 1800.0
-"""Seconds after which Ray is considered broken if it has not started a single process."""
+"""The seconds after which Ray is considered broken if it has not started a single process."""
 
 _NO_PLACE, _READING, _TIMES = 180.0, 60.0, 10.0
-"""Seconds without any worker beginning after which one that has not begun is given up, and seconds for reading the
-file of a dead worker. On a slow machine both are extended to `_TIMES` times the time that starting a Ray process
-took.
+"""Timeouts in seconds for the start of a worker, counted from the last start of any worker, and for reading the file
+of a dead worker.
+
+On a slow machine, both are extended to `_TIMES` times the time that the start of a Ray process took.
 """
 
 _RAY_SETTINGS = {
-    # Ray must not report usage data, and must leave this process its own signal handlers.
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # read on import; else a late call would connect to any cluster, or start one
+    # Ray must not report usage data, and must not replace the signal handlers of this process.
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",
     # Ray's default of 15 leaves its workers almost no processor time while another program uses all processors.
     "RAY_worker_niceness": "0",
-    # By default Ray kills processes that take longer than 60 s or 30 s to start, and restarts them, which takes as long
-    # again.
+    # By default Ray kills and restarts processes that take longer than 60 s or 30 s to start; the restart then takes as
+    # long.
     "RAY_worker_register_timeout_seconds": "1800",
     "RAY_agent_register_timeout_ms": "1800000",
     "RAY_gcs_server_port_wait_time_s": "600",
 }
-"""Environment variables that are set while Ray starts, unless the user has set them."""
+"""The environment variables that are set while Ray is imported and started, unless the user has set them."""
 
 
 class WorkerDiedError(Exception):
-    """A worker's process has died; Ray restarts it."""
+    """The error for a worker whose process has died; Ray restarts it."""
 
 
 class WorkerAwayError(WorkerDiedError):
-    """A worker cannot be reached; its process may still run."""
+    """The error for a worker that cannot be reached; its process may still run."""
 
 
 class WorkerLostError(WorkerDiedError):
-    """A worker was not placed in time, or has not begun; the run goes on without it."""
+    """The error for a worker that was not placed in time or has not begun; the run continues without it."""
 
 
 class WorkerProcess(Worker):
     """A worker in a Ray process.
 
-    It ends with the process that started it: Ray's process on this machine, which ends with the run's own process if
-    that started it. Otherwise a worker would notice only after a while that Ray is gone, and hold its file until then.
+    It ends together with the process that started it, which is Ray's process on this machine. That in turn ends with
+    the run's own process, if this process started it. Otherwise a worker would notice only after some time that Ray has
+    ended, and would keep its file locked until then.
 
     Args:
-        name: The prefix of its files' names.
+        name: The prefix for the names of its files.
     """
 
     def __init__(self, name: str) -> None:
@@ -91,12 +94,14 @@ class WorkerProcess(Worker):
 
 
 class StartingClock:
-    """A clock that measures how long a process takes to start here, and when the last worker began.
+    """A clock that measures how long a process takes to start on this machine, and when the last worker began.
 
-    The timeouts for starting workers are scaled by it: on a busy machine any fixed number of seconds is too short.
+    The timeouts for starting workers are scaled by this, because on a busy machine any fixed number of seconds is too
+    short.
 
     Args:
-        reference: Completes when a Ray process that needs no free CPU is running: only the machine delays it.
+        reference: A Ray object that is ready when a Ray process that needs no free CPU has started, which only the
+            machine can delay.
     """
 
     def __init__(self, reference: Awaitable[Any]) -> None:
@@ -110,11 +115,11 @@ class StartingClock:
         self._last = time.monotonic()
 
     def stretched(self, seconds: float) -> float:
-        """Return a timeout in seconds, extended if starting a process takes long here."""
+        """Return a timeout in seconds, which is extended if starting a process takes long on this machine."""
         return max(seconds, _TIMES * (self._seconds or 0.0))
 
     async def run_out(self) -> str:
-        """Wait until a worker asked to begin now has no others to wait for, and its time is up; return the reason."""
+        """Wait until a worker that was asked to begin now has taken too long, and return the reason as text."""
         asked = time.monotonic()
         await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
         if self._seconds is None:
@@ -133,7 +138,7 @@ class StartingClock:
 
 
 class WorkerHandle:
-    """A handle on a remote worker. Its methods raise `WorkerDiedError` if the worker dies meanwhile."""
+    """A handle for a remote worker. Its methods raise `WorkerDiedError` if the worker dies during the call."""
 
     def __init__(self, actor: Any, order: Order, line: SharedState, clock: StartingClock) -> None:
         self._actor = actor
@@ -141,11 +146,12 @@ class WorkerHandle:
         self._clock = clock
 
     async def begin(self) -> Begun:
-        """Let the worker create its file, and return the file's location.
+        """Make the worker create its file, and return the file's location.
 
         Raises:
-            WorkerLostError: If that takes too long. It must not be called again: the worker might begin twice.
-            WorkerDiedError: If the worker died meanwhile, or is not started yet.
+            WorkerLostError: If this takes too long. The method must not be called again, because the worker might begin
+                twice.
+            WorkerDiedError: If the worker died during the call, or has not started yet.
         """
         beginning = asyncio.ensure_future(self._begin())
         running_out = asyncio.ensure_future(self._clock.run_out())
@@ -178,9 +184,9 @@ class WorkerHandle:
         return delivery
 
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Repeat a call while the network is down: unheard reports are sent again, and nothing is counted twice.
+        """Repeat a call while the network is down. Lost reports are sent again, and nothing is counted twice.
 
-        A machine that is gone is not waited for: its workers are away until they are placed again, maybe never.
+        There is no wait for a machine that is gone: its workers are unavailable until Ray places them again, if ever.
         """
         until = time.monotonic() + _PATIENCE
         while True:
@@ -196,23 +202,23 @@ class WorkerHandle:
                 await asyncio.sleep(_A_MOMENT)
 
     async def end(self) -> None:
-        """End the worker; see `Worker.end`. One that takes too long is not waited for."""
+        """End the worker; see `Worker.end`. If this takes too long, return without waiting further."""
         async with asyncio.timeout(_ENDING):
             await _answer(self._actor.end.remote())
 
     def drain(self) -> None:
-        """Let the worker drain, without waiting for it."""
+        """Ask the worker to drain, without waiting for it."""
         self._tell(self._actor.drain)
 
     def stop(self) -> None:
-        """Let the worker stop, without waiting for it."""
+        """Ask the worker to stop, without waiting for it."""
         self._tell(self._actor.stop)
 
     def kill(self) -> None:
-        """End the worker's process for good."""
+        """Kill the worker's process, which is not restarted."""
         import ray
 
-        with suppress(ray.exceptions.RayError):  # such as Ray itself being gone, with all of its processes
+        with suppress(ray.exceptions.RayError):  # for example because Ray has ended with all of its processes
             ray.kill(self._actor, no_restart=True)
 
     def _tell(self, method: Any) -> None:
@@ -232,13 +238,13 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """The number of workers that fit."""
+        """The number of workers that the machines have room for."""
         import ray
 
         return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def shared_state(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> SharedState:
-        """Start the shared state of the workers on this machine; see `SharedState`. Called before the first worker."""
+        """Start the shared state of the workers on this machine, before the first worker; see `SharedState`."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -250,7 +256,7 @@ class Cluster:
         return cast(SharedState, RemoteLine(shared))
 
     def start_worker(self, order: Order, name: str, line: SharedState) -> WorkerHandle:
-        """Start a worker wherever Ray has room; it is restarted, possibly elsewhere, when it dies."""
+        """Start a worker on any machine that has room. When it dies, Ray restarts it, possibly on another machine."""
         import ray
 
         actor: Any = ray.remote(WorkerProcess)
@@ -258,11 +264,11 @@ class Cluster:
         return WorkerHandle(placed.remote(name), order, line, self._clock)
 
     async def left(self, begun: Begun, wanted: Mapping[int, int], prices: Prices) -> Left:
-        """Return the results that a dead worker has left in its file, read on that file's machine.
+        """Return the results that a dead worker left in its file, which is read on the machine where it is.
 
         Raises:
-            StoreError: If it cannot be read.
-            WorkerDiedError: If that machine is gone.
+            StoreError: If the file cannot be read.
+            WorkerDiedError: If the machine is gone.
         """
         if begun.path.exists():
             return await asyncio.to_thread(left_by, begun.path, wanted, prices)
@@ -307,7 +313,7 @@ def check_ray() -> None:
     """Check that Ray is installed, without importing it.
 
     Raises:
-        RunError: If it is not.
+        RunError: If Ray is not installed.
     """
     if importlib.util.find_spec("ray") is None:
         raise RunError("workers: several processes need Ray: pip install 'dialoom[ray]'", setting="workers")
@@ -315,13 +321,14 @@ def check_ray() -> None:
 
 @asynccontextmanager
 async def cluster(policy: CallPolicy) -> AsyncIterator[Cluster]:
-    """Connect to the cluster that a policy names; without one, start a local cluster for the duration of the context.
+    """Connect to the cluster that a policy specifies; without one, start a local cluster for the duration of the block.
 
     Raises:
         RunError: If Ray is not installed, or the cluster cannot be reached.
     """
     check_ray()
-    import ray
+    with ray_settings():
+        import ray
 
     is_ours = not ray.is_initialized()
     if is_ours:
@@ -355,7 +362,7 @@ def _connect(policy: CallPolicy) -> None:
 
 @contextmanager
 def ray_settings() -> Iterator[None]:
-    """Apply our settings while Ray starts, and reduce its log output."""
+    """Apply settings for Ray's import and start, among them less log output, for the duration of the block."""
     added = {name: value for name, value in _RAY_SETTINGS.items() if name not in os.environ}
     talk = logging.getLogger("ray")
     level = talk.level

@@ -1,4 +1,4 @@
-"""Messages between the owning process and its workers, and recovering results from worker files after a crash."""
+"""Messages between a run's own process and its workers, and recovery of results from workers' files after a crash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dialoom.errors import Advice
 from dialoom.graphs import Recipe
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 from dialoom.runs.errors import StoreError
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.progress import Event
@@ -34,17 +34,17 @@ class Order:
     """The configuration of a worker.
 
     Attributes:
-        file: The content of its run file, without scenarios.
-        folder: The folder for that file.
-        cwd: The folder that relative file names in the run refer to.
+        file: The content of the worker's run file, without scenarios.
+        folder: The folder for this file.
+        cwd: The folder to which relative file names in the run refer.
         action: The kind of work.
         judging: The set of judgements to make, if any.
         models: The models by role.
-        recipe: The recipe, if it was passed as an object; by default the file names it.
-        is_review: Whether the judging is a review of the recipe's scenarios.
-        policy: The policy for calls; its concurrency is the worker's share.
+        recipe: The recipe, if it was passed as an object; by default it is found by the name in the file.
+        is_review: Whether the work is a review of the users in the recipe's scenarios.
+        policy: The policy for calls; its concurrency is this worker's share of the run's.
         has_cache: Whether replies are shared with other runs.
-        ahead: The number of scenarios queued for it, while there are any.
+        ahead: The number of scenarios that are queued for the worker in advance.
         synchronous: The durability of commits.
     """
 
@@ -68,7 +68,7 @@ class Begun:
 
     Attributes:
         node: The id of its Ray node.
-        path: Its file on that node.
+        path: The path of its file on this node.
     """
 
     node: str
@@ -77,7 +77,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The results that a dead worker has left.
+    """The results that a dead worker left in its file.
 
     Attributes:
         transfers: The results of its scenarios.
@@ -93,12 +93,12 @@ class Delivery:
     """A worker's report; its content is sent again until it is acknowledged.
 
     Attributes:
-        number: The number of its last item.
+        number: The number of the report's last item.
         transfers: The results of scenarios.
         events: The events, each with a number that is unique for this worker.
-        is_over: Whether the worker has finished for good: drained, stopped, or by itself.
-        error: The error that ended it, if any: every other scenario would meet it, too.
-        busy: The seconds in which it had a scenario in progress.
+        is_over: Whether the worker has finished for good, because it was drained or stopped, or because of an error.
+        error: The error that ended the worker, if any; it would occur in every other scenario too.
+        busy: The seconds in which the worker had a scenario in progress.
         shapes: The reply formats that models have refused; see `Shapes.found`.
     """
 
@@ -112,11 +112,11 @@ class Delivery:
 
 
 _PR_SET_PDEATHSIG = 1
-"""See prctl(2)."""
+"""The option of prctl(2) that sets the signal that a process gets when its parent ends."""
 
 
 def end_with_parent() -> None:
-    """Have the system kill this process as soon as its parent is gone. Only Linux can; elsewhere this does nothing."""
+    """Make the system kill this process when its parent ends. This works on Linux only, and does nothing elsewhere."""
     parent = os.getppid()
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -127,8 +127,9 @@ def end_with_parent() -> None:
 
 
 PATIENCE = 15.0
-"""Seconds to wait for the files of workers that are considered dead but still hold the lock. A worker on this
-machine ends at once with the process that started it; one on another machine notices a little later.
+"""The seconds to wait for the files of workers that are considered dead but still hold the lock.
+
+A worker on this machine ends at once with the process that started it. A worker on another machine ends a little later.
 """
 
 _A_MOMENT = 0.1
@@ -145,9 +146,9 @@ def left_by(path: Path, wanted: Mapping[int, int], prices: Prices, patience: flo
 
     Args:
         path: The worker's file.
-        wanted: The numbers of the open leases by the positions of their scenarios.
+        wanted: The numbers of the open leases, by the positions of their scenarios.
         prices: The stated prices of models.
-        patience: Seconds to wait for a process that still writes the file.
+        patience: The seconds to wait for a process that is still writing the file.
 
     Raises:
         StoreError: If the file cannot be read.
@@ -160,7 +161,7 @@ def take_leftovers(store: RunStore) -> int:
     """Merge the results in dead workers' files beside a run's file; return the number of scenarios merged.
 
     Raises:
-        StoreError: If a worker still works on the run's scenarios.
+        StoreError: If a worker is still playing scenarios of the run.
     """
     taken = 0
     wanted = store.leases.open()
@@ -190,7 +191,7 @@ def take_leftovers(store: RunStore) -> int:
 
 
 def _opened(path: Path, deadline: float) -> RunStore:
-    """Open a worker's file once no process holds its lock; raise an error after the deadline by `time.monotonic`."""
+    """Open a worker's file when no process holds its lock; raise an error after a deadline, a `time.monotonic` time."""
     while True:
         try:
             return RunStore(path)

@@ -1,4 +1,4 @@
-"""The run's own process when it has workers: it leases scenarios, merges results, and recovers from workers' deaths."""
+"""The pool of workers in the run's own process: it leases scenarios, merges results, and recovers when workers die."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from dialoom.graphs import Outcome, Recipe
-from dialoom.graphs.review import Review
+from dialoom.graphs.recipe import Review
 from dialoom.roles import ModelBinding
 from dialoom.roles.gateway.availability import CallInFlight
 from dialoom.roles.gateway.budget import Spend
@@ -31,32 +31,32 @@ from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
 from .shared_state import SharedState
 
 _DEATHS = 3
-"""The number of workers' deaths after which a scenario is failed."""
+"""The number of deaths of workers that played a scenario after which the scenario counts as failed."""
 
 _SUSPECT = 2
-"""The number of deaths after which a scenario is played alone, so that the cause of another death is known."""
+"""The number of deaths after which a scenario is played alone, to find out whether it causes the deaths."""
 
 _IN_A_ROW = 10
-"""A worker that dies this often in a row without a report is not restarted."""
+"""The number of deaths in a row without a report after which a worker is not restarted."""
 
 _MOST_BEGINNINGS, _A_WHILE = 300, 1.0
-"""The maximum number of starts of a worker, and the seconds between two after one that failed."""
+"""The maximum number of attempts to start a worker, and the seconds to wait after a failed attempt."""
 
 
 @dataclass(slots=True)
 class _Member:
-    """A worker from its pool's point of view.
+    """A worker as its pool sees it.
 
     Attributes:
-        name: Its name.
-        most: The maximum number of scenarios leased to it: a few are queued, so that it never waits.
+        name: The worker's name.
+        most: The maximum number of scenarios leased to it. A few of them are queued, so that it never waits for work.
         share: The number of scenarios that it plays at once.
-        handle: The handle on it.
+        handle: The handle for calls to it.
         begun: The location of its file, once it has begun.
         open: Its open leases, in the order in which they were made.
-        heard: The number of the last report received.
-        is_alone: Whether it plays a single suspect.
-        busy: The seconds in which each of its incarnations had work.
+        heard: The number of the last report that was received from it.
+        is_alone: Whether it plays only one scenario, which is suspected of killing workers.
+        busy: For each of its incarnations, the seconds in which it had work.
     """
 
     name: str
@@ -76,13 +76,13 @@ class WorkerPool:
 
     Args:
         store: The run's file.
-        recipe: The recipe of the work: the run's, or its review.
+        recipe: The recipe of the work: that of the run, or the review of its scenarios.
         models: The models by role.
         policy: The policy for calls, for all workers together.
         on_event: Called with each result, in the event loop's thread.
 
     Attributes:
-        tally: The results so far, and the reason if the work stopped by itself.
+        stop_rule: The results so far, and the reason if the work stopped by itself.
     """
 
     def __init__(
@@ -113,21 +113,21 @@ class WorkerPool:
 
     @property
     def is_draining(self) -> bool:
-        """Return whether it was asked to stop."""
+        """Return whether the workers were asked to stop."""
         return self.stop_rule.is_draining
 
     @property
     def states(self) -> Mapping[str, LimitState]:
-        """No limits: only the workers have them."""
+        """The states of rate limits: none, because only the workers know them."""
         return {}
 
     @property
     def in_flight(self) -> Sequence[CallInFlight]:
-        """No calls in progress: only the workers have them."""
+        """The calls in progress: none, because only the workers know them."""
         return ()
 
     def drain(self) -> None:
-        """Lease nothing more; let each worker finish its conversations' steps and return everything."""
+        """Lease no further scenarios; ask each worker to finish the current steps and return everything."""
         self.stop_rule.is_draining = True
         self._tell_workers(lambda handle: handle.drain())
 
@@ -137,7 +137,7 @@ class WorkerPool:
         self._tell_workers(lambda handle: handle.stop())
 
     def _tell_workers(self, tell: Callable[[WorkerHandle], None]) -> None:
-        """Send a message to all live workers; a dead one has nothing left to end."""
+        """Send a message to all live workers; dead workers have nothing to end."""
         for member in self._members:
             if member.begun is not None:
                 with suppress(WorkerDiedError):
@@ -148,12 +148,12 @@ class WorkerPool:
         """Carry out all work.
 
         Args:
-            work: The work; the next item is taken only when there is room for it.
-            judging: The set of judgements that it makes, if any.
+            work: The work; the next piece is taken only when there is room for it.
+            judging: The set of judgements that the work makes, if any.
 
         Raises:
             RunError: If no worker can be started.
-            DialoomError: An error that every scenario would meet; the work stays pending.
+            DialoomError: An error that would occur in every scenario; the work stays pending.
         """
         first = next(work, None)
         if first is None:
@@ -174,13 +174,14 @@ class WorkerPool:
                 for task in serving:
                     task.cancel()
                 await asyncio.gather(*serving, return_exceptions=True)
-                for member in self._members:
+                ended, self._members = self._members, []  # a late stop must not call workers while Ray shuts down
+                for member in ended:
                     member.handle.kill()
-                with suppress(StoreError):  # the leases stay open; whoever opens the run next recovers them
+                with suppress(StoreError):  # the leases stay open, and are recovered when the run is opened next
                     await asyncio.to_thread(take_leftovers, self._store)
 
     async def _until_done(self, serving: Sequence[asyncio.Task[None]]) -> None:
-        """Wait for the work to finish; an error of one worker is raised once the others have drained."""
+        """Wait until the work has finished. If a worker has an error, raise it when the other workers have drained."""
         left = set(serving)
         error: BaseException | None = None
         while left:
@@ -269,11 +270,11 @@ class WorkerPool:
                 return
 
     async def _deal(self, member: _Member) -> None:
-        """Lease as many scenarios to a worker as it has room for."""
+        """Lease scenarios to a worker until its maximum is reached."""
         if self.is_draining or member.is_alone:
             return
         if works := self._works_for(member):
-            member.open |= {work.position: work for work in works}  # before anyone else looks for open work
+            member.open |= {work.position: work for work in works}  # before other workers look for open work
             self._first_lease_at = self._first_lease_at or time.monotonic()
             transfers = await self._store.leases.lease(works)
             await member.handle.lease(_there(member), transfers)
@@ -288,7 +289,7 @@ class WorkerPool:
         if self._suspects and self._clearing in (None, member):
             self._clearing = member
             if member.open:
-                return []  # it finishes its scenarios first, to be alone with a suspect
+                return []  # the worker finishes its scenarios first, to play a suspect alone
             member.is_alone = True
             return [self._suspects.popleft()]
         if self._clearing is member:
@@ -300,7 +301,7 @@ class WorkerPool:
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
-        """Wait while other workers have work that might be retried; return whether everything is done."""
+        """Wait while other workers have work that may have to be repeated here; return whether everything is done."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (
@@ -321,7 +322,7 @@ class WorkerPool:
         return self._work.is_over and not (is_open or self._again or self._suspects or self._blocked)
 
     async def _take(self, member: _Member, report: Delivery) -> None:
-        """Merge a worker's results, then emit its events: the receiver may read the file."""
+        """Merge a worker's results, and then emit its events, because receivers of events may read the file."""
         member.heard = report.number
         member.busy[-1] = report.busy
         self._keep_shapes(report.shapes)
@@ -344,7 +345,7 @@ class WorkerPool:
         self._wake()
 
     def _keep_shapes(self, found: Mapping[str, Sequence[str]]) -> None:
-        """Save the reply formats that models refused in a worker, so that they are not tried again."""
+        """Save the reply formats that models refused in a worker, so that they are not requested again."""
         if found and found != (known := self._store.shapes):
             places = {*known, *found}
             self._store.keep_shapes({each: sorted({*known.get(each, ()), *found.get(each, ())}) for each in places})
@@ -359,7 +360,7 @@ class WorkerPool:
                 self._on_event(event)
 
     async def _remove_dead(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
-        """Recover a dead worker's results, and let others do the rest of its work."""
+        """Recover a dead worker's results, and make the rest of its work available to other workers."""
         if self._clearing is member:
             self._clearing = None
         begun, leased = member.begun, member.open
@@ -387,7 +388,9 @@ class WorkerPool:
             await self._store.leases.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
         folded = await self._store.leases.fold(left.transfers)
-        await self._line.ended(begun.path.stem, left.spent)  # workers that wait for its common calls look them up now
+        await self._line.ended(
+            begun.path.stem, left.spent
+        )  # workers that wait for common calls of this worker look them up now
         return folded
 
     async def _try_again(self, work: Work, error: str) -> None:
@@ -401,7 +404,7 @@ class WorkerPool:
         self._end_work(work)
 
     def _end_work(self, work: Work) -> None:
-        """Let the successor of finished work begin."""
+        """Record that a piece of work has ended, so that its successor can begin."""
         self._work.ended(work)
         self._wake()
 
@@ -421,13 +424,13 @@ def _there(member: _Member) -> Begun:
 
 
 def _shares(concurrency: int, workers: int) -> list[int]:
-    """Divide the concurrency of one process among the workers, at least one scenario each."""
+    """Divide the concurrency of one process among the workers, with at least one scenario for each."""
     each, more = divmod(concurrency, workers)
     return [max(1, each + (number < more)) for number in range(workers)]
 
 
 def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
-    """Return the row that holds the state of work."""
+    """Return the row in a transfer's file that holds the state of a piece of work."""
     if isinstance(work, PlayWork):
         return transfer.of("scenarios")[0]
     table = "judged" if isinstance(work, JudgeWork) else "rejudgings"
@@ -439,7 +442,7 @@ def _is_unfinished(transfer: Transfer, work: Work) -> bool:
 
 
 def _result(transfer: Transfer, work: Work) -> ScenarioDone | ScenarioFailed:
-    """Return the event that a dead worker could not report."""
+    """Return the event for a result that a dead worker could not report."""
     row = _row(transfer, work)
     if row["state"] == "done":
         return ScenarioDone(work.position + 1, work.id)

@@ -1,17 +1,18 @@
-"""One budget for many gateways: each holds a share at a time, smaller near the end."""
+"""One budget for many gateways. Each gateway holds a share of it, and shares become smaller near the end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dialoom.roles.errors import BudgetError
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.settings import Budget
 
 _CALLS = 64
-"""The number of calls that a share is for, if the number of calls is not bounded."""
+"""The number of calls for which a share suffices, if the number of calls is not limited."""
 
 _ROUNDING = 1e-9
 
@@ -29,7 +30,7 @@ class LeaseState:
     returned: Spend = field(default_factory=Spend)
 
     def later(self, other: LeaseState) -> LeaseState:
-        """Return the later of two, because messages may arrive out of order: values only ever grow."""
+        """Return the later of two states. Messages may arrive out of order, but values only grow."""
         return LeaseState(_most(self.spent, other.spent), _most(self.returned, other.returned))
 
 
@@ -39,31 +40,31 @@ class _Lease:
     standing: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
-        """Return the amount granted and neither spent nor returned, including calls in flight."""
+        """Return the amount that was granted and has been neither spent nor returned; it covers calls in flight."""
         used = getattr(self.standing.returned, dimension) + getattr(self.standing.spent, dimension)
         return max(0.0, float(getattr(self.granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
-        """Return the maximum amount that it may have spent by now."""
+        """Return the maximum amount that the gateway may have spent by now."""
         return self.out(dimension) + float(getattr(self.standing.spent, dimension))
 
 
 class SharedBudget:
-    """A budget and its shares, by gateway.
+    """A budget, and the shares of it that gateways hold.
 
     Args:
-        budget: The bounds.
+        budget: The limits.
         spent: The run's spend so far.
         gateways: The approximate number of gateways.
-        when_short: Called when the budget becomes short.
+        when_short: A function that is called when the budget becomes short.
 
     Attributes:
-        is_short: Whether gateways are to return what they do not need.
+        is_short: Whether gateways should return what they do not need.
     """
 
     def __init__(self, budget: Budget, spent: Spend, gateways: int, when_short: Callable[[], None]) -> None:
         self._bounds = {"calls": budget.max_calls, "tokens": budget.max_tokens, "cost": budget.max_cost}
-        self._spent = Spend(spent.calls, spent.tokens, spent.cost)
+        self._spent = spent
         self._gateways = gateways
         self._when_short = when_short
         self._leases: dict[str, _Lease] = {}
@@ -72,15 +73,16 @@ class SharedBudget:
         self.is_short = False
 
     async def lend(self, gateway: str, wanted: Spend, standing: LeaseState) -> Spend:
-        """Return a share of the budget that covers a call, and some more calls while there is plenty.
+        """Return a share of the budget that covers a call, and more calls as long as much of the budget is left.
 
         Args:
             gateway: The gateway's name.
             wanted: The expected spend of the call.
-            standing: The gateway's use of its share.
+            standing: The part of the gateway's share of the budget that is used.
 
         Raises:
-            BudgetError: If no room is left although no call is in flight anywhere. From then on nothing is granted.
+            BudgetError: If the budget does not suffice although no call is in flight anywhere. From then on nothing is
+                granted.
         """
         lease = self._leases.setdefault(gateway, _Lease())
         lease.standing = lease.standing.later(standing)
@@ -101,7 +103,7 @@ class SharedBudget:
         raise self._refused
 
     def stands(self, gateway: str, standing: LeaseState) -> None:
-        """Update a gateway's use of its share."""
+        """Record a gateway's current use of its share."""
         if (lease := self._leases.get(gateway)) is not None:
             lease.standing = lease.standing.later(standing)
             self._wake()
@@ -129,7 +131,7 @@ class SharedBudget:
         return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
 
     def _generous(self, wanted: Spend) -> Spend:
-        """Return a share for as many calls as leaves room for every other gateway to get the same several times."""
+        """Return a share for so many calls that every other gateway can still get the same share several times."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(wanted, name)):
@@ -142,7 +144,8 @@ class SharedBudget:
         assert bound is not None
         spent = bound - self._left(dimension)
         account = Account(Budget.model_validate({f"max_{dimension}": bound}))
-        setattr(account.spent, dimension, round(spent, 9) if isinstance(bound, float) else round(spent))
+        used: Any = round(spent, 9) if isinstance(bound, float) else round(spent)
+        account.spent = replace(account.spent, **{dimension: used})
         try:
             account.reserve(wanted)
         except BudgetError as error:
@@ -158,9 +161,9 @@ class LeasedAccount(Account):
     """A gateway's share of a budget, which grows on demand.
 
     Args:
-        budget: The bounds of all gateways together.
-        lend: Grants more of it; see `SharedBudget.lend`.
-        tell: Reports the use of the share.
+        budget: The limits for all gateways together.
+        lend: A function that grants more of the budget; see `SharedBudget.lend`.
+        tell: A function that reports the use of the share.
     """
 
     def __init__(
@@ -179,10 +182,10 @@ class LeasedAccount(Account):
         self._is_short = False
 
     async def claim(self, expected: Spend) -> None:
-        """Reserve the expected spend of a call, from a larger share if necessary.
+        """Reserve the expected spend of a call; enlarge the share first if necessary.
 
         Raises:
-            BudgetError: If no room is left although no call is in flight in any gateway.
+            BudgetError: If the budget does not suffice although no call is in flight in any gateway.
         """
         async with self._asking:
             while True:
@@ -203,7 +206,7 @@ class LeasedAccount(Account):
         """Reserve the expected spend of a call from the current share.
 
         Raises:
-            BudgetError: If that exceeds the rest of the share: more must be claimed.
+            BudgetError: If the spend exceeds the rest of the share; then `claim` must be used.
         """
         if self._refused is not None:
             raise BudgetError(str(self._refused), setting=self._refused.setting)
@@ -218,7 +221,7 @@ class LeasedAccount(Account):
             self.give_back()
 
     def give_back(self) -> None:
-        """Return all that no call in flight needs, now and from now on."""
+        """Return everything that no call in flight needs, now and whenever a call ends."""
         self._is_short = True
         self._returned += Spend(
             max(0, int(self._left("calls"))), max(0, int(self._left("tokens"))), max(0.0, self._left("cost"))
@@ -227,8 +230,8 @@ class LeasedAccount(Account):
 
     @property
     def standing(self) -> LeaseState:
-        """A copy of its use of the share."""
-        return LeaseState(replace(self.spent), replace(self._returned))
+        """The gateway's use of its share."""
+        return LeaseState(self.spent, self._returned)
 
     def _left(self, dimension: str) -> float:
         used = (self._returned, self.spent, self.reserved)

@@ -14,11 +14,9 @@ from typing import Any
 from dialoom.roles import CallPlace, Completion, PermanentProviderError
 from dialoom.roles.errors import DrainedError
 from dialoom.roles.gateway import Request
-from dialoom.roles.gateway.budget import Account, Spend
+from dialoom.roles.gateway.budget import Account, HearOverload, Place, Spend
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, is_kept
-from dialoom.roles.gateway.limits import PerMinute, Rate
-from dialoom.roles.gateway.pauses import Pauses
-from dialoom.roles.gateway.sharing import HearOverload, Place
+from dialoom.roles.gateway.limits import Pauses, PerMinute, Rate
 from dialoom.runs.store import RunStore
 from dialoom.runs.store.connections import open_for_reading
 from dialoom.runs.store.transfer import LENT, Transfer, pack_common
@@ -27,12 +25,12 @@ from dialoom.settings import Budget
 from .shared_budget import LeasedAccount, LeaseState, SharedBudget
 
 _REMEMBERED = 5000
-"""The number of common calls that are cached; others are looked up in the run's file."""
+"""The number of common calls that are cached; further ones are looked up in the run's file."""
 
 _NEWS = 1000
 
 Failed = tuple[str, Exception]
-"""The worker that failed at a common call, and its error."""
+"""The name of the worker whose common call failed, and the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Overload:
 
     Attributes:
         place: The model and the address that serves it.
-        age: The number of seconds since it was sent.
+        age: The seconds since the call was sent.
         retry_after: The wait in seconds that the provider asks for.
     """
 
@@ -57,7 +55,7 @@ class News:
     Attributes:
         number: The number of the last notice.
         overloads: Other workers' rejected calls.
-        is_short: Whether unused shares of the budget are to be returned.
+        is_short: Whether unused shares of the budget should be returned.
     """
 
     number: int
@@ -82,7 +80,7 @@ class SharedState:
         budget: The bounds.
         spent: The run's spend so far.
         gateways: The number of workers.
-        cache: The file of other runs' replies, if there is one.
+        cache: The cache file with other runs' replies, if there is one.
     """
 
     def __init__(self, path: Path, budget: Budget, spent: Spend, gateways: int, cache: Path | None) -> None:
@@ -123,12 +121,12 @@ class SharedState:
         self._tell_all()
 
     async def news(self, worker: str, seen: int, is_short: bool) -> News:
-        """Return the notices that a worker has not seen, as soon as there are any.
+        """Wait until there are notices that a worker has not seen, and return them.
 
         Args:
             worker: The worker's name.
-            seen: The number of the last notice it has seen.
-            is_short: Whether it knows that the budget is short.
+            seen: The number of the last notice that the worker has seen.
+            is_short: Whether the worker knows that the budget is short.
         """
         while True:
             now = time.monotonic()
@@ -142,7 +140,7 @@ class SharedState:
             await self._news.wait()
 
     async def common(self, worker: str, key: str) -> Transfer | Failed | None:
-        """Return a common call's reply, marked as `LENT`; `None` if the worker is to make the call.
+        """Return a common call with its reply, marked as `LENT`; `None` if the worker should make the call itself.
 
         Args:
             worker: The worker's name.
@@ -169,22 +167,22 @@ class SharedState:
         self._over(key, None)
 
     async def failed(self, worker: str, key: str, error: Exception | None) -> None:
-        """Record that a common call failed; without an error others may try again, after a permanent one none does."""
+        """Record that a common call failed: `None` lets others try it again, and a permanent error is final for all."""
         if isinstance(error, PermanentProviderError):
             self._refused[key] = worker, error
         self._over(key, error)
 
     async def reply(self, key: bytes) -> Completion | None:
-        """Return the cached reply of a key from the file of replies."""
+        """Return the reply with a key from the cache file; `None` if there is none."""
         return None if self._cache is None else await self._cache.find_by(key)
 
     async def keep_reply(self, key: bytes, model: str, completion: Completion) -> None:
-        """Add a reply to the file of replies."""
+        """Add a reply to the cache file."""
         if self._cache is not None:
             await self._cache.keep_by(key, model, completion)
 
     async def ended(self, worker: str, spent: Spend | None) -> list[Transfer]:
-        """Remove a worker that has ended, and return the common calls that it had made.
+        """Remove a worker that has ended, and return the common calls that it made.
 
         Args:
             worker: The worker's name.
@@ -218,7 +216,7 @@ class SharedState:
 
 
 def _given(transfer: Transfer, attempts: int | None) -> Transfer:
-    """Return a common call for another file: marked as `LENT`, or unchanged."""
+    """Return a common call for another file, with the given number of attempts (such as `LENT`) or unchanged."""
     if attempts is None:
         return transfer
     calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]
@@ -257,7 +255,7 @@ class SharedGateway:
             is_short = news.is_short
 
     def account(self, budget: Budget) -> Account:
-        """Return the account over this gateway's share of the budget."""
+        """Return the account of this gateway's share of the budget."""
         if not budget.is_bounded:
             return Account(budget)
         self._account = LeasedAccount(
@@ -276,11 +274,11 @@ class SharedGateway:
         self.tell(self._line.overloaded(self._worker, place, age, retry_after))
 
     def listen(self, hear: HearOverload) -> None:
-        """Set the callback for other workers' rejected calls."""
+        """Set the function that is called for other workers' rejected calls."""
         self._hear = hear
 
     async def is_made(self, key: str) -> bool:
-        """Return whether a common call is in this file; if not, it is to be made here."""
+        """Return whether a common call is in this worker's file; if not, this worker should make the call."""
         found = await self._line.common(self._worker, key)
         if found is None:
             return False
@@ -290,11 +288,11 @@ class SharedGateway:
         raise found[1]
 
     async def made(self, key: str) -> None:
-        """Announce that a common call is in this file."""
+        """Report to the shared state that a common call is in this worker's file."""
         await self._line.made(self._worker, key, self._store.leases.common(key))
 
     async def failed(self, key: str, error: Exception | None) -> None:
-        """Announce that a common call has failed."""
+        """Report to the shared state that a common call has failed."""
         await self._line.failed(self._worker, key, error)
 
     def tell(self, saying: Coroutine[Any, Any, None]) -> None:
@@ -305,27 +303,27 @@ class SharedGateway:
 
 
 class SharedReplies:
-    """The file of other runs' replies, which only one process has open.
+    """The cache of other runs' replies, whose file only one process has open.
 
     Args:
-        line: The shared state that accesses it.
+        line: The shared state, through which the file is accessed.
     """
 
     def __init__(self, line: SharedState) -> None:
         self._line = line
 
     async def find(self, request: Request, place: CallPlace) -> Completion | None:
-        """Return the reply that this request once got at this place; `None` if there is none."""
+        """Return the cached reply to this request at this place; `None` if there is none."""
         return await self._line.reply(cache_key(request, place)) if is_kept(request) else None
 
     async def keep(self, request: Request, place: CallPlace, completion: Completion) -> None:
-        """Save a reply."""
+        """Add a reply to the cache."""
         if is_kept(request):
             await self._line.keep_reply(cache_key(request, place), request.model, completion)
 
 
 class _SharedRate:
-    """A rate limit that all workers share, in the order of their requests."""
+    """A rate limit that all workers share; they are served in the order of their requests."""
 
     def __init__(
         self, gateway: SharedGateway, line: SharedState, place: Place, kind: str, per_minute: int, pauses: Pauses
@@ -341,7 +339,7 @@ class _SharedRate:
         """Wait until the units are available.
 
         Raises:
-            DrainedError: If the run is draining meanwhile.
+            DrainedError: If the run begins to drain during the wait.
         """
         self._pauses.ensure_open()
         asking = asyncio.ensure_future(self._line.take(*self._of, units))

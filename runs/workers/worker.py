@@ -1,4 +1,4 @@
-"""A worker: an engine over a run file of its own, in a process of its own. It is used as a Ray actor."""
+"""A worker: an engine with its own run file in its own process. It is used as a Ray actor."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from dialoom.graphs import Recipe
 from dialoom.graphs.capabilities import WithJudging
 from dialoom.graphs.judge import Graph
-from dialoom.graphs.review import Review
+from dialoom.graphs.recipe import Review
 from dialoom.roles.gateway.litellm_backend import tune_process
-from dialoom.roles.gateway.structure import Shapes
+from dialoom.roles.gateway.wire import Shapes
 from dialoom.runs.configuration.recipe_checks import graph_of
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.engine import Engine
@@ -25,7 +25,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.gateway_setup import cast_of, open_gateway
 from dialoom.runs.progress import Event, ScenarioDone, ScenarioFailed
 from dialoom.runs.store import RunStore, Work
-from dialoom.runs.store.connections import appear
+from dialoom.runs.store.connections import create_atomically
 from dialoom.runs.store.store import remove
 from dialoom.runs.store.transfer import Transfer
 
@@ -33,19 +33,20 @@ from .messages import Delivery, Order
 from .shared_state import SharedGateway, SharedReplies, SharedState
 
 _AT_LEAST, _GATHERING = 0.02, 0.5
-"""Seconds between two reports, so that scenarios finished together are reported together, and the longest wait for
-more results while enough work is left.
+"""The minimum seconds between two reports, and the maximum wait for more results while enough work is left.
+
+Scenarios that finish at almost the same time are therefore reported together.
 """
 
 _AT_MOST = 30.0
-"""Seconds after which an empty report is sent, as a sign of life."""
+"""The seconds after which an empty report is sent, to show that the worker is alive."""
 
 
 class Worker:
-    """A worker that carries out leased scenarios, and returns each when it is finished here.
+    """A worker that carries out leased scenarios, and returns each of them when it has finished.
 
     Args:
-        name: The prefix of its files' names.
+        name: The prefix for the names of its files.
     """
 
     def __init__(self, name: str) -> None:
@@ -67,7 +68,7 @@ class Worker:
         self._engine: Engine | None = None
 
     async def begin(self, order: Order, line: SharedState) -> Path:
-        """Create the file, and get ready for scenarios.
+        """Create the worker's file, and prepare for scenarios.
 
         Args:
             order: The worker's configuration.
@@ -81,7 +82,7 @@ class Worker:
             os.chdir(order.cwd)
         tune_process()
         path = _folder(order.folder) / f"{self._name}-{secrets.token_hex(4)}.db"
-        appear(path, order.file)
+        create_atomically(path, order.file)
         store = RunStore(path, order.synchronous, order.recipe, Trust(everything=True))
         self._store = self._opened.enter_context(store)
         recipe: Recipe = Review(store.recipe) if order.is_review else store.recipe
@@ -90,8 +91,8 @@ class Worker:
         self._shapes = Shapes(store.shapes)
         opening = open_gateway(store, order.policy, order.policy.settings["patience"], common, replies, self._shapes)
         gateway = self._opened.enter_context(opening)
-        models = order.models
-        await asyncio.to_thread(gateway.prepare, models.values())
+        models, users = order.models, store.config.users if order.judging is None else ()
+        await asyncio.to_thread(gateway.prepare, [*models.values(), *users])
         cast = cast_of(store, recipe, models, gateway)
         self._engine = Engine(
             store,
@@ -110,10 +111,11 @@ class Worker:
         return path
 
     async def lease(self, path: Path, transfers: list[Transfer]) -> bool:
-        """Accept leased scenarios, possibly repeated; return false if another incarnation is addressed.
+        """Accept leased scenarios, which may be sent repeatedly; return false if the call is for another incarnation.
 
         Args:
-            path: The file that the addressed worker began with: after a restart it has another, or none yet.
+            path: The file that the addressed incarnation of the worker created. After a restart, the worker has another
+                file, or none yet.
             transfers: The scenarios.
         """
         if path != self._path:
@@ -130,11 +132,11 @@ class Worker:
         return True
 
     async def report(self, path: Path, heard: int) -> Delivery | None:
-        """Return the results and events, as soon as there are any.
+        """Wait until there are results or events, and return them.
 
         Args:
-            path: As for `lease`; `None` is returned if another incarnation is addressed.
-            heard: The number of the last report received; its content is not sent again.
+            path: The file, as for `lease`; `None` is returned if the call is for another incarnation.
+            heard: The number of the last report that was received, whose content is not sent again.
         """
         if path != self._path:
             return None
@@ -162,7 +164,7 @@ class Worker:
         )
 
     async def drain(self) -> None:
-        """Let each conversation reach its next checkpoint, return everything, and finish."""
+        """Stop each conversation at its next checkpoint, return everything, and finish."""
         self._supply.close()
         if self._engine is not None:
             self._engine.drain()
@@ -174,7 +176,7 @@ class Worker:
             self._engine.stop()
 
     async def end(self) -> None:
-        """Delete the file, after everything was received."""
+        """Delete the worker's file after everything was received."""
         self._supply.close()
         if self._working is not None:
             await self._working
@@ -205,7 +207,7 @@ class Worker:
             await engine.run(self._supply, resuming=True)
         except Exception as error:
             self._error = _sendable(error)
-        for position in list(self._threads):  # begun or not, they are not finished here
+        for position in list(self._threads):  # these scenarios have not finished here, whether or not they have begun
             self._hand_back(position)
         self._over = True
         self._news.set()
@@ -253,7 +255,7 @@ class _Dealt:
             self._wake()
 
     async def take(self) -> Work | None:
-        """Return the next piece of work once there is one; `None` after the queue was closed."""
+        """Wait for the next piece of work and return it; return `None` after the queue was closed."""
         while not self._work:
             if self._is_closed:
                 return None
@@ -263,10 +265,10 @@ class _Dealt:
         return self._work.popleft()
 
     def obstacle(self, work: Work) -> None:
-        """Return `None`: the run's own process leases only what can be carried out."""
+        """Return `None`, because the run's own process leases only work that can be carried out."""
 
     async def ended(self, work: Work) -> None:
-        """Do nothing: the run's own process leases successors."""
+        """Do nothing, because the run's own process leases successors."""
 
     def _wake(self) -> None:
         while self._waiting:
@@ -276,7 +278,7 @@ class _Dealt:
 
 
 def _folder(wanted: Path) -> Path:
-    """Return the folder for the file: beside the run's, or a temporary one if that cannot be created here."""
+    """Return the folder for the worker's file: the wanted one, or a temporary one if that cannot be created here."""
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError:

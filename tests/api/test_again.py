@@ -86,7 +86,7 @@ def test_only_unparsed_judgements_are_made_again(release: Path, tmp_path: Path) 
     is_clear = [False]
 
     async def mumbling(messages: Messages) -> str:
-        if not is_clear[0] and "follow from what came before" in str(messages):
+        if not is_clear[0] and "How coherent are" in str(messages):
             return "Mm."
         return await judge(messages)
 

@@ -157,7 +157,7 @@ def run(release: Path, tmp_path: Path) -> dialoom.Run:
         return "With pleasure."
 
     async def unreadable(messages: Messages) -> str:
-        return "Who can say?" if "follow from what came before" in str(messages) else await judge(messages)
+        return "Who can say?" if "How coherent are" in str(messages) else await judge(messages)
 
     models = {"assistant": assistant, "judge": unreadable}
     return dialoom.play("personalens", path=tmp_path / "run.db", **told(release, models=models))
@@ -175,7 +175,7 @@ def test_episodes_frame_has_a_row_per_finished_scenario(run: dialoom.Run) -> Non
     assert list(done["lines"]) == [6] * len(done)
     assert set(done["personalization.assistant"]) == {3.0} and set(done["task_completion.assistant"]) == {1.0}
     assert frame["personalization.assistant"].dtype.kind == "f"
-    assert "coherence.assistant" not in frame.columns, "a score that could not be had is no number"
+    assert "coherence.assistant" not in frame.columns, "a score that could not be had is not a number"
 
 
 def test_lines_frame_has_a_row_per_line(run: dialoom.Run) -> None:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
-from collections.abc import Callable, Mapping
+import re
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
 import dialoom
 from dialoom import DialoomError
-from tests.conftest import Command, command_in
+from dialoom.roles import TransientProviderError
+from dialoom.roles.gateway.players import player_backend
+from dialoom.roles.players import Session
+from docs.examples.endpoint import shop
+from tests.conftest import ROOT, Command, command_in
+from tests.roles.gateway.asking import request
 from tests.runs.workers.near import near_cluster
-from tests.server import Answer, completion, error, serving
+from tests.server import Answer, Response, busy, completion, error, serving
 
 from .players import CAST, NAMES, Messages, assistant, judge, talk, told, user
 
@@ -180,7 +191,7 @@ def test_models_have_their_own_temperature_and_address(
         ({"temperature": 3}, "temperature", "temperature must be at most 2, got 3"),
         ({"temperature": {"user": True}}, "temperature", "got True"),
         ({"api_base": "localhost"}, None, None),
-        ({"model": "openai/x", "api_base": "localhost"}, "api_base", "'localhost' is no address"),
+        ({"model": "openai/x", "api_base": "localhost"}, "api_base", "'localhost' is not an address"),
         ({"api_base": {"user": "http://localhost/v1"}}, "api_base", "is called at no address"),
     ],
 )
@@ -214,7 +225,7 @@ def returning(reply: Any, name: str = "mine") -> Any:
     """An async function that returns the same thing at every call, or raises it."""
 
     async def mine(_: Messages) -> Any:
-        if isinstance(reply, Exception):
+        if isinstance(reply, BaseException):
             raise reply
         return reply
 
@@ -234,27 +245,131 @@ def shortened(state: MessagesState) -> dict[str, Any]:
     return {"messages": [*(RemoveMessage(each.id or "") for each in state["messages"]), AIMessage("In short: yes.")]}
 
 
-@pytest.mark.parametrize(
-    ("player", "reply"),
-    [
-        (returning(AIMessage("Yes.")), "Yes."),
-        (returning(AIMessage([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s."}])), "Yes."),
-        (returning({"role": "assistant", "content": "Yes."}), "Yes."),
-        (graph(shortened), "In short: yes."),
-        (lambda tools: graph(noted), "Noted: Line 0 of mine."),  # noqa: ARG005
-        (FakeListChatModel(responses=["As you like."]), "As you like."),
-        (FakeListChatModel(responses=["As you like."]) | (lambda message: message.content), "As you like."),
-    ],
-    ids=["message", "parts", "dictionary", "shortened", "maker", "chat model", "chain"],
-)
+def plain(messages: Messages) -> str:
+    """A plain function: it runs in a thread, where nothing else of the run does."""
+    assert threading.current_thread() is not threading.main_thread()
+    return f"Noted: {messages[-1]['content']}"
+
+
+def pieces(_: Messages) -> Iterator[str]:
+    """A generator, which runs in a thread as well."""
+    assert threading.current_thread() is not threading.main_thread()
+    yield from ("Ye", "s.")
+
+
+async def async_pieces(_: Messages) -> AsyncIterator[str]:
+    """An async generator."""
+    for piece in ("Ye", "", "s."):
+        yield piece
+
+
+async def chunks(_: Messages) -> AsyncIterator[AIMessageChunk]:
+    """An async generator of what a chat model streams."""
+    async for chunk in FakeListChatModel(responses=["Yes."]).astream("Well?"):
+        yield chunk
+
+
+class Clerk:
+    """An object that is called like a function."""
+
+    async def __call__(self, _: Messages) -> str:
+        return "Yes."
+
+
+YES = FakeListChatModel(responses=["Yes."])
+NOTED = "Noted: Line 0 of mine."
+KINDS: Mapping[str, tuple[Any, str]] = {
+    "function": (plain, NOTED),
+    "async function": (returning("Yes."), "Yes."),
+    "function that returns an awaitable": (lambda messages: clerk(messages), NOTED),
+    "generator": (pieces, "Yes."),
+    "async generator": (async_pieces, "Yes."),
+    "async generator of chunks": (chunks, "Yes."),
+    "object with `__call__`": (Clerk(), "Yes."),
+    "function that returns a dictionary": (returning({"role": "assistant", "content": "Yes."}), "Yes."),
+    "function that returns a message": (returning(AIMessage("Yes.")), "Yes."),
+    "function that returns a message in parts": (
+        returning(AIMessage([{"type": "text", "text": "Ye"}, {"type": "text", "text": "s."}])),
+        "Yes.",
+    ),
+    "compiled graph or agent": (graph(noted), NOTED),
+    "graph that shortens the conversation": (graph(shortened), "In short: yes."),
+    "function of `tools` that returns a graph": (lambda tools: graph(noted), NOTED),  # noqa: ARG005
+    "chat model": (YES, "Yes."),
+    "chain to a text": (YES | (lambda message: message.content), "Yes."),
+    "runnable from a function": (RunnableLambda(lambda messages: f"Noted: {messages[-1]['content']}"), NOTED),
+    "graph with retries": (graph(noted).with_retry(), NOTED),
+    "graph with fallbacks": (graph(noted).with_fallbacks([graph(shortened)]), NOTED),
+    "chain that begins with a graph": (graph(noted) | (lambda state: state["messages"][-1]), NOTED),
+}
+
+
+@pytest.mark.parametrize(("player", "reply"), KINDS.values(), ids=KINDS.keys())
 def test_every_kind_of_player_replies(release: Path, tmp_path: Path, player: Any, reply: str) -> None:
     episode = one_dialogue(release, tmp_path / "run.db", player)
     assert episode.error is None
     assert episode.outcome.messages[1].content == reply
 
 
+@pytest.mark.parametrize("kind", ["function", "generator", "async generator"])
+def test_function_of_tools_calls_them(kind: str) -> None:
+    """Whatever kind it is, it is given the tools and the session, and what it calls is kept."""
+    call = {"name": "search", "arguments": {"query": "x"}}
+
+    def function(messages: Messages, tools: list[Any], session: Any) -> Any:  # noqa: ARG001
+        return {"content": "", "tool_calls": [{**call, "name": tools[0]["function"]["name"]}]}
+
+    def generator(messages: Messages, tools: list[Any]) -> Iterator[Any]:
+        yield function(messages, tools, None)
+
+    async def async_generator(messages: Messages, tools: list[Any]) -> AsyncIterator[Any]:
+        yield function(messages, tools, None)
+
+    player: Any = {"function": function, "generator": generator, "async generator": async_generator}[kind]
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
+    said = asyncio.run(player_backend("mine", player).complete(request(None, tools=(tool,)), ""))
+    assert [(each["name"], each["arguments"]) for each in said.tool_calls] == [("search", '{"query": "x"}')]
+
+
+def hanging(_: Messages) -> str:
+    """A plain function that does not return as long as the tests run."""
+    threading.Event().wait()
+    return ""
+
+
+async def async_hanging(_: Messages) -> str:
+    """An async function that never returns."""
+    await asyncio.Event().wait()
+    return ""
+
+
+def mixed(_: Messages) -> Iterator[Any]:
+    """A generator of pieces that cannot be joined."""
+    yield from ("Ye", {"content": "s."})
+
+
+def silent(_: Messages) -> Iterator[str]:
+    """A generator of nothing."""
+    yield from ()
+
+
+def named(function: Any) -> Any:
+    """The function as an object that is called `mine`."""
+    mine = functools.wraps(function)(lambda messages: function(messages))
+    mine.__name__ = mine.__qualname__ = "mine"
+    return mine
+
+
 BAD: Mapping[str, tuple[Any, str]] = {
-    "None": (returning(None), "mine returned None; a text, a dictionary with 'content'"),
+    "None": (returning(None), "mine returned None; a text, a dictionary with 'content' and perhaps 'tool_calls', or"),
+    "yields pieces of several kinds": (
+        named(mixed),
+        "mine yielded 2 pieces (dict, str); only texts or AIMessageChunks are",
+    ),
+    "yields nothing": (
+        named(silent),
+        "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
+    ),
     "wrong type": (returning(HumanMessage("Hm.")), "mine returned HumanMessage HumanMessage(content='Hm.'"),
     "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; a text"),
     "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; a text"),
@@ -263,6 +378,10 @@ BAD: Mapping[str, tuple[Any, str]] = {
         "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
     ),
     "raises": (returning(ValueError("no data")), "mine raised ValueError: no data [tests/api/test_models.py:"),
+    "raises without a word": (returning(ValueError()), "mine raised ValueError [tests/api/test_models.py:"),
+    "exits": (named(lambda _: sys.exit(3)), "mine raised SystemExit: 3"),
+    "exits in the event loop": (returning(SystemExit(3)), "mine raised SystemExit: 3"),
+    "is cancelled": (returning(asyncio.CancelledError()), "mine raised CancelledError"),
     "too long": (returning("x" * 1_000_001), "mine: the reply has 1,000,001 letters; 1,000,000 are the most"),
     "only calls": (
         returning(AIMessage("", tool_calls=[CALL])),
@@ -292,6 +411,106 @@ def test_bad_reply_fails_the_scenario_and_names_the_player(
     assert episode.error.startswith(sentence)
 
 
+PASSING: Mapping[str, tuple[Any, str]] = {
+    "hangs": (hanging, "mine did not answer within 0.05 s"),
+    "hangs in the event loop": (async_hanging, "mine did not answer within 0.05 s"),
+    "refuses a connection": (returning(ConnectionError("no route")), "mine raised ConnectionError: no route"),
+    "gives up": (returning(TimeoutError("after 9 s")), "mine raised TimeoutError: after 9 s"),
+}
+
+
+@pytest.mark.parametrize(("player", "sentence"), PASSING.values(), ids=PASSING.keys())
+def test_failure_that_may_pass_is_tried_again(player: Any, sentence: str) -> None:
+    """A function that hangs holds up neither the run nor the end of the process."""
+    with pytest.raises(TransientProviderError) as error:
+        asyncio.run(player_backend("mine", player).complete(request(None, timeout=0.05), ""))
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("kind", ["graph", "runnable"])
+def test_graph_or_runnable_that_hangs_is_asked_again_and_holds_up_nothing(
+    release: Path, tmp_path: Path, kind: str
+) -> None:
+    """Nor does it hold up the end of the run, although its function is still called in a thread."""
+    calls, passed = list[str](), threading.Event()
+
+    def work(_: Any) -> Any:
+        calls.append("begun")
+        if len(calls) == 1:
+            passed.wait(60)
+            calls.append("over")
+        return {"messages": [AIMessage("Yes.")]} if kind == "graph" else "Yes."
+
+    player = graph(work) if kind == "graph" else RunnableLambda(work)
+    given = told(release, models={"assistant": player}, options={"limit": 1}, timeout={"assistant": 1})
+    (episode,) = dialoom.play("personalens", path=tmp_path / "run.db", **given).episodes()
+    assert episode.outcome.messages[1].content == "Yes." and "over" not in calls
+    passed.set()
+
+
+def test_threads_of_calls_live_as_long_as_the_run(release: Path, tmp_path: Path) -> None:
+    """Linux ends processes, such as Ray's, with the thread that started them."""
+    threads, alive = list[threading.Thread](), list[bool]()
+
+    def work(_: Any) -> Any:
+        threads.append(threading.current_thread())
+        alive.extend(each.is_alive() for each in threads)
+        return {"messages": [AIMessage("Yes.")]}
+
+    given = told(release, models={"assistant": graph(work)}, options={"limit": 2}, concurrency=1)
+    dialoom.play("personalens", path=tmp_path / "run.db", **given)
+    assert len(threads) > 1 and all(alive)
+    for each in threads:
+        each.join(60)
+    assert not any(each.is_alive() for each in threads)
+
+
+def test_endpoint_of_the_docs_is_asked_with_its_session_and_again_if_it_is_busy(
+    release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(asked: dict[str, Any], number: int) -> Any:
+        if number == 1:
+            return busy(503, retry_after="0")
+        cut = 5 if number == 2 else None  # the connection is lost in the middle of an answer
+        return Response(body={"reply": f"Noted: {asked['messages'][-1]['content']}"}, cut=cut)
+
+    with serving(answer) as server:
+        monkeypatch.setenv("SHOP_URL", f"{server.url}/chat")
+        episode = one_dialogue(release, tmp_path / "run.db", "python:docs.examples.endpoint:shop")
+        assert episode.error is None and episode.outcome.messages[1].content == NOTED
+        assert len(server.requests) == 5 and server.requests[0] == server.requests[1] == server.requests[2]
+        assert all("x-session-id" in names for names in server.headers)
+        server.answer = lambda *_: error(404, "no such shop")
+        episode = one_dialogue(release, tmp_path / "other.db", "python:docs.examples.endpoint:shop")
+        assert "docs.examples.endpoint:shop raised HTTPError: HTTP Error 404" in str(episode.error)
+        assert len(server.requests) == 6
+    with pytest.raises(TransientProviderError, match="raised ConnectionError: the shop cannot be reached: "):
+        asyncio.run(player_backend("shop", shop).complete(request(None, session=Session("c", "p")), ""))
+
+
+@pytest.mark.parametrize(("file", "name"), [("frameworks", "pydantic_ai_player"), ("endpoint", "shop")])
+def test_docs_show_the_examples_as_they_are(file: str, name: str) -> None:
+    source = (ROOT / f"docs/examples/{file}.py").read_text(encoding="utf-8")
+    (shown,) = re.findall(rf"^def {name}\(.*?(?=\n\n\n|\Z)", source, re.MULTILINE | re.DOTALL)
+    assert f"```python\n{shown.strip()}\n```" in (ROOT / "docs/assistants.md").read_text(encoding="utf-8")
+    assert file != "endpoint" or len(shown.splitlines()) <= 25
+
+
+def test_docs_list_the_kinds_of_players_and_the_messages_about_bad_replies() -> None:
+    """Every kind and every message is tested here."""
+    text = (ROOT / "docs/assistants.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| kind | remarks |\n|---|---|\n")
+    kinds = re.findall(r"^\| (.+?) \|", table.partition("\n\n")[0], re.MULTILINE)
+    unlisted = {"function that returns a message in parts", "graph that shortens the conversation"}
+    assert set(kinds) == KINDS.keys() - unlisted and len(kinds) == len(set(kinds))
+    first = re.findall(r"^\| (.+?) \|(?: (.*?) \|)?", text, re.MULTILINE)
+    shown = [sentence.strip("`") for _, sentence in first if sentence.startswith("`mine ")]
+    tested = [re.sub("0.05 s$", "30 s", sentence) for _, sentence in [*BAD.values(), *PASSING.values()]]
+    for sentence in shown:
+        assert any(each.partition(" [")[0] in sentence for each in tested), sentence
+    assert len(shown) >= 9
+
+
 OUTER = StateGraph(MessagesState).add_node("inner", graph(noted, checkpointer=InMemorySaver())).add_edge(START, "inner")
 REFUSED: Mapping[str, tuple[Any, str]] = {
     "checkpointer": (
@@ -300,6 +519,10 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
         "stateful (setting `stateful`, or Agent(graph, stateful=True)), or compile it without",
     ),
     "store": (graph(noted, store=InMemoryStore()), "models: mine is compiled with a store (InMemoryStore), so it"),
+    "graph with retries": (
+        graph(noted, checkpointer=InMemorySaver()).with_retry(),
+        "models: RunnableRetry is compiled with a checkpointer (InMemorySaver), so it keeps state",
+    ),
     "subgraph": (
         OUTER.compile(name="mine"),
         "models: mine has a subgraph 'inner' that is compiled with a checkpointer",

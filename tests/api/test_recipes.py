@@ -13,8 +13,7 @@ import pytest
 import dialoom
 from dialoom import Recipe, Scenario
 from dialoom.cli.errors import worded
-from dialoom.graphs.personalens import RECIPE
-from dialoom.graphs.personalens.recipe import PersonaLensOptions
+from dialoom.graphs.personalens import RECIPE, PersonaLensOptions
 from dialoom.roles.players import load_file
 from dialoom.runs.configuration.recipes import find_recipe, recipe_names
 from tests.conftest import ROOT
@@ -175,7 +174,7 @@ def _with(**values: Any) -> Callable[[type[Recipe]], Any]:
         (_with(prompts="counting/speaker"), "`prompts` of Other is 'counting/speaker'; a tuple of ids is needed"),
         (_with(scenario_type=dict), "`scenario_type` of Other is <class 'dict'>; a subclass of Scenario is needed"),
         (_with(formats={}), "Other defines `formats` and must inherit WithExports"),
-        (_with(scenario_type=Called), "`label` of Called is no property; write @property above it"),
+        (_with(scenario_type=Called), "`label` of Called is not a property; write @property above it"),
         (
             _with(graph=lambda _self, _options: None),
             "`graph` of Other gives NoneType; a StateGraph that is not compiled",
@@ -243,8 +242,9 @@ def test_missing_or_wrong_recipe_part_is_named_with_its_class(
     ],
 )
 def test_wrong_setting_is_refused_without_a_file(
-    settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path
+    settings: dict[str, Any], setting: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     for action in (dialoom.play, dialoom.plan):
         with pytest.raises(dialoom.DialoomError, match=message) as error:
             action("personalens", path=tmp_path / "run.db", **settings)
@@ -276,14 +276,14 @@ def test_setting_for_a_model_that_plays_no_role_is_noted(release: Path, tmp_path
     user, *_ = played = [f"python:tests.api.players:{role}" for role in ("user", "assistant", "judge")]
     settings = told(release, context={"gpt-5-mimi": 8000, user: 90_000}, rpm={"other": 3}, on_event=heard.append)
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **settings)
-    notes = [event.text for event in heard if isinstance(event, dialoom.Noted)]
+    notes = [event.text for event in heard if isinstance(event, dialoom.Notice)]
     assert [note for note in notes if "no role" in note] == [
         f"{setting}: no role is played by {name}, so it changes nothing; there are {', '.join(played)}"
         for setting, name in (("context", "gpt-5-mimi"), ("rpm", "other"))
     ]
     heard.clear()
     dialoom.resume(run.path, context={user: 91_000}, on_event=heard.append)
-    assert not [event for event in heard if isinstance(event, dialoom.Noted)]
+    assert not [event for event in heard if isinstance(event, dialoom.Notice)]
 
 
 def test_wrong_source_is_refused_with_its_file(release: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ HOUSE = "openai/house"
 def answer(body: dict[str, Any], _number: int) -> Answer:
     """A user who has enough after two lines, an assistant, and judges."""
     text = "\n".join(message["content"] for message in body["messages"])
-    if "assess one thing" in text:
+    if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
         return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
     lines = sum(message["role"] == "assistant" for message in body["messages"])
@@ -33,7 +33,7 @@ def limits_of(server: ChatServer) -> dict[str, set[tuple[int | None, float | Non
     found: dict[str, set[tuple[int | None, float | None]]] = {}
     for body in server.requests:
         text = "\n".join(message["content"] for message in body["messages"])
-        begun = {"You are a person": "user", "You read a conversation": "judge"}
+        begun = {"You are the person": "user", "You assess one aspect": "judge"}
         role = next((role for words, role in begun.items() if text.startswith(words)), "assistant")
         found.setdefault(role, set()).add((body.get("max_tokens"), body.get("top_p")))
     return found
@@ -41,7 +41,8 @@ def limits_of(server: ChatServer) -> dict[str, set[tuple[int | None, float | Non
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "sk-test")
 
 
 def test_reply_limits_of_the_paper_are_defaults(release: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def test_every_person_gets_every_task_and_scores(tmp_path: Path) -> None:
         ("gave_number", True),
     ]
     assert len(episodes) == 4
-    assert "Scores by style" in str(run.report())
+    assert "Scores by person" in str(run.report())
 
 
 def test_trials_are_played_and_can_be_added(tmp_path: Path) -> None:
@@ -94,6 +95,25 @@ def test_another_seed_or_assistant_is_refused_for_an_existing_file(tmp_path: Pat
         simulated(tmp_path, seed=5)
     with pytest.raises(DialoomError, match=r"holds a run whose assistant is '.*', another function"):
         simulated(tmp_path, assistant=newer)
+    with pytest.raises(DialoomError, match=r"on_user_fault retry 2: .* holds a run with on_user_fault flag;"):
+        simulated(tmp_path, on_user_fault="retry 2")
+    with pytest.raises(DialoomError, match=r"holds a run whose user models are object:player;"):
+        simulated(tmp_path, user=["offline/attentive", "offline/generic"])
+
+
+def test_run_with_several_models_of_a_role_is_continued_with_the_same_ones_only(tmp_path: Path) -> None:
+    models = {"user": ["offline/placeholder", other_user], "judge": [judge, "offline/placeholder"]}
+    assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=5)).status().pending > 0
+    assert simulated(tmp_path, **models, budget=dialoom.Budget(max_calls=1000)).status().pending == 0
+    for role, (first, second) in models.items():
+        for changed in (first, [first, second, "offline/attentive"], [first, "offline/attentive"]):
+            with pytest.raises(DialoomError, match=f"holds a run whose {role} models are .*, .*; give another path"):
+                simulated(tmp_path, **{**models, role: changed})
+
+
+async def other_user(_messages: list[Any]) -> str:
+    """Play a user who says little."""
+    return "It is broken."
 
 
 @pytest.mark.parametrize(
@@ -119,15 +139,28 @@ def kept(path: Path) -> list[tuple[dict[str, Any], list[tuple[str, str]]]]:
     return [(dict(each.facets), [(line.role, line.content) for line in each.outcome.messages]) for each in episodes]
 
 
+class Rows:
+    """The interface of `datasets.Dataset`, which tests/training plays itself: rows by number, columns by name."""
+
+    column_names = list(PEOPLE[0])
+
+    def __len__(self) -> int:
+        return len(PEOPLE)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return [row[key] for row in PEOPLE] if isinstance(key, str) else dict(PEOPLE[key])
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return (self[number] for number in range(len(self)))
+
+
 @pytest.mark.parametrize("form", ["frame", "dataset", "iterator", "file"])
 def test_rows_may_be_a_frame_a_dataset_or_a_file(tmp_path: Path, form: str) -> None:
     """All make the same conversations as a list of mappings."""
     (tmp_path / "people.csv").write_text("name,style\nAda,brief\nBo,wordy\n")
-    people: Any = {"iterator": iter(PEOPLE), "file": tmp_path / "people.csv"}.get(form)
+    people: Any = {"iterator": iter(PEOPLE), "file": tmp_path / "people.csv", "dataset": Rows()}.get(form)
     if form == "frame":
         people = pytest.importorskip("pandas").DataFrame(PEOPLE)
-    if form == "dataset":
-        people = pytest.importorskip("datasets").Dataset.from_list(PEOPLE)
     simulated(tmp_path, people=people)
     simulated(tmp_path, path=tmp_path / "rows.db")
     assert kept(tmp_path / "run.db") == kept(tmp_path / "rows.db")

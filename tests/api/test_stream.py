@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom import Began, Control, Ended, Planned, ScenarioDone, ScenarioFailed
+from dialoom import Control, Ended, Planned, ScenarioDone, ScenarioFailed
 from tests.processes import PATIENCE, Started
 from tests.server import completion, serving
 
@@ -32,8 +32,8 @@ async def test_events_come_in_order(release: Path, tmp_path: Path) -> None:
     events = [event async for event in dialoom.stream("personalens", path=path, **settings)]
     assert events == listened
     planned = events.index(next(event for event in events if isinstance(event, Planned)))
-    assert all(isinstance(event, dialoom.Noted) for event in events[:planned])
-    assert [type(event) for event in events[planned:]] == [Planned, Began, *[ScenarioDone] * 6, Ended]
+    assert all(isinstance(event, dialoom.Notice) for event in events[:planned])
+    assert [type(event) for event in events[planned:]] == [Planned, dialoom.Started, *[ScenarioDone] * 6, Ended]
     assert events[-1] == Ended(path, 6, 0, True)
     assert {event.number for event in events if isinstance(event, ScenarioDone)} == set(range(1, 7))
 
@@ -62,7 +62,7 @@ async def test_leaving_a_stream_stops_the_run_and_resuming_completes_it(release:
     done = dialoom.open_run(path).status().done
     assert 1 <= done < 6
     gone_on = [event async for event in dialoom.stream(path=path)]
-    assert [type(event) for event in gone_on] == [Began, *[ScenarioDone] * (6 - done), Ended]
+    assert [type(event) for event in gone_on] == [dialoom.Started, *[ScenarioDone] * (6 - done), Ended]
     assert talk(dialoom.open_run(path)) == talk(whole)
 
 
@@ -148,7 +148,7 @@ def test_control_stops_from_another_thread(way: str, release: Path, tmp_path: Pa
 def test_control_used_before_planning_is_an_error_without_a_file(release: Path, tmp_path: Path) -> None:
     control = Control()
     control.drain()
-    with pytest.raises(dialoom.DialoomError, match="stopped while it was planned"):
+    with pytest.raises(dialoom.DialoomError, match="stopped while the run was planned; nothing was written"):
         dialoom.play("personalens", path=tmp_path / "run.db", **told(release, control=control))
     assert not list(tmp_path.glob("run.db*"))
     run = dialoom.plan("personalens", path=tmp_path / "run.db", **told(release))

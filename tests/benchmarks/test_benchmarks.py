@@ -42,6 +42,7 @@ SMALLEST = {
     "prefeval": ["--items", "5", "--turns", "1", "--repeat", "1"],
     "prefeval --size": ["--size", "--pairs", "2", "--turns", "1"],
     "quick_server": ["0"],
+    "resuming": ["--kills", "2"],
     "run_file": ["--workload", "aloe", "--scheme", "passages", "--size", "1"],
     "scale": ["--skip-served", "--scenarios", "1"],
     "studio": ["--scenarios", "1000", "--rounds", "1"],

@@ -32,7 +32,7 @@ async def judge(messages):
     number = int(re.search(r"no\\. (\\d+)", text)[1])
     if "Was this goal reached" in text:
         return '{"verdict": %s}' % ("true" if number % 2 else "false")
-    if "follow from what came before" in text and number % 3 == 0:
+    if "How coherent are" in text and number % 3 == 0:
         return "I would rather not say."
     return '{"score": %d, "explanation": "secret"}' % (1 + (number + text.count("Reply to")) % 4)
 """
@@ -265,7 +265,7 @@ def test_labels_that_do_not_fit_the_run_are_refused_by_line(dialoom: Command, ru
     path = tmp_path / "f.csv"
     with open_run(run) as file:
         for item, label, message in (
-            ("nobody/naturalness/user", "3", "item 'nobody/naturalness/user' is no judgement of"),
+            ("nobody/naturalness/user", "3", "item 'nobody/naturalness/user' is not a judgement of"),
             (items["personalization"], "5", "label of anna: '5' is not a whole number from 1 to 4"),
             (items["naturalness"], "good", "label of anna: 'good' is not a whole number from 1 to 5"),
             (items["task_completion"], "3", "label of anna: '3' is not yes or no (or true, false, 1, 0)"),

@@ -189,7 +189,7 @@ def test_every_call_is_a_row_and_each_text_is_stored_once(run: Path) -> None:
     ("arguments", "said"),
     [
         (["--users", "user99"], "there is no 'user99'"),
-        (["--users", "5"], "there are 1 people"),
+        (["--users", "5"], "users must be from 1 to 1 (the number of people), got 5"),
         (["--tasks", "SD-Chess-task-1"], "has the task 'SD-Chess-task-1'"),
         (["--tasks", "doubles"], "'doubles' is not a task id"),
         (["--setting", "B"], "--setting must be one of "),
@@ -392,24 +392,38 @@ def test_list_of_scenarios_reads_no_words(dialoom: Command, players: list[str], 
 
 
 def test_a_new_study_runs_offline(dialoom: Command, tmp_path: Path) -> None:
-    assert dialoom("new", "study", "shop").stdout.split() == ["shop/study.toml", "shop/README.md", "shop/people.csv"]
+    *files, last = dialoom("new", "study", "shop").stdout.splitlines()
+    assert files == ["shop/study.toml", "shop/README.md", "shop/people.csv"]
+    assert last == "next: dialoom run shop/study.toml -o shop.db"
     dialoom("run", "shop/study.toml", "-o", "run.db")
     assert "gave_number %" in dialoom("report", "run.db").stdout
     assert sum(bool(line.strip()) for line in (tmp_path / "shop" / "README.md").read_text().splitlines()) <= 10
 
 
 @pytest.mark.parametrize(
-    ("content", "lines", "count"),
+    ("content", "lines", "count", "found"),
     [
-        ("email;style;Goal\na@x;brief;a kettle\nb@x;wordy;an address\n", ['id = "email"', 'portrait = ["style"]'], 2),
-        ("name,age\nAda,34\nAda,35\n", ['portrait = ["name", "age"]', "{{ task.goal }}"], 4),
+        (
+            "email;style;Goal\na@x;brief;a kettle\nb@x;wordy;an address\n",
+            ['id = "email"', 'portrait = ["style"]'],
+            2,
+            "email, style, Goal; id: email; goal: Goal; portrait: style",
+        ),
+        (
+            "name,age\nAda,34\nAda,35\n",
+            ['portrait = ["name", "age"]', "{{ task.goal }}"],
+            4,
+            "name, age; id: none; goal: none, so the tasks in the study; portrait: name, age",
+        ),
     ],
 )
 def test_a_new_study_is_filled_in_from_a_file(
-    dialoom: Command, tmp_path: Path, content: str, lines: list[str], count: int
+    dialoom: Command, tmp_path: Path, content: str, lines: list[str], count: int, found: str
 ) -> None:
     (tmp_path / "my people.csv").write_text(content)
-    dialoom("new", "study", "my/shop", "--from", "my people.csv")
+    told = dialoom("new", "study", "my/shop", "--from", "my people.csv").stdout
+    assert told.startswith(f"my people.csv: 2 people; columns: {found}\n")
+    assert told.endswith("next: dialoom run my/shop/study.toml -o shop.db\n")
     text = (tmp_path / "my" / "shop" / "study.toml").read_text()
     assert all(line in text for line in ['file = "../../my people.csv"', *lines])
     told = dialoom("run", "my/shop/study.toml", "-o", "run.db").stdout

@@ -265,7 +265,7 @@ def test_formats_of_other_recipes_are_split_and_encoded(dialoom: Command, player
 def test_export_has_the_layout_of_the_release(dialoom: Command, players: list[str], tmp_path: Path) -> None:
     write_release(tmp_path / "release", tasks=[ALARM])
     source = (tmp_path / "players.py").read_text()
-    unread = "    if 'a human being would write' in str(messages):\n        return 'fair'\n"
+    unread = "    if 'a human would write' in str(messages):\n        return 'fair'\n"
     (tmp_path / "players.py").write_text(
         source.replace("async def judge(messages):\n", f"async def judge(messages):\n{unread}")
     )
@@ -312,7 +312,7 @@ def test_existing_folder_is_left_alone(dialoom: Command, trees: Path, tmp_path: 
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "notes.txt").write_text("mine")
     arguments = ["export", trees, "--format", "dpo", "--test-share", 0.5, "-o", "set"]
-    assert "is no empty folder" in dialoom(*arguments, code=2).stderr
+    assert "is not an empty folder" in dialoom(*arguments, code=2).stderr
     assert [path.name for path in (tmp_path / "set").iterdir()] == ["notes.txt"]
     (tmp_path / "set" / "notes.txt").unlink()
     for _ in range(2):

@@ -18,6 +18,9 @@ _PLAYERS = ("--model", "offline/attentive")
         ("ray", "ray", "run personalens --limit 1 --model offline/attentive --workers 2 -o new.db"),
         ("ray", "ray", "run personalens --limit 1 --model offline/attentive --ray auto -o new.db"),
         ("opentelemetry", "otel", "run personalens --limit 1 --model offline/attentive --otel -o new.db"),
+        ("mcp", "mcp", "run study.toml --model offline/generic --mcp server -o new.db"),
+        ("sentence_transformers", "st", "run persona-pool --embedder st:model -o new.db"),
+        ("sentence_transformers", "st", "run prefeval --limit 1 --method rag --embedder st:model -o new.db"),
         ("ray", "ray", "judge run.db --model offline/attentive --workers 2"),
         ("pyarrow", "parquet", "export run.db --as parquet -o new"),
         ("pyarrow", "parquet", "describe rows.parquet -o new"),
@@ -32,6 +35,7 @@ def test_missing_extra_is_found_before_anything_is_written(
 ) -> None:
     folder = made_once(_run)
     (folder / "rows.parquet").write_bytes(b"PAR1")
+    (folder / "study.toml").write_text('[people]\nrows = ["Ada"]\n')
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     script = f"import sys\nsys.modules[{library!r}] = None\n{COMMAND}"
     with Started(folder, *line.split(), script=script) as command:
@@ -42,6 +46,18 @@ def test_missing_extra_is_found_before_anything_is_written(
     assert f"dialoom[{extra}]" in complaint and "pip install" in complaint
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
     assert not (folder / "new").exists()
+
+
+def test_charts_that_cannot_be_drawn_are_announced_before_the_tables_are_written(made_once: MadeOnce) -> None:
+    folder = made_once(_run)
+    script = f"import sys\nsys.modules['matplotlib'] = None\n{COMMAND}"
+    for line in ("describe run.db -o described", "report run.db -o reported"):
+        with Started(folder, *line.split(), script=script) as command:
+            said, complaint = command.communicate()
+        assert command.returncode == 0, complaint
+        first, *written = said.splitlines()
+        assert first.startswith("no charts:") and "pip install 'dialoom[plots]'" in first
+        assert written and all((folder / name).is_file() for name in written)
 
 
 def _run(dialoom: Command, _folder: Path) -> None:

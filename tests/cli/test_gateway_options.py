@@ -36,7 +36,7 @@ def plan(tmp_path: Path) -> list[object]:
 def answer(body: dict[str, Any], number: int) -> Answer:
     """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
     text = "\n".join(message["content"] for message in body["messages"])
-    if "assess one thing" in text:
+    if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
         return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
     lines = sum(message["role"] == "assistant" for message in body["messages"])
@@ -235,11 +235,13 @@ def test_judge_settings_are_kept_and_printed_for_continuing(dialoom: Command, re
     dialoom(*reply_plan, "-o", "r.db")
     who = ["--model", "judge=python:players:judge", "--param", "judge.stop=[A, B]", "--max-reply", 9]
     done = dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", 9, code=3)
-    again = "--name 'second' --model judge=python:players:judge --max-reply 9 --param 'judge.stop=[A, B]'"
+    again = (
+        "dialoom judge r.db --model judge=python:players:judge --param 'judge.stop=[A, B]' --max-reply 9 --name second"
+    )
     assert again in done.stdout
     dialoom("judge", "r.db", *who, "--name", "second", "--max-calls", "none")
     assert (
-        "made by python:players:judge, told otherwise"
+        "made by python:players:judge with other prompts"
         in dialoom("judge", "r.db", *who[:2], "--name", "second", code=2).stderr
     )
 
@@ -262,7 +264,8 @@ def test_doctor_asks_with_the_settings_of_a_run(dialoom: Command) -> None:
         where = ["--model", "openai/house", "--api-base", server.url]
         dialoom("doctor", *where, *told, variables={"OPENAI_API_KEY": "sk-test"})
         assert [(body["max_tokens"], body["stop"]) for body in server.requests] == [(60, ["END"])] * 3
-    done = dialoom("doctor", "--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3", code=1)
+    told = ["--model", "anthropic/claude-sonnet-4-5", "--param", "seed=3"]
+    done = dialoom("doctor", *told, code=1, variables={"ANTHROPIC_API_KEY": "sk-test"})
     assert "seed would be left out" in done.stdout
     for wrong in (["--param", "judge.seed=3"], ["--param", "sead=3"], ["--timeout", -1]):
         assert f"{wrong[0]}" in dialoom("doctor", "--model", "openai/house", *wrong, code=2).stderr
@@ -309,7 +312,7 @@ def cache_plan(tmp_path: Path) -> list[object]:
 def cached_answer(body: dict[str, Any], number: int) -> Any:
     """A user who has enough after three lines, an assistant that numbers its replies, and judges."""
     text = "\n".join(message["content"] for message in body["messages"])
-    if "assess one thing" in text:
+    if "assess one aspect" in text:
         verdict = "Was this goal reached" in text
         return completion(f'{{"{"verdict" if verdict else "score"}": {"true" if verdict else 3}, "explanation": "so"}}')
     lines = sum(message["role"] == "assistant" for message in body["messages"])

@@ -78,7 +78,7 @@ def test_commands_options_and_parts_of_a_run_are_completed(
     dialoom: Command, players: list[str], tmp_path: Path
 ) -> None:
     dialoom("run", "personalens", *players, "--limit", 1, "-o", "run.db")
-    assert _completed(dialoom, "re") == ["resume", "retry", "replay", "review", "report"]
+    assert _completed(dialoom, "re") == ["resume", "retry", "replay", "review", "report", "require"]
     assert _completed(dialoom, "run", "personal") == ["personalens", "personalens-people"]
     assert _completed(dialoom, "run", "personalens", "--sett") == ["--setting"]
     run = tmp_path / "run.db"
@@ -90,7 +90,7 @@ def test_commands_options_and_parts_of_a_run_are_completed(
 
 
 def test_completion_runs_no_code_of_a_file(dialoom: Command, players: list[str], tmp_path: Path) -> None:
-    source = "from dialoom.graphs.personalens.recipe import PersonaLens\nRECIPE = PersonaLens()\n"
+    source = "from dialoom.graphs.personalens import PersonaLens\nRECIPE = PersonaLens()\n"
     (tmp_path / "mine.py").write_text(source)
     dialoom("run", "mine.py:RECIPE", *players, "--limit", 1, "-o", "run.db")
     (tmp_path / "mine.py").write_text("open('trace', 'w').close()\n" + source)

@@ -158,7 +158,7 @@ def test_failed_writer_is_asked_again_by_the_same_command(dialoom: Command, tmp_
         (["--threshold", "1.5"], "--threshold must be at most 1, got 1.5"),
         (["--threshold", "-0.1"], "--threshold must be at least 0, got -0.1"),
         (["--kind", "habit"], "--kind must be one of profile or personality, got 'habit'"),
-        (["--embedder", "bert"], "'bert' is no embedder; give lexical, st:MODEL"),
+        (["--embedder", "bert"], "'bert' is not an embedder; give lexical, st:MODEL"),
         (["--embedder", "litellm:nobody/knows"], "unknown model 'nobody/knows'"),
         (["--model", "offline/poet"], "unknown model 'offline/poet'"),
         (["--seeds", "none.jsonl"], "there is no such file"),

@@ -49,7 +49,18 @@ told = plain
 async def judge(messages):
     if "Was this goal reached" in str(messages):
         return '{"verdict": true}'
-    return '{"score": %d}' % (3 if "fit its help to this person" in str(messages) and "worth 3" in str(messages) else 2)
+    return '{"score": %d}' % (3 if "adapt its help to" in str(messages) and "worth 3" in str(messages) else 2)
+"""
+
+FAILING = """
+calls = 0
+
+async def failing(messages):
+    global calls
+    calls += len(messages) < 3
+    if calls > 4:
+        raise ValueError("out of order")
+    return "Set. worth 2"
 """
 
 
@@ -103,7 +114,7 @@ def test_report_is_written_with_charts_reproducibly(dialoom: Command, runs: Path
     for out in ("one", "two"):
         dialoom("report", *three, "-o", runs / out)
     names = sorted(path.name for path in (runs / "one").iterdir())
-    tables = ["alignment", "dialogues", "differences", "faults", "improvement", "judgements"]
+    tables = ["alignment", "dialogues", "differences", "faults", "improvement", "judge-health", "judgements"]
     assert names == sorted(
         [
             "report.md",
@@ -138,6 +149,17 @@ def test_one_table_is_written_with_its_chart_only(dialoom: Command, runs: Path) 
         ".pdf",
     }
     assert {path.suffix for path in (runs / "without").iterdir()} == {".md", ".html", ".tex", ".csv"}
+
+
+def test_report_replaces_only_an_earlier_report(dialoom: Command, runs: Path) -> None:
+    one = ("report", "rising.db", "--table", "improvement", "-o", runs / "kept")
+    assert "replaced" not in dialoom(*one).stdout
+    assert f"the earlier report in {runs / 'kept'} is replaced" in dialoom(*one).stdout
+    (runs / "kept" / "notes.txt").write_text("mine")
+    before = (runs / "kept" / "report.md").stat().st_mtime_ns
+    told = dialoom(*one, code=2).stderr
+    assert "kept holds notes.txt, which is not a file of this report; give another folder" in told
+    assert (runs / "kept" / "report.md").stat().st_mtime_ns == before
 
 
 @pytest.mark.usefixtures("runs")
@@ -242,6 +264,19 @@ def test_constant_judge_scores_are_marked_at_the_figure(dialoom: Command, tmp_pa
     assert "2.00† [2.00, 2.00] n=6" in markdown and "2.00† <small>[2.00, 2.00]</small>" in page
     both = dialoom("report", "plain.db", "kind.db", "--table", "differences").stdout
     assert "1.00†" in both and "† Constant: " in both
+    assert "[1.00, 1.00]" in both and both.count("An interval without width, such as [1.00, 1.00]: all scores or") == 1
+
+
+def test_failed_scenarios_are_counted_below_the_first_table_of_scores(dialoom: Command, tmp_path: Path) -> None:
+    write_release(tmp_path / "release", users=6, tasks=[ALARM])
+    (tmp_path / "cast.py").write_text(PAIRED + FAILING)
+    cast = [f"--model={role}=python:cast:{role}" for role in ("user", "judge")]
+    cast += ["--model=assistant=python:cast:failing", "--setting", "base", "--concurrency=1", "-o", "failing.db"]
+    dialoom("run", "personalens", "--profiles", "release", *cast, code=1)
+    text = dialoom("report", "failing.db").stdout
+    assert text.count("Failed: 2 of 6 scenarios, which count in no mean or share.") == 1
+    assert "with all scores of each drawn together, because they are not independent" in " ".join(text.split())
+    assert "Failed:" not in dialoom("report", "failing.db", "--where", "state == 'done'").stdout
 
 
 def test_offline_players_are_named_with_scores_tables_and_charts(dialoom: Command, tmp_path: Path) -> None:

@@ -235,8 +235,9 @@ def test_planning_can_be_interrupted_and_recipes_may_exit(dialoom: Command, tmp_
     with Started(tmp_path, "run", "plans.py:ENDLESS", *options) as process:
         wait_for("begun", process)
         process.send_signal(signal.SIGINT)
-        process.communicate()
+        _, told = process.communicate()
         assert process.returncode == 130
+        assert told.endswith("dialoom: stopped while the run was planned; nothing was written\n")
     assert not list(tmp_path.glob("run.db*"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dialoom as door
-from dialoom.cli.settings import play_settings
+from dialoom.cli.settings import RunCommand, read_settings
 from dialoom.graphs.reporting.statistics import rank_correlation
 from dialoom.runs.report.rater_agreement import alpha
 from tests.conftest import Command, MadeOnce, lines_of
@@ -194,7 +194,7 @@ def test_retry_of_a_recipe_without_judging_says_so(dialoom: Command, tmp_path: P
     (tmp_path / "own.py").write_text(_OWN)
     dialoom("run", "own.py:RECIPE", "--limit", 1, "--rounds", 1, "--verify-pairs", "-o", "run.db")
     refused = dialoom("retry", "run.db", "--unparsed", code=2)
-    assert "recipe 'own' has no judging of its own" in refused.stderr
+    assert "recipe 'own' has no separate judging, so its judgements cannot be repeated alone" in refused.stderr
     assert "--scenario ID" in refused.stderr
 
 
@@ -212,7 +212,7 @@ def says(verdict, score):
     async def judge(messages):
         if "Was this goal reached" in str(messages):
             return json.dumps({"verdict": verdict})
-        if "follow from what came before" in str(messages):
+        if "How coherent are" in str(messages):
             return "none to speak of"
         return json.dumps({"score": score})
     return judge
@@ -280,7 +280,8 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
     (folder / "two.yaml").write_text(dialoom("status", "two.db", "--config").stdout)
     given: dict[str, Any] = {"config": folder / "two.yaml", "out": folder / "x.db"}
     for flags, found in (([], ["strict", "mild"]), (["judge=python:jury:fond"], "fond")):
-        settings, _ = play_settings(two.recipe, {}, {**given, "model": flags})
+        with read_settings(RunCommand, {**given, "model": flags}, two.recipe) as settings:
+            pass
         named = [f"python:jury:{name}" for name in found] if isinstance(found, list) else f"python:jury:{found}"
         assert (settings["models"] or {})["judge"] == named, (
             "what is printed names them all; flags do, too, if there are any"
@@ -288,7 +289,7 @@ def test_run_with_several_judges_from_its_beginning(dialoom: Command, made_once:
     unknown = ["--model", "judge=python:jury:mild", "--model", "judge=python:jury:nobody"]
     assert "nobody" in dialoom("run", "personalens", *unknown, "-o", "x.db", code=2).stderr
     for recipe, role, told in (
-        ("personalens", "user", "one model plays 'user'"),
+        ("personalens", "assistant", "one model plays 'assistant'"),
         ("persona-pool", "writer", "has no judging"),
     ):
         with pytest.raises(door.DialoomError, match=told):
@@ -318,7 +319,7 @@ def test_judges_are_asked_in_turn_and_repeatedly(dialoom: Command, made_once: Ma
     assert pair[-1] is None, "no kappa tells anything of two judges who never vary"
     refused = dialoom(*judging, "--name", "both", code=2).stderr
     assert "--name 'both': the sets of several judges are named after their models" in refused
-    with pytest.raises(door.DialoomError, match="repeat 0"):
+    with pytest.raises(door.DialoomError, match="repeat must be a whole number from 1, got 0"):
         run.judge("offline/generic", repeat=0)
 
 

@@ -13,32 +13,20 @@ import pytest
 import yaml
 
 from dialoom import open_run, open_scorecard, scorecard
-from dialoom.graphs.suites import shipped_suites
-from dialoom.runs.scorecard import read_suite
+from dialoom.runs.scorecard import read_suite, shipped_suites
 from tests.conftest import Command, MadeOnce
-from tests.invented import ALARM, write_release
+from tests.invented import ALARM, TWO_ASSISTANTS, write_release
 from tests.processes import Started
 
-CAST = """
-async def user(messages):
-    return f"Message {len(messages)}. TERMINATE" if len(messages) > 2 else "An alarm, please."
-
-async def plain(messages):
-    return "Set. worth 2"
-
-async def kind(messages):
-    return "Set, as you like it. worth 3"
-
-async def judge(messages):
-    if "Was this goal reached" in str(messages):
-        return '{"verdict": true}'
-    return '{"score": %d}' % (3 if "worth 3" in str(messages) else 2)
-
+CAST = (
+    TWO_ASSISTANTS
+    + """
 async def strict(messages):
     if "Was this goal reached" in str(messages):
         return '{"verdict": false}'
     return '{"score": 1}'
 """
+)
 
 SUITE = """
 suite: ours
@@ -108,7 +96,10 @@ def _figures(folder: Path) -> dict[tuple[str, str], Any]:
 
 def test_scorecard_has_intervals_and_corrected_paired_differences(card: Path) -> None:
     found = _json(card / "card")
-    p = {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0, "is_constant": True}
+    health = found["tables"]["judge-health"]["rows"]
+    assert ["personalens: python:cast:plain", "personalization (assistant)"] in [row[:2] for row in health]
+    assert {row[-1] for row in health if row[0].startswith("personalens")} >= {"the same score every time"}
+    p = {"n": 5, "mean": 2.0, "low": 2.0, "high": 2.0, "is_constant": True, "is_doubtful": False}
     assert _figures(card / "card")["P", "plain"] == p
     assert "2.00† [2.00, 2.00] n=5" in (card / "card" / "scorecard.md").read_text()
     assert any(note.startswith("† Constant") for note in found["tables"]["personalens"]["notes"])
@@ -189,7 +180,7 @@ def test_scorecards_of_one_suite_are_combined(card: Path, dialoom: Command) -> N
     (card / "two" / "record.json").write_text(json.dumps(record))
     assert "only figures of one suite and size" in dialoom("scorecard", "one", "two", code=2).stderr
     assert "release holds no scorecard" in dialoom("scorecard", "one", "release", code=2).stderr
-    assert "leave out what says how to play" in dialoom("scorecard", "one", "--full", code=2).stderr
+    assert "leave out the options for playing" in dialoom("scorecard", "one", "--full", code=2).stderr
 
 
 def test_folder_of_another_scorecard_is_left_alone(card: Path, dialoom: Command) -> None:

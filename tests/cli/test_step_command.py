@@ -140,13 +140,14 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
     ("line", "complaint"),
     [
         ("leap", "there is no command 'leap'; 'help' lists them"),
+        ("rewind 2", "there is no command 'rewind'; 'back' does that, and 'help' lists them"),
         ("next", "main is at its end; go back first"),
-        ("next some", "'some' is no number of steps from 1"),
+        ("next some", "'some' is not a number of steps from 1"),
         ("back 99", "there are 8 steps before this one; give a number from 1 to that"),
         ("goto 99", "there is no checkpoint '99'; the history has 0 to 8"),
         ("goto", "where to? a checkpoint's number ('history' shows them), or what 'until' takes"),
         ("goto rounds > 3", "there is no 'rounds'; the state has messages, judgements, ended_by"),
-        ("goto messages|length > 30", "nowhere on main is messages|length > 30 met"),
+        ("goto messages|length > 30", "nowhere on main is messages|length > 30 met; its last checkpoint is 8, turn 3"),
         ("set ended_by", "set takes a place and a value"),
         ("set ended_by 3", "ended_by is a text"),
         ("set tunrs 3", "the state has no 'tunrs'"),
@@ -154,13 +155,13 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
         ("say user", "say takes a role and its words"),
         ("say user Hello", "main is at its end; go back first"),
         ("say usher Hello", "there is no such role as 'usher'; there are user, assistant, judge"),
-        ("prompt edit", "the next step asks nobody"),
+        ("prompt edit", "the next step calls no role"),
         ("prompt edit user now", "prompt takes 'edit', and a role or a node"),
         ("model assistant", "model takes a role and a model"),
         ("model usher offline/generic", "there is no role 'usher'; there are user, assistant, judge"),
         ("model user generic", "unknown model 'generic'"),
         ("fork", "fork takes a name for the new branch"),
-        ("fork by/train", "'by/train' is no name for a branch"),
+        ("fork by/train", "'by/train' is not a name for a branch"),
         ("fork main", "there is a branch 'main' already"),
         ("switch", "switch takes the name of a branch"),
         ("switch b7", "there is no branch 'b7'; there are main"),
@@ -168,8 +169,10 @@ def test_each_command_is_answered_with_one_json_line(stepped: Stepped) -> None:
         ("diff a b c", "diff takes two branches"),
         ("promote b7", "there is no branch 'b7'"),
         ("save", "save takes a file"),
-        ("save missing/case.json", "missing/case.json cannot be written: there is no folder missing"),
-        ("break", "is no condition"),
+        ("save lines.txt", "lines.txt is what this is made from"),
+        ("save players.py", "players.py exists and is not a saved case, so it is not replaced; give another file"),
+        ("save missing/case.json", "missing/case.json cannot be written: there is no folder missing; create it first"),
+        ("break", "is not a condition"),
         ("clear 3", "there is no breakpoint 3; 'breaks' lists them"),
         ("full maybe", "full takes on or off, not 'maybe'"),
         ("resample 3", "resample takes nothing more, so not '3'"),
@@ -397,6 +400,38 @@ def test_case_replays_the_same_path(run: Command, case: Path, tmp_path: Path) ->
     assert (told["steps"], told["departures"]) == (steps, [])
 
 
+def test_case_is_saved_over_an_earlier_one_only_with_notice(stepped: Stepped, case: Path) -> None:
+    steps = len(json.loads(case.read_text())["steps"])
+    first = stepped("save other.json", arguments=("run.db", 1, "--branch", "b1"))
+    assert f"{steps} steps of b1 saved in other.json; 'dialoom replay" in first
+    second = stepped("goto turn 1", "save other.json")
+    assert "1 steps of main saved in other.json, in place of the case that was there; 'dialoom replay" in second
+
+
+def test_case_of_an_unfinished_conversation_is_saved_with_notice(run: Command) -> None:
+    shown = run("step", "run.db", 1, input="goto turn 2\nsave cut.json\ncontinue\nsave whole.json\n").stdout
+    cut, whole = " ".join(shown.split()).partition("saved in whole.json")[::2]
+    notice = "The conversation is unfinished here: for all of main, 'continue' to its end and save again"
+    assert "saved in cut.json; 'dialoom replay cut.json' plays them again. " + notice in cut
+    assert "'dialoom replay whole.json' plays them again" in whole
+    assert notice not in whole
+    told = run("step", "run.db", 1, "--json", input="goto turn 2\nsave other.json\ncontinue\nsave all.json\n").stdout
+    assert [each["is_end"] for each in answers(told) if "file" in each] == [False, True]
+
+
+def test_run_in_place_of_a_case_is_recognized(run: Command) -> None:
+    told = run("replay", "run.db", code=2).stderr
+    assert told == (
+        "dialoom: run.db is a run, not a saved case; "
+        "'save FILE' in 'dialoom step run.db' saves a conversation of it as a case\n"
+    )
+
+
+def test_say_of_a_role_that_is_not_next_tells_where_it_is(stepped: Stepped) -> None:
+    told = stepped("goto turn 2", "say user Well.", code=2)
+    assert "the next step calls assistant, not 'user'; 'back' leads to earlier steps, and 'until user' plays on" in told
+
+
 def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     """A line each, and exit 1."""
     held = json.loads(case.read_text())
@@ -408,7 +443,7 @@ def test_changed_case_names_each_difference(run: Command, case: Path) -> None:
     assert len(departures) == 2
     assert departures[0] == "step 1: user asked user something else than what was recorded"
     assert departures[1].startswith("the outcome: ended_by")
-    assert last == "case.json: not the same path"
+    assert last.startswith("case.json: not the same path, ")
     (told,) = answers(run("replay", "case.json", "--json", code=1).stdout)
     assert told["departures"] == departures
 
@@ -432,7 +467,7 @@ def test_file_that_is_no_case_is_refused(dialoom: Command, tmp_path: Path, conte
 
 def test_step_help_lists_exit_codes(dialoom: Command) -> None:
     assert "3 stopped early (budget, Ctrl-C)" in " ".join(dialoom("step", "--help").stdout.split())
-    assert "1 another one" in " ".join(dialoom("replay", "--help").stdout.split())
+    assert "1 not so" in " ".join(dialoom("replay", "--help").stdout.split())
     of_recipe = " ".join(dialoom("step", "personalens", "--help").stdout.split())
     assert "--script" in of_recipe
     assert "--setting" in of_recipe

@@ -337,7 +337,7 @@ def test_breakpoints_stop_and_are_cleared(sit: Sit) -> None:
     assert "the end: nothing comes next" in at.tell("c", "main")
 
 
-def test_bug_in_a_recipe_is_shown_and_the_session_goes_on(sit: Sit, tmp_path: Path) -> None:
+def test_debugger_survives_an_exception_in_a_recipe(sit: Sit, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs/examples/larder", tmp_path / "game")
     recipe = tmp_path / "game" / "larder.py"
     recipe.write_text(recipe.read_text().replace('utterances(state["messages"])', 'utterances(state["nothing"])'))

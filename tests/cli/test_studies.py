@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import shutil
 import sqlite3
 import time
@@ -15,7 +17,7 @@ import pytest
 
 import dialoom as api
 from dialoom.runs.configuration.recipes import find_recipe
-from tests.conftest import ROOT, Command
+from tests.conftest import ROOT, Command, MadeOnce
 from tests.processes import Started
 
 STUDY = """
@@ -70,7 +72,10 @@ def test_a_study_is_played_judged_reported_and_exported(dialoom: Command, folder
     """Every person has every task; judges and checks score each conversation; columns are facets."""
     assert "4 done, 0 failed" in dialoom("run", "support.toml", "-o", "support.db").stdout
     report = dialoom("report", "support.db").stdout
-    assert "Scores by style" in report and "resolved %" in report and "gave_number %" in report
+    assert "Scores by person" in report and "resolved %" in report and "gave_number %" in report
+    assert (
+        "There is no table by style: its groups would be those by person." in report and "Scores by style" not in report
+    )
     dialoom("export", "support.db", "-o", "rows.jsonl")
     rows = rows_of(folder / "rows.jsonl")
     assert [(row["scenario"]["person"], row["scenario"]["goal"]) for row in rows] == [
@@ -81,6 +86,27 @@ def test_a_study_is_played_judged_reported_and_exported(dialoom: Command, folder
     ]
     assert {row["ended_by"] for row in rows} <= {"user_satisfied", "user_gives_up", "max_turns"}
     assert not any(word in line["content"] for row in rows for line in row["messages"] for word in ("DONE", "QUIT"))
+
+
+def test_a_report_has_no_table_by_many_numbers_and_explains_intervals_once(dialoom: Command, folder: Path) -> None:
+    """An age of each person is left out, and said to be; one of two is kept, and so is each value that is a word."""
+    (folder / "people.csv").write_text(
+        "name,age,height,style\n" + "".join(f"P{n},{n},{n % 2},s{n // 2}\n" for n in range(6))
+    )
+    dialoom("run", "support.toml", "-o", "support.db", "--concurrency", 3)
+    report = dialoom("report", "support.db").stdout
+    assert "There is no table by age: it has 6 different numbers." in report and "Scores by age" not in report
+    assert "Scores by height" in report and "Scores by style" in report
+    assert report.count("In brackets: 95 % intervals.") == 1
+    assert "Dialogues checked by the gate: 12, of which " in report
+
+
+@pytest.mark.usefixtures("folder")
+def test_hint_to_resume_names_the_given_concurrency(dialoom: Command) -> None:
+    told = dialoom("run", "support.toml", "-o", "s.db", "--max-calls", 9, "--concurrency", 3, code=3)
+    assert "dialoom resume s.db --concurrency 3" in told.stdout + told.stderr
+    told = dialoom("resume", "s.db", "--max-calls", 10, code=3)
+    assert "dialoom resume s.db" in told.stdout + told.stderr and "--concurrency" not in told.stdout + told.stderr
 
 
 def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
@@ -117,6 +143,34 @@ def test_the_files_are_not_read_again(dialoom: Command, folder: Path) -> None:
         ("max_turns = 5", "max_turns = [", "support.toml: not TOML: "),
         ('"user_gives_up"', '"user_quits"', "support.toml:12: [dialogue] ends holds 'user_quits'; there are 'user_sat"),
         ('"GOODBYE"', '""', "support.toml:12: [dialogue] ends holds {'keyword': ''}; there are"),
+        (
+            "scale = [1, 5]",
+            "scale = '1-5'",
+            "support.toml:26: [[judge]] scale must be [LOWEST, HIGHEST], two whole num",
+        ),
+        (
+            "scale = [1, 5]",
+            "scale = [1]",
+            "support.toml:26: [[judge]] scale must be [LOWEST, HIGHEST], two whole numbers, g",
+        ),
+        ("ends = [", "ends = 'DONE' # [", "support.toml:12: [dialogue] ends must be a list, as in ends = "),
+        ('"GOODBYE" }', '"BYE", by = "agent" }', "the keyword 'BYE' is said by 'agent'; there are user, assistant"),
+        (
+            "scale = [1, 5]",
+            "scale = [1, 5]\ntarget = 'agent'",
+            ":27: [[judge]] 'tone' has the target 'agent'; there are",
+        ),
+        (
+            "pattern = ",
+            "target = 'me'\npattern = ",
+            ":31: [[check]] 'gave_number' has the target 'me'; there are user,",
+        ),
+        (
+            '"tone"\nscale = [1, 5]\nrubric = {',
+            '"resolved"\nrubric = "x" # {',
+            "two judges or two checks score 'resolved' of a",
+        ),
+        ('"gave_number"', '"tone"', "support.toml:30: [[check]] 'tone' has the metric of a judge; rename one"),
         ("scale = [1, 5]\n", "", "support.toml:24: judge 'tone': a rubric with numbered levels needs a scale, e.g. sc"),
         ('5 = "warm', 'warm = "warm', "support.toml:27: [[judge]] rubric: a level of the scale must be a whole number"),
         ('5 = "warm', '7 = "warm', "support.toml:24: judge 'tone': level 7 must be within the scale, 1 to 5"),
@@ -161,6 +215,40 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
 
 
 @pytest.mark.parametrize(
+    ("brief", "code", "message"),
+    [
+        ("{{ person.home.city }}", 0, None),
+        ("{{ person.home.ctiy }}", 2, "people.jsonl:1: there is no value 'ctiy' in 'person.home', which [user] brief"),
+        (
+            "{{ person.home.zip }}",
+            2,
+            "people.jsonl:2: there is no value 'zip' in 'person.home', which [user] brief nam",
+        ),
+        ('{% if person["home"].zpi %}x{% endif %}', 2, "people.jsonl:1: there is no value 'zpi' in 'person.home', whi"),
+        (
+            "{{ person.home.street.nmae }}",
+            2,
+            "'nmae' in 'person.home.street', which [user] brief names; there are name",
+        ),
+        ("{{ person.home.zip | default('unknown') }}", 0, None),
+        ("{% if 'zip' in person.home %}{{ person.home.zip }}{% endif %}", 0, None),
+        ("{% if person.name %}{{ person.home.ctiy }}{% endif %}", 2, "there is no 'ctiy'; there are city, zip, street"),
+    ],
+)
+def test_a_name_within_a_value_is_checked_with_file_and_line(
+    dialoom: Command, folder: Path, brief: str, code: int, message: str | None
+) -> None:
+    """A name that a template may do without is not missed before the conversation needs it."""
+    homes = [{"city": "Bern", "zip": "3000", "street": {"name": "Long"}}, {"city": "Basel", "street": {"name": "Low"}}]
+    rows = [{"name": name, "home": home} for name, home in zip(("Ada", "Bo"), homes, strict=True)]
+    (folder / "people.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    study = STUDY.replace("people.csv", "people.jsonl").replace("You call a web shop.", brief.replace('"', '\\"'))
+    (folder / "support.toml").write_text(study)
+    told = dialoom("run", "support.toml", "-o", "support.db", code=code).stderr
+    assert message is None or message in told
+
+
+@pytest.mark.parametrize(
     ("people", "message"),
     [
         ("name,style\nAda,\n", None),
@@ -168,6 +256,11 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
             "name,style\n,brief\n",
             "people.csv:2: 'name' is empty, and the rubric of tone shows it; fill it in, or write",
         ),
+        (
+            "name,style\n{{ task.goal }},brief\n",
+            "people.csv:2: 'name' holds '{{ task.goal }}', but templates in rows are not filled in; write",
+        ),
+        ("name,style\nAda {{ x }},brief\n", None),
         ("id,name\n1,Ada\n1,Bo\n", "people.csv:3: the same id '1' as in 2; ids must differ"),
         ("id,name\n1,Ada\n,Bo\n", None),
         ("name,style\n", "people.csv: people must hold at least one row, got none"),
@@ -177,7 +270,7 @@ def test_a_mistake_in_the_file_is_one_message(dialoom: Command, folder: Path, ol
 def test_rows_that_cannot_be_used_are_one_message(
     dialoom: Command, folder: Path, people: str, message: str | None
 ) -> None:
-    """An empty cell is no fault where nothing shows it, and people of the same name are told apart."""
+    """An empty cell is not a fault where nothing shows it, and people of the same name are told apart."""
     (folder / "people.csv").write_text(people)
     told = dialoom("run", "support.toml", "-o", "support.db", code=0 if message is None else 2).stderr
     assert message is None or message in told
@@ -189,6 +282,7 @@ def test_rows_that_cannot_be_used_are_one_message(
         ("name;style\r\nAda;in a hurry, always\r\n".encode("utf-8-sig"), None),
         (b'name,style\nAda,"says ""no"",\nloudly"\n', None),
         (b"name\nAda\n", None),
+        (b"name|style\nAda|in a hurry, always\n", None),
         (
             "name,style\nZo\u00eb,brief\n".encode("latin-1"),
             "people.csv:2: not UTF-8: byte 0xeb; save it as UTF-8 (in Excel",
@@ -224,7 +318,7 @@ def test_people_are_planned_one_at_a_time(folder: Path) -> None:
     assert count == 2_000 and most <= 4
 
 
-def test_people_of_the_same_name_are_told_apart(dialoom: Command, folder: Path) -> None:
+def test_people_of_the_same_name_have_different_ids(dialoom: Command, folder: Path) -> None:
     """By a number: intervals and splits are made over people."""
     (folder / "people.csv").write_text("name,style\nAda,x\nAda,y\n")
     dialoom("run", "support.toml", "-o", "support.db")
@@ -287,12 +381,55 @@ def test_functions_of_files_end_and_score_conversations(dialoom: Command, coded:
     assert scores["gave_number"] is False and set(scores) == {"resolved", "tone", "gave_number"}
 
 
+def test_a_check_that_raises_is_reported_and_fails_the_run(dialoom: Command, coded: Path) -> None:
+    """At the end of the run and in its status, with the number of scenarios and the first error."""
+    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / ("kettle" not in talk.text("user")) and "AB-" in'))
+    told = dialoom("run", "support.toml", "-o", "raising.db", code=1).stdout
+    line = "failed check: gave_number in 2 conversations (ZeroDivisionError: division by zero)\n"
+    assert "4 done, 0 failed" in told and line in told
+    assert line in dialoom("status", "raising.db").stdout
+    assert json.loads(dialoom("status", "raising.db", "--json").stdout)["check_errors"] == [
+        {"metric": "gave_number", "conversations": 2, "error": "ZeroDivisionError: division by zero"}
+    ]
+    assert line in dialoom("resume", "raising.db", code=1).stdout
+
+
+def test_conversations_are_scored_anew_with_a_corrected_check(dialoom: Command, coded: Path) -> None:
+    """By the two commands that the refusal names; no conversation is played again."""
+    (coded / "checks.py").write_text(CODE.replace('"AB-" in', '1 / 0 and "AB-" in'))
+    dialoom("run", "support.toml", "-o", "raising.db", code=1)
+    (coded / "checks.py").write_text(CODE)
+    told = dialoom("resume", "raising.db", code=2).stderr
+    export, imported = re.findall("'dialoom ([^']+)'", told)
+    dialoom(*export.split())
+    dialoom(*imported.replace("STUDY.toml", "support.toml").split())
+    dialoom("run", "support.toml", "-o", "whole.db")
+    scored, whole = (
+        [
+            {each.metric: each.score for each in episode.outcome.judgements}["gave_number"]
+            for episode in api.open_run(coded / name, trust=True).episodes()
+        ]
+        for name in ("talks.db", "whole.db")
+    )
+    assert scored == whole and len(whole) == 4 and None not in whole
+
+
+def test_requirements_of_a_check_that_scores_nothing_or_has_changed(dialoom: Command, coded: Path) -> None:
+    dialoom("run", "support.toml", "-o", "before.db")
+    (coded / "checks.py").write_text(CODE.replace('"AB-" in', 'None if True else "AB-" in'))
+    dialoom("run", "support.toml", "-o", "silent.db")
+    told = dialoom("require", "silent.db", "gave_number >= 50%", "--allow", "offline", code=1).stdout
+    assert told == "NOT MET: gave_number >= 50.0 %: no score: nothing was scored\n"
+    told = dialoom("require", "silent.db", "--not-worse-than", "before.db", code=2).stderr
+    assert "they also differ in code of checks.py:done, code of checks.py:gave_number" in told
+
+
 def test_a_changed_function_is_refused(dialoom: Command, coded: Path) -> None:
     """To resume or to judge; the run can still be read."""
     (coded / "checks.py").write_text(CODE + "\n# changed\n")
     for command in (("resume", "support.db"), ("judge", "support.db", "--model", "offline/placeholder")):
         told = dialoom(*command, code=2).stderr
-        assert "checks.py has changed or is missing since support.db was made with it; restore it, or make a" in told
+        assert "checks.py has changed or is missing since support.db was made with it; restore it; or score the" in told
     (coded / "checks.py").unlink()
     assert "checks.py has changed or is missing" in dialoom("resume", "support.db", code=2).stderr
     assert "gave_number" in dialoom("report", "support.db").stdout
@@ -434,9 +571,90 @@ def test_quotas_bound_the_conversations_of_a_value(dialoom: Command, folder: Pat
 
 
 def test_a_sample_to_judge_draws_scenarios_with_all_their_trials(dialoom: Command, folder: Path) -> None:
-    dialoom("run", "support.toml", "-o", "support.db", "--trials", 3)
+    told = dialoom("run", "support.toml", "-o", "support.db", "--trials", 3).stdout
+    assert "planned 12 conversations (4 scenarios, 3 trials each)" in told
+    assert "(12 of 12 conversations of the run are done)" in told
+    assert dialoom("status", "support.db").stdout.splitlines()[1].startswith("12 conversations: 12 done")
+    report = dialoom("report", "support.db", "--table", "scores").stdout
+    assert "12 of 12 conversations done" in report and "scenarios" not in report.split("In brackets")[0]
     dialoom("judge", "support.db", "--model", "offline/placeholder", "--name", "some", "--sample", 2)
     with sqlite3.connect(folder / "support.db") as connection:
         query = "SELECT id FROM scenarios JOIN judged ON scenario = position WHERE judging = 'some'"
         judged = [id_.partition("~")[0] for (id_,) in connection.execute(query)]
     assert len(judged) == 6 and {judged.count(id_) for id_ in judged} == {3}
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("age > 40", ["Bo", "Cy"]),
+        ("40 < age and facets.age <= 61.0", ["Bo"]),
+        ("age == 34 or age in [101]", ["Ada", "Cy"]),
+        ("age != 34 and age != 101", ["Bo"]),
+        ("age < '101'", ["Ada", "Bo"]),
+        ("zip == '007'", ["Ada"]),
+        ("zip == '7' or zip == 8", ["Bo", "Cy"]),
+        ("style > 'c'", ["Bo", "Di"]),
+    ],
+)
+def test_texts_that_show_numbers_are_compared_as_numbers(
+    where: str, kept: list[str], dialoom: Command, made_once: MadeOnce
+) -> None:
+    folder = made_once(ages)
+    dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", where)
+    assert [row["scenario"]["person"] for row in rows_of(folder / "rows.jsonl")] == kept
+
+
+def test_text_that_shows_no_number_is_named_and_sorting_is_by_number(dialoom: Command, made_once: MadeOnce) -> None:
+    made_once(ages)
+    told = dialoom("export", "ages.db", "-o", "rows.jsonl", "--where", "style > 3", code=2).stderr
+    assert (
+        "--where 'style > 3' cannot be told of Ada-" in told
+        and "'brief' is not a number, and is compared with 3" in told
+    )
+    listed = dialoom("show", "ages.db", "--sort", "age").stdout
+    assert re.findall("Ada|Bo|Cy|Di", listed) == ["Ada", "Bo", "Cy", "Di"]
+
+
+def ages(dialoom: Command, folder: Path) -> None:
+    """Make a run of people whose ages are texts, one of them empty."""
+    (folder / "people.csv").write_text(
+        "name,age,zip,style\nAda,34,007,brief\nBo,61,7,wordy\nCy,101,8,angry\nDi,,9,quiet\n"
+    )
+    (folder / "ages.toml").write_text('name = "ages"\n[people]\nfile = "people.csv"\n[dialogue]\nmax_turns = 1\n')
+    dialoom("run", "ages.toml", "-o", "ages.db")
+
+
+def test_judges_metrics_are_sampled_for_labels_and_each_column_is_shown_once(dialoom: Command, folder: Path) -> None:
+    dialoom("run", "support.toml", "-o", "support.db")
+    told = dialoom("agree", "support.db", "--sample", 8, "-o", "labels.csv").stdout
+    assert "tone" in told and "resolved" in told and "gave_number" not in told
+    with (folder / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        about = next(csv.DictReader(file))["about"]
+    assert about == "person:\n  name: Ada\n  style: in a hurry\ntask:\n  goal: return a kettle"
+    told = dialoom("agree", "support.db", "--sample", 2, "--metric", "gave_number", "-o", "checked.csv").stdout
+    assert "2  gave_number (assistant)" in told
+    (folder / "checks.toml").write_text(re.sub(r"\[\[judge\]\].*(?=\[\[check)", "", STUDY, flags=re.DOTALL))
+    dialoom("run", "checks.toml", "-o", "checks.db")
+    told = dialoom("agree", "checks.db", "--sample", 2, "-o", "none.csv", code=2).stderr
+    assert "name a check to sample it: gave_number" in told
+
+
+FOND = """
+async def fond(messages):
+    return '{"explanation": "Fine.", "verdict": true, "score": 5}'
+"""
+
+
+def test_tables_about_judges_leave_out_checks(dialoom: Command, folder: Path) -> None:
+    dialoom("run", "support.toml", "-o", "support.db")
+    dialoom("judge", "support.db", "--model", "offline/placeholder", "--repeat", 2)
+    (folder / "jury.py").write_text(FOND)
+    dialoom("judge", "support.db", "--model", "judge=python:jury:fond", "--name", "fond")
+    report = api.open_run(folder / "support.db").report()
+    tables = {table.name: table for table in report.tables if "metric" in table.columns}
+    about = [name for name in tables if name in ("judges", "repeats") or name.startswith("compared-")]
+    assert len(about) >= 3
+    for name in about:
+        metrics = {row[tables[name].columns.index("metric")] for row in tables[name].rows}
+        assert metrics == {"resolved (assistant)", "tone (assistant)"}, name

@@ -17,10 +17,10 @@ from dialoom.graphs.apollo.scenario import ApolloOptions
 from dialoom.graphs.conversation import appended, lines, said
 from dialoom.graphs.dialogue import without_marker
 from dialoom.graphs.gate import Gate
-from dialoom.graphs.option_types import chosen
-from dialoom.graphs.personalens.recipe import PersonaLensOptions
+from dialoom.graphs.personalens import PersonaLensOptions
 from dialoom.graphs.prefeval.scenario import PrefEvalOptions
 from dialoom.graphs.prefeval_pairs.scenario import PairsOptions
+from dialoom.graphs.recipe import chosen
 from dialoom.graphs.scenario import ByHash, SharedValues
 from dialoom.prompts import Prompt, PromptLibrary
 from dialoom.roles import BindingError, Cast, Gateway, ModelBinding
@@ -340,7 +340,7 @@ def test_folder_of_an_embedder_is_found_from_elsewhere(
     monkeypatch.chdir(tmp_path)
     assert options(embedder="st:model").embedder == f"st:{tmp_path / 'model'}"
     assert options(embedder="st:all-MiniLM").embedder == "st:all-MiniLM"
-    with pytest.raises(ValueError, match="'words' is no embedder"):
+    with pytest.raises(ValueError, match="'words' is not an embedder"):
         options(embedder="words")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Check, Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate, Table, Tally, side_by_side
-from dialoom.graphs.personalens.report import tables
+from dialoom.graphs.personalens import tables
 from dialoom.graphs.reporting import (
     Counted,
     Pivot,

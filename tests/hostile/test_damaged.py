@@ -134,7 +134,7 @@ def test_file_with_triggers_or_foreign_views_is_refused(damaged: Path, craft: st
     assert dialoom.open_run(damaged).status().done == 2
     with sqlite3.connect(damaged) as connection:
         connection.executescript(craft)
-    with pytest.raises(DialoomError, match="is no run as dialoom makes it"):
+    with pytest.raises(DialoomError, match="is not a run as dialoom makes it"):
         dialoom.open_run(damaged)
 
 

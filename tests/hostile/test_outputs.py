@@ -125,10 +125,10 @@ def test_temporary_file_of_a_killed_writer_is_removed_by_the_next(dialoom: Comma
         assert len(list(folder.iterdir())) == 1
         with folder_output(folder / "more") as other, other.text("y.json") as inner:
             inner.write("{}")
-            dialoom("report", kept, "-o", folder)
+            dialoom("report", kept, "-o", folder / "report")
     assert (folder / "b.md").read_text() == "whole"
     assert (folder / "more" / "y.json").read_text() == "{}"
-    assert (folder / "report.md").exists()
+    assert (folder / "report" / "report.md").exists()
     assert not list(folder.glob(".*"))
 
 

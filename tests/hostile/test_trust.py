@@ -122,10 +122,12 @@ def test_trusted_run_is_used_with_a_notice(dialoom: Command, tmp_path: Path) -> 
 @pytest.mark.usefixtures("own")
 def test_own_run_is_trusted_under_any_name(dialoom: Command, tmp_path: Path) -> None:
     shutil.move(tmp_path / "r.db", tmp_path / "moved.db")
+    assert "Code had changed" not in dialoom("report", "moved.db").stdout
     assert imported(tmp_path, lambda: dialoom("retry", "moved.db", "--scenario", 1)) == {"recipe", "strange_game"}
-    said = dialoom("report", "moved.db").stderr
-    assert "recipe.py has changed since the run was made" in said
-    assert "trusted with" not in said
+    done = dialoom("report", "moved.db")
+    assert "recipe.py has changed since the run was made" in done.stderr
+    assert "trusted with" not in done.stderr
+    assert "Code had changed when the run was continued: recipe.py, strange_game.py." in " ".join(done.stdout.split())
 
 
 @pytest.mark.usefixtures("own")
@@ -244,6 +246,21 @@ def test_case_runs_nothing_unless_saved_here(dialoom: Command, tmp_path: Path) -
     assert "the case names the recipe recipe.py:RECIPE" in refused
     assert not list(tmp_path.glob("*.ran"))
     assert "trusted with the recipe" in dialoom("replay", "case.json", "--trust", code=1).stderr
+
+
+def test_study_beside_a_case_is_compared_without_its_code(
+    dialoom: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = '[people]\nrows = [{ name = "Ann", goal = "cancel" }]\n[user]\nbrief = "You want to {{ person.goal }}."\n'
+    (tmp_path / "shop.toml").write_text(study)
+    dialoom("run", "shop.toml", "--model", "offline/placeholder", "-o", "shop.db")
+    dialoom("step", "shop.db", 1, input="save case.json\n")
+    check = '[[check]]\nmetric = "told"\npython = "checks.py:told"\n'
+    (tmp_path / "shop.toml").write_text(study + check)
+    (tmp_path / "checks.py").write_text("open('ran', 'w')\ndef told(conversation): return True\n")
+    assert "shop.toml has changed" in dialoom("replay", "case.json").stdout
+    assert not (tmp_path / "ran").exists()
 
 
 def test_trust_notice_is_printed_once() -> None:

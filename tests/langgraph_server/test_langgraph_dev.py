@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,8 +87,8 @@ def test_impossible_request_is_refused_and_the_thread_stays_usable(server: Serve
     def refusal(**context: Any) -> str:
         return str(server.wait(thread, "personalens", {}, context=context)["__error__"]["message"])
 
-    assert "scenario 9999: personalens has" in refusal(scenario=9999)
-    assert "give a number from 1 to that" in refusal(scenario=0)
+    for scenario in (0, 9999):
+        assert re.search(rf"scenario must be from 1 to \d+ .*personalens.*, got {scenario}", refusal(scenario=scenario))
     assert "unknown role 'narrator'; the roles are user, assistant, judge" in refusal(models={"narrator": "openai/x"})
     assert "code of this machine is named where the graph is made" in refusal(model="python:os:system")
     whole = server.wait(server.thread(), "personalens", {}, context=THIRD)

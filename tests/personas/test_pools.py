@@ -261,7 +261,7 @@ def test_vectors_that_cannot_be_compared_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "bert", "st:", "litellm: ", "lexical:x"])
 def test_unknown_embedder_is_refused(wrong: str) -> None:
-    with pytest.raises(EmbedderError, match="is no embedder; give lexical, st:MODEL"):
+    with pytest.raises(EmbedderError, match="is not an embedder; give lexical, st:MODEL"):
         check_embedder(wrong)
 
 

@@ -127,9 +127,9 @@ def test_folder_without_pairs_is_refused(tmp_path: Path) -> None:
     ("messages", "told"),
     [
         ([("user", "A"), ("user", "B")], "chat 0, message 1: 'user' where the assistant speaks"),
-        ([("user", "A")], "chat 0: 'conversation' is no list of messages of user and assistant in turn"),
+        ([("user", "A")], "chat 0: 'conversation' is not a list of messages of user and assistant in turn"),
         ([("user", "A"), ("assistant", "")], "chat 0, message 1: 'content' is ''"),
-        ([], "chat 0: 'conversation' is no list"),
+        ([], "chat 0: 'conversation' is not a list"),
     ],
 )
 def test_chat_out_of_turn_is_named(tmp_path: Path, messages: list[tuple[str, str]], told: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import dialoom
 from dialoom.graphs import WithPrompts
 from dialoom.prompts import FunctionCall, Prompt, PromptError, PromptLibrary, Utterance
-from dialoom.roles.gateway.tool_wire import wire_messages
+from dialoom.roles.gateway.wire import wire_messages
 from dialoom.runs.configuration.recipes import load_recipe, recipe_names
 from tests.invented import write_release
 from tests.server import Answer, completion, ended, serving
@@ -104,7 +104,7 @@ def _override(folder: Path, old: str, new: str) -> Path:
 
 def test_override_replaces_the_prompt_of_its_id(tmp_path: Path) -> None:
     ids = ["personalens/assistant", "personalens/user"]
-    library = PromptLibrary.load(ids, _override(tmp_path, "Be brief", "Be lavish"))
+    library = PromptLibrary.load(ids, [str(_override(tmp_path, "Be brief", "Be lavish"))])
     assert "Be lavish" in library["personalens/assistant"].source
     assert library["personalens/user"].hash == PromptLibrary.load(ids)["personalens/user"].hash
 
@@ -120,7 +120,7 @@ def test_override_replaces_the_prompt_of_its_id(tmp_path: Path) -> None:
 )
 def test_wrong_override_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(PromptError) as caught:
-        PromptLibrary.load(["personalens/assistant"], _override(tmp_path, old, new))
+        PromptLibrary.load(["personalens/assistant"], [str(_override(tmp_path, old, new))])
     assert said in str(caught.value)
 
 
@@ -274,10 +274,12 @@ PLAIN: dict[str, Any] = {
 
 
 def prompts() -> Iterator[Prompt]:
-    """Every prompt of every installed recipe."""
+    """Every prompt of every installed recipe, and every short one."""
     for name in recipe_names():
-        recipe = load_recipe(name)
-        yield from WithPrompts.of(recipe).library().values()
+        recipe = WithPrompts.of(load_recipe(name))
+        yield from {
+            prompt.hash: prompt for sets in ((), ("small",)) for prompt in recipe.library(sets).values()
+        }.values()
 
 
 def rendered(prompt: Prompt, add: str) -> str:

@@ -22,7 +22,7 @@ from dialoom.roles.replies import parse_reply
     "text",
     ['{"score": 3}', 'Here you are:\n```json\n{"score": 3, "explanation": "so"}\n```', '{x} then {"score": "3"} done'],
 )
-def test_score_is_found_whatever_stands_around_it(text: str) -> None:
+def test_score_is_parsed_from_surrounding_text(text: str) -> None:
     assert parse_reply(text, score_type(1, 4)) == score_type(1, 4)(score=3, explanation="so" if "so" in text else "")
 
 

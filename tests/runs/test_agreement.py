@@ -390,7 +390,7 @@ def test_label_counts_for_every_judgement_set_and_without_a_digest(
     assert run.labels("anna", path=bare) == {item: "yes"} and run.labels("ben", path=bare) == {item: "no"}
 
 
-def test_pairs_of_one_round_are_told_apart(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
+def test_pairs_of_one_round_have_different_ids(made_once: MadeOnce, dialoom: Command, tmp_path: Path) -> None:
     path = play(made_once, "aloe")
     dialoom("agree", path, "--sample", 50, "-o", "s.csv")
     with (tmp_path / "s.csv").open(encoding="utf-8-sig", newline="") as lines:

@@ -58,7 +58,7 @@ def test_calls_never_exceed_the_budget_and_a_higher_one_continues(dialoom: Comma
         stopped = dialoom(*plan, "-o", "run.db", "--max-calls", 11, code=3, variables=KEY)
         assert len(server.requests) == 11
         assert "--max-calls 11 is used up" in stopped.stdout
-        assert "dialoom resume run.db --max-calls MORE" in stopped.stdout
+        assert "dialoom resume run.db --concurrency 8 --max-calls MORE" in stopped.stdout
         status = status_of(dialoom, "run.db")
         assert (status["calls"], status["unanswered_calls"], status["scenarios"]["failed"]) == (11, 0, 0)
         assert status["limits"]["max_calls"] == 11
@@ -133,7 +133,7 @@ def test_cost_limit_without_a_price_is_refused(dialoom: Command, players: list[s
     write_release(tmp_path / "release")
     plan = ["run", "personalens", "--profiles", "release", *players, "-o", "run.db", "--max-cost", 1]
     refused = dialoom(*plan, code=2)
-    assert "the price of python:players:user is unknown" in refused.stderr
+    assert "the price of python:players:user and of python:players:assistant" in refused.stderr
     assert "--price python:players:user=IN,OUT" in refused.stderr
     assert not list(tmp_path.glob("run.db*"))
     free = [part for role in ("user", "assistant", "judge") for part in ("--price", f"python:players:{role}=0,0")]
@@ -216,6 +216,7 @@ def partly_cached(text: str) -> Answer:
     """An answer to a request of 100 tokens, 80 of which the provider read from its cache."""
     status, body = completion(text, 100, 20)
     body["usage"]["prompt_tokens_details"] = {"cached_tokens": 80}
+    body["usage"]["completion_tokens_details"] = {"reasoning_tokens": 12}
     return status, body
 
 
@@ -229,7 +230,9 @@ def play(dialoom: Command, players: list[str], folder: Path, *more: object) -> N
         dialoom(*RUN, *cast, *more, variables=variables)
 
 
-def test_cached_tokens_are_reported_apart(dialoom: Command, players: list[str], tmp_path: Path) -> None:
+def test_tokens_of_the_cache_and_of_reasoning_are_reported_apart(
+    dialoom: Command, players: list[str], tmp_path: Path
+) -> None:
     """Three replies at stated prices: 20 fresh, 80 cached and 20 output tokens each."""
     play(dialoom, players, tmp_path, "--price", "openai/house=10,100,1")
     assistant = rows_of(tmp_path / "r.db")["assistant"]
@@ -241,6 +244,7 @@ def test_cached_tokens_are_reported_apart(dialoom: Command, players: list[str], 
         60,
     )
     assert round(assistant["read %"], 6) == 0.8
+    assert assistant["of which reasoning"] == 36
     assert round(assistant["US dollars"] * 1_000_000, 3) == 3 * (20 * 10 + 80 * 1 + 20 * 100)
 
 
@@ -252,6 +256,7 @@ def test_unknown_tokens_and_cost_stay_unknown(dialoom: Command, players: list[st
         assert rows[role]["input tokens"] is None
     assert rows["user"]["read from prompt cache"] is None
     assert rows["all"]["read from prompt cache"] == 240
+    assert (rows["user"]["of which reasoning"], rows["all"]["of which reasoning"]) == (None, 36)
     assert rows["all"]["calls"] == sum(rows[role]["calls"] for role in ("user", "assistant", "judge"))
     note = cost_table(tmp_path / "r.db").notes[0]
     assert "python:players:user" in note

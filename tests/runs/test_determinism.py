@@ -93,7 +93,7 @@ def test_sample_is_spread_over_people_and_settings(tmp_path: Path) -> None:
         tmp_path / "run.db",
         options=OPTIONS,
         sample=24,
-        on_event=lambda event: said.append(event.text) if isinstance(event, dialoom.Noted) else None,
+        on_event=lambda event: said.append(event.text) if isinstance(event, dialoom.Notice) else None,
     )
     assert len(found) == len({each["id"] for each in found}) == 24
     assert set(Counter(each["setting"] for each in found).values()) == {8}
@@ -148,7 +148,9 @@ def test_realised_test_share_is_printed(dialoom: Command, players: list[str], tm
     test = len((tmp_path / "out" / "test.jsonl").read_text().splitlines())
     train = len((tmp_path / "out" / "train.jsonl").read_text().splitlines())
     assert f"test share {test / (test + train):.1%} of the rows (20.0% was asked for" in said
-    assert f"{test / (test + train):.1%} of the rows are for testing" in (tmp_path / "out" / "README.md").read_text()
+    assert f"has {test / (test + train):.1%} of the rows (20.0% were requested)" in " ".join(
+        (tmp_path / "out" / "README.md").read_text().split()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +219,7 @@ def test_unjudged_scenarios_fit_no_comparison(tmp_path: Path) -> None:
     ("where", "said"),
     [
         ("personalisation >= 3", "there is no 'personalisation'; did you mean personalization? There are number, id, "),
-        ("setting ==", "is no expression"),
+        ("setting ==", "is not an expression"),
         ("1 == 1", "names nothing"),
         ("setting >= 3", "cannot be told of"),
         ("setting.__class__.__mro__", "cannot be told of"),

@@ -23,6 +23,7 @@ from tests.processes import Started
 from tests.runs.stepping.played import stepping
 from tests.runs.test_kill_anywhere import KILLER
 from tests.runs.workers.near import near_cluster
+from tests.server import Answer, completion, ended, serving
 
 SHOP = ROOT / "docs" / "examples" / "shop"
 Messages = list[dict[str, Any]]
@@ -101,7 +102,7 @@ BEFORE_A_CALL, BEFORE_ITS_REPLY = ("INSERT INTO kept_calls", 2), ("UPDATE kept_c
 
 
 @pytest.mark.parametrize("assistant", [HONEST, GRAPH])
-def test_killed_at_every_call_it_comes_to_the_same_bytes(tmp_path: Path, assistant: str) -> None:
+def test_a_run_killed_at_every_call_gives_the_same_bytes(tmp_path: Path, assistant: str) -> None:
     given = [part for role, model in players(assistant).items() for part in ("--model", f"{role}={model}")]
     whole = exported(played(tmp_path / "whole.db", assistant, sample=1))
     calls = len(dialoom.open_run(tmp_path / "whole.db").frame("calls"))
@@ -240,7 +241,7 @@ def test_json_document_is_read_and_updated(tmp_path: Path) -> None:
     episode = simulated(tmp_path / "run.db", agent, Desk, checks=[closed, gold])
     assert episode.outcome.environment == {"tickets": [{"who": "Ada", "open": False}]}
     results = [result for _, result in episode.outcome.tool_results]
-    assert results[0] == "Ada" and results[2] == "error: KeyError: '7 is no index; the list has 1 items'"
+    assert results[0] == "Ada" and results[2] == "error: KeyError: '7 is not an index; the list has 1 items'"
     assert [each.score for each in episode.outcome.judgements] == [True, True]
 
 
@@ -291,13 +292,75 @@ def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:
     assert (episode.outcome.ended_by, episode.outcome.counts["tool_calls"]) == ("max_tool_turns", 10)
 
 
-def test_player_without_tools_is_told_above_the_tables(tmp_path: Path) -> None:
-    simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, checks=[closed])
+def test_report_warns_of_a_player_without_tools(tmp_path: Path) -> None:
+    (tmp_path / "desk.json").write_text('{"tickets": [{"open": true}]}')
+    simulated(tmp_path / "run.db", played_by(["It is done."]), str(tmp_path / "desk.json"), checks=[closed])
     report = str(dialoom.open_run(tmp_path / "run.db").report())
     warning = (
         "Warning: the assistant was offered no tools in 1 of 1 dialogues, as its player is not known to accept any"
     )
     assert report.count(warning) >= 2 and report.index(warning) < report.index("| scenarios |")
+    dialoom.open_run(tmp_path / "run.db").export("sft", tmp_path / "rows.jsonl")
+    card = (tmp_path / "rows.card.md").read_text()
+    assert "**In 1 of 1 dialogues the assistant was offered no tools" in card
+
+
+@pytest.mark.parametrize("is_stated", [False, True])
+def test_model_that_no_table_lists_is_offered_tools_if_that_is_stated(tmp_path: Path, is_stated: bool) -> None:
+    def answer(body: dict[str, Any], _number: int) -> Answer:
+        if body["messages"][-1]["role"] == "tool" or "tools" not in body:
+            return completion("It is done.")
+        function = {"name": "update", "arguments": '{"path": "tickets/0/open", "value": false}'}
+        return ended(None, "tool_calls", tool_calls=[{"id": "1", "type": "function", "function": function}])
+
+    with serving(answer) as server:
+        given = {"takes_tools": "assistant"} if is_stated else {}
+        address = {"api_base": {"assistant": server.url}}
+        episode = simulated(tmp_path / "run.db", "openai/my-own-agent", Desk, checks=[closed], **address, **given)
+    assert episode.outcome.judgements[0].score is is_stated
+    assert ("tools" in server.requests[0]) == is_stated
+
+
+def test_tools_cannot_be_stated_of_a_player_that_refuses_them(tmp_path: Path) -> None:
+    with pytest.raises(DialoomError, match=r"takes_tools: assistant is played by object:[\w-]+, which does not accept"):
+        simulated(tmp_path / "run.db", played_by(["It is done."]), Desk, takes_tools="assistant")
+
+
+def test_turns_are_judged_with_their_calls(tmp_path: Path) -> None:
+    """A message that only has calls is not a turn; the judge of the turn sees it, and the results."""
+    shown: list[str] = []
+
+    async def reading(messages: Messages) -> str:
+        shown.append(str(messages))
+        return await judge(messages)
+
+    agent = calling(("read", {}), ("update", {"path": "tickets/0/open", "value": False}))
+    judges = [dialoom.Judge("useful", rubric="The reply is useful.", per_turn=True)]
+    episode = simulated(tmp_path / "run.db", agent, Desk, judge=reading, judges=judges)
+    assert [each.turn for each in episode.outcome.judgements] == [1]
+    assert len(shown) == 1 and "tickets/0/open" in shown[0] and "It is done." in shown[0]
+
+
+def test_environment_given_as_an_object_resumes_after_an_interruption(tmp_path: Path) -> None:
+    agent = calling(("read", {}), ("update", {"path": "tickets/0/open", "value": False}))
+    user = played_by(["I need help.", "DONE"])
+    run = dialoom.simulate(
+        [{"name": "Ada"}],
+        path=tmp_path / "run.db",
+        user=user,
+        assistant=agent,
+        environment=Desk,
+        budget={"max_calls": 2},
+    )
+    assert run.status().done == 0
+    players = {"user": user, "assistant": agent}
+    again = dialoom.resume(run.path, models=players, recipe=run.recipe, budget={"max_calls": None})
+    (episode,) = again.episodes()
+    assert episode.outcome.environment == {"tickets": [{"who": "Ada", "open": False}]}
+    rows = tmp_path / "rows.jsonl"
+    dialoom.open_run(run.path).export("sft", rows)
+    (row,) = map(json.loads, rows.read_text().splitlines())
+    assert [each["role"] for each in row["messages"]].count("tool") == 2 and "tools" not in row
 
 
 def test_judge_reads_the_final_state(tmp_path: Path) -> None:
@@ -322,7 +385,7 @@ class Broken(JsonEnvironment):
 
 
 class Opaque(JsonEnvironment):
-    """An environment whose snapshot is no JSON."""
+    """An environment whose snapshot is not JSON."""
 
     def snapshot(self) -> Any:
         """Return a set."""
@@ -365,7 +428,7 @@ def test_unusable_tools_are_refused_before_the_run(tmp_path: Path, given: dict[s
         ("= {{ task.order }}", "= '{{ task.order }}'", "sql has a {{ ... }} within quotes; leave out the quotes"),
         ("= {{ task.order }}", "= {{ task.number }}", "there is no column 'number', which the sql of refunded names"),
         ("expected = 1", 'pattern = "x"', "'refunded' needs one of pattern, python, sql and gold"),
-        ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is no expression"),
+        ('order_id = "{{ task.order }}"', 'order_id = "{{ task.order + }}"', "is not an expression"),
         ('"shop.py:Shop"', '"shop.py:Store"', "has no such function"),
     ],
 )

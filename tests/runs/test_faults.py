@@ -41,7 +41,7 @@ def test_run_that_only_fails_is_stopped(
     plan = ["run", "personalens", "--profiles", "release", *cast, "--concurrency", 2, "-o", "run.db"]
     stopped = dialoom(*plan, "--fail-on-error", bound, code=1)
     assert f"--fail-on-error {bound}" in stopped.stdout
-    assert "Go on with: dialoom resume run.db (what failed: dialoom retry run.db)" in stopped.stdout
+    assert "Go on with: dialoom resume run.db --concurrency 2 (what failed: dialoom retry run.db)" in stopped.stdout
     scenarios = json.loads(dialoom("status", "run.db", "--json").stdout)["scenarios"]
     assert least <= scenarios["failed"] <= most, "no more than what was under way"
     assert scenarios["pending"] == scenarios["total"] - scenarios["failed"]

@@ -13,7 +13,7 @@ import pytest
 import dialoom
 from dialoom import play, review
 from dialoom.cli.stepping.views import transcript_answer
-from dialoom.graphs.review import REVIEWED
+from dialoom.graphs.recipe import REVIEWED
 from dialoom.runs.stepping import Stop
 from tests.conftest import ROOT, Command, command_in, lines_of
 from tests.invented import write_release
@@ -156,7 +156,7 @@ def test_exports_leave_out_faulty_conversations_and_say_so(dialoom: Command, run
     assert lines_of(tmp_path / "without.jsonl")[0]["faults"][0]["kind"] == "repetition"
     dialoom("export", run.path, "--format", "sft", "--without", "swapped_role", "-o", "sft.jsonl")
     card = (tmp_path / "sft.card.md").read_text()
-    assert "filters: `without swapped_role`" in card
+    assert "filters of the export: `without swapped_role`" in card
     assert "left out because of faults that the gate found (or did not look for): 1 dialogues" in card
     assert "* In languages with reduced coverage: 0 of 2." in card
     assert "only sound leaves no row" in dialoom("export", run.path, "--only", "sound", "-o", "x.jsonl", code=2).stderr
@@ -232,7 +232,7 @@ def test_written_texts_pass_the_gate_too(dialoom: Command, tmp_path: Path) -> No
         ["writer", kind] for kind in ("cut_line", "other_language", "prompt_leak")
     ]
     assert (run.status().gated, run.status().faulty, run.status().faults) == (1, 1, 3)
-    assert "faults: 3 in 1 of 1 that passed the gate" in dialoom("status", run.path).stdout
+    assert "faults: 3 in 1 of 1 that the gate has checked" in dialoom("status", run.path).stdout
     assert "fault of the writer's (at text 4), 90% sure: cut_line" in dialoom("show", run.path, "1").stdout
     assert list(run.frame("calls")["faults"]) == ["prompt_leak, cut_line, other_language"]
 
@@ -280,7 +280,7 @@ async def keeper(messages):
     dialoom("run", recipe, "--questions", "3", *players, "-o", "words.db")
     told = "In languages with reduced coverage: ja 1 (33.3%; not found: echo, repetition,"
     status = " ".join(dialoom("status", "words.db").stdout.split())
-    assert told in status and "pl 1 (33.3%; not found: swapped_role, no_end; found less well:" in status
+    assert told in status and "pl 1 (33.3%; not found: swapped_role, claimed_action, no_end; found less well:" in status
     languages = json.loads(dialoom("status", "words.db", "--json").stdout)["faults"]["languages"]
     assert languages["en"] == {"gated": 1, "is_reduced": False} and languages["ja"]["is_reduced"]
     for shown in (

@@ -79,9 +79,9 @@ def words(body: dict[str, Any], _number: int) -> Answer:
     hash_ = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
     if "Was this goal reached" in body["messages"][-1]["content"]:
         return completion(json.dumps({"verdict": hash_ < "8", "explanation": hash_}))
-    if "assess one thing" in body["messages"][0]["content"]:
+    if "assess one aspect" in body["messages"][0]["content"]:
         return completion(json.dumps({"score": 1 + int(hash_[0], 16) % 4, "explanation": hash_}))
-    if "You are a person with a need" in body["messages"][0]["content"] and len(body["messages"]) > 4:
+    if "You are the person described below" in body["messages"][0]["content"] and len(body["messages"]) > 4:
         return completion(hash_ + " TERMINATE")
     return completion(hash_)
 

@@ -1,4 +1,4 @@
-"""Pages of scenarios: what is chosen, in which order, and what was said in them."""
+"""Pages of scenarios: selection, order, and search."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def _make(dialoom: Command, folder: Path) -> None:
         connection.execute("UPDATE scenarios SET state = 'failed', error = 'no' WHERE position = 2")
         connection.execute("UPDATE judgements SET score = scenario WHERE metric = 'coherence'")
         connection.execute("UPDATE judgements SET score = NULL WHERE metric = 'coherence' AND scenario = 3")
+        connection.execute("UPDATE outcomes SET faults = '[]'")
         fault = '[{"who":"user","kind":"echo"},{"who":"judge","kind":"copied_form"}]'
         connection.execute("UPDATE outcomes SET faults = ? WHERE scenario = 4", (fault,))
         connection.execute(
@@ -98,7 +99,7 @@ def test_list_facet_matches_each_of_its_values(run: dialoom.Run) -> None:
 
 def test_expression_and_words_narrow_a_query(run: dialoom.Run) -> None:
     assert _positions(run, ScenarioQuery(state="done"), where="coherence >= 1") == [1, 4, 5]
-    assert _positions(run, ScenarioQuery(at_most={"coherence": 2}), said="reply") == [0, 1, 2]
+    assert _positions(run, ScenarioQuery(at_most={"coherence": 2}), search="reply") == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> 
         assert of > 0
         raise InterruptedError
 
-    for more in ({"where": "lines > 1"}, {"said": "reply"}):
+    for more in ({"where": "lines > 1"}, {"search": "reply"}):
         with pytest.raises(InterruptedError):
             run.scenarios(on_progress=gone, **more)  # type: ignore[arg-type]
         assert run.scenarios(**more).total == 6  # type: ignore[arg-type]
@@ -166,49 +167,51 @@ def test_long_search_reports_progress_and_can_be_cancelled(run: dialoom.Run) -> 
     ],
 )
 def test_messages_are_found_by_their_words(run: dialoom.Run, words: str, found: int) -> None:
-    page = run.scenarios(said=words)
+    page = run.scenarios(search=words)
     assert page.total == found
-    assert all("eply" in text or "ine" in text for text in page.said.values())
-    assert len(page.said) == found
+    assert all("eply" in text or "ine" in text for text in page.matches.values())
+    assert len(page.matches) == found
 
 
 def test_index_follows_the_run(run: dialoom.Run) -> None:
-    assert run.scenarios(said="zebra").total == 0
+    assert run.scenarios(search="zebra").total == 0
     before = run.path.read_bytes()
-    assert run.scenarios(said="reply").total == 6
+    assert run.scenarios(search="reply").total == 6
     assert run.path.read_bytes() == before
     with sqlite3.connect(run.path) as connection:
         connection.execute("INSERT INTO kept_texts (id, hash, content) VALUES (9999, 0, 'A Zébra!')")
         connection.execute("""UPDATE outcomes SET messages = '[["user",9999]]' WHERE scenario = 0""")
         connection.execute("UPDATE scenarios SET state = 'pending' WHERE position = 1")
-    assert run.scenarios(said="zebra").said == {0: "A Zébra!"}
-    assert [row.position for row in run.scenarios(said="reply").rows] == [2, 3, 4, 5]
+    assert run.scenarios(search="zebra").matches == {0: "A Zébra!"}
+    assert [row.position for row in run.scenarios(search="reply").rows] == [2, 3, 4, 5]
 
 
 def test_only_the_user_can_read_the_index(run: dialoom.Run, tmp_path: Path) -> None:
-    run.scenarios(said="reply")
+    run.scenarios(search="reply")
     (index,) = (tmp_path / "cache" / "dialoom" / "words").iterdir()
     assert index.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(
-    ("query", "said", "message"),
+    ("query", "search", "message"),
     [
         (ScenarioQuery(state="begun"), None, "there are pending, done, failed"),
         (ScenarioQuery(sort="beauty"), None, "score:METRIC"),
         (ScenarioQuery(judging="nobody"), None, "no judgements named 'nobody'"),
-        (ScenarioQuery(), " *", "no word"),
+        (ScenarioQuery(), " *", "search must contain a word"),
     ],
 )
-def test_impossible_query_is_explained(run: dialoom.Run, query: ScenarioQuery, said: str | None, message: str) -> None:
+def test_impossible_query_is_explained(
+    run: dialoom.Run, query: ScenarioQuery, search: str | None, message: str
+) -> None:
     with pytest.raises(DialoomError, match=message):
-        run.scenarios(query, said=said)
+        run.scenarios(query, search=search)
 
 
-def test_command_line_finds_what_was_said(run: dialoom.Run, dialoom: Command) -> None:
-    told = dialoom("show", run.path, "--said", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
+def test_command_line_searches_messages(run: dialoom.Run, dialoom: Command) -> None:
+    told = dialoom("show", run.path, "--search", '"line 1 of mine"', "--where", "coherence == 4").stdout.splitlines()
     assert len(told) == 3  # what stands above the list, the scenario, its words
     assert "ine 1 of mine" in told[2]
-    (line,) = dialoom("show", run.path, "--said", "reply", "--where", "coherence == 4", "--json").stdout.splitlines()
-    assert "eply" in json.loads(line)["said"]
-    assert dialoom("show", run.path, 1, "--said", "reply", code=2).stderr
+    (line,) = dialoom("show", run.path, "--search", "reply", "--where", "coherence == 4", "--json").stdout.splitlines()
+    assert "eply" in json.loads(line)["match"]
+    assert dialoom("show", run.path, 1, "--search", "reply", code=2).stderr

@@ -167,7 +167,7 @@ def _requests(run: Path) -> Iterator[tuple[str, str]]:
     ("recipe", "options", "least"),
     [
         ("personalens", ["--limit", 8], 0.6),
-        ("personalens", ["--limit", 8, "--setting", "all"], 0.6),
+        ("personalens", ["--limit", 40, "--setting", "all"], 0.6),
         ("aloe", ["--limit", 2], 0.6),
         # The judge of personalization is shown the person after the conversation, so with a score for each turn, where
         # the conversation is a longer one each time, the person is read anew each time.

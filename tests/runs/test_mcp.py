@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +35,15 @@ rows = [{ name = "Ada" }]
 rows = ["a refund"]
 """
 PLAYERS = """
+import os
+from pathlib import Path
+
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
 CALLS = [("look_up", {"order_id": "A1"}), ("refund", {"order_id": "A1"})]
+Path(__file__).with_name("client.pid").write_text(str(os.getpid()))
 
 
 async def user(messages):
@@ -82,16 +91,45 @@ def server(folder: Path) -> str:
     return f"{sys.executable} {SERVER} {folder / 'book.txt'}"
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Start such a server, and yield its address."""
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SERVER, folder / "book.txt", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(params=["its command", "its address"])
+def mcp(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield a server, by its command or by its address."""
+    with served(folder) if request.param == "its address" else nullcontext(server(folder)) as named:
+        yield named
+
+
 def refunds(folder: Path) -> list[str]:
     """Return the refunds that the server has made."""
     book = folder / "book.txt"
     return book.read_text().splitlines() if book.exists() else []
 
 
-def command(folder: Path, assistant: str) -> list[object]:
+def command(assistant: str, mcp: str) -> list[object]:
     """Return the command that plays the study."""
-    models = ["--model", "user=graph:players.py:user", "--model", f"assistant=graph:players.py:{assistant}"]
-    return ["run", "shop.toml", "--mcp", server(folder), *models, "-o", "run.db"]
+    return ["run", "shop.toml", "--mcp", mcp, *players(assistant), "-o", "run.db"]
+
+
+def players(assistant: str) -> list[object]:
+    """Return the flags for the players."""
+    return ["--model", "user=graph:players.py:user", "--model", f"assistant=graph:players.py:{assistant}"]
 
 
 def finished(folder: Path, *command: object, code: int = 0) -> str:
@@ -110,8 +148,8 @@ def killed(folder: Path, *command: object) -> None:
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
-def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistant: str) -> None:
-    finished(folder, *command(folder, assistant))
+def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistant: str, mcp: str) -> None:
+    finished(folder, *command(assistant, mcp))
     run = dialoom.open_run(folder / "run.db")
     (episode,) = run.episodes()
     assert [result for _, result in episode.outcome.tool_results] == ["order A1: a kettle", "refunded A1"]
@@ -125,12 +163,12 @@ def test_calls_and_results_are_messages_and_in_the_ledger(folder: Path, assistan
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
-def test_completed_call_is_not_executed_again(folder: Path, assistant: str) -> None:
+def test_completed_call_is_not_executed_again(folder: Path, assistant: str, mcp: str) -> None:
     """The process dies in the second call, of a tool that may be repeated: the first one is replayed."""
     text = (folder / "players.py").read_text()
     (folder / "players.py").write_text(re.sub(r"CALLS = \[(\(.*?\)), (\(.*?\))\]", r"CALLS = [\2, \1]", text))
     (folder / "book.look_up").touch()
-    killed(folder, *command(folder, assistant))
+    killed(folder, *command(assistant, mcp))
     assert refunds(folder) == ["A1"]
     finished(folder, "resume", "run.db")
     assert refunds(folder) == ["A1"]
@@ -140,9 +178,9 @@ def test_completed_call_is_not_executed_again(folder: Path, assistant: str) -> N
 
 
 @pytest.mark.parametrize("assistant", ["function", "graph"])
-def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str) -> None:
+def test_call_of_unknown_result_is_not_repeated(folder: Path, assistant: str, mcp: str) -> None:
     (folder / "book.refund").touch()
-    killed(folder, *command(folder, assistant))
+    killed(folder, *command(assistant, mcp))
     told = finished(folder, "resume", "run.db", code=1)
     assert 'the tool call refund(order_id="A1") was begun before an interruption, and its result is unknown' in told
     assert refunds(folder) == ["A1"]
@@ -161,7 +199,7 @@ async def unlucky(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -
     """Look up an order that does not exist."""
     if messages[-1]["role"] == "tool":
         return "I cannot find it."
-    assert {each["function"]["name"] for each in tools} == {"look_up", "refund"}
+    assert {each["function"]["name"] for each in tools} == {"look_up", "refund", "wait"}
     return {"content": "", "tool_calls": [{"name": "look_up", "arguments": {"order_id": "Z9"}}]}
 
 
@@ -176,6 +214,15 @@ def test_server_that_cannot_be_used_is_one_message(folder: Path) -> None:
         simulated(folder, unlucky, mcp=["no-such-command"])
 
 
+@pytest.mark.parametrize("bad", ["no-such-command", "false"])
+def test_server_must_be_usable_though_the_assistant_takes_no_tools(folder: Path, bad: str) -> None:
+    said = finished(folder, "run", "shop.toml", "--mcp", bad, "-o", "run.db", code=2)
+    assert f"--mcp: the server '{bad}' cannot be used: " in said and "start it by hand to see why" in said
+    assert dialoom.open_run(folder / "run.db").status().pending == 1
+    assert "1 done" in finished(folder, "run", "shop.toml", "--mcp", server(folder), "-o", "usable.db")
+    assert dialoom.open_run(folder / "usable.db").report().tables[0].warnings
+
+
 def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near_cluster(monkeypatch)
     with pytest.raises(DialoomError, match="workers: tools of MCP servers are called from one process only"):
@@ -184,9 +231,63 @@ def test_workers_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_server_of_a_strangers_file_is_not_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finished(folder, *command(folder, "function"), "--max-calls", 1, code=3)
+    finished(folder, *command("function", server(folder)), "--max-calls", 1, code=3)
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "another-user"))
     told = finished(folder, "resume", "run.db", "--max-calls", "none", code=2)
     assert "names" in told and "not used" in told and not refunds(folder)
     finished(folder, "resume", "run.db", "--max-calls", "none", "--trust")
     assert refunds(folder) == ["A1"]
+
+
+def test_call_without_result_is_given_up(folder: Path) -> None:
+    async def waiting(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Any:  # noqa: ARG001
+        return {"content": "", "tool_calls": [{"name": "wait", "arguments": {}}]}
+
+    episode = simulated(folder, waiting, timeout={"tool": 0.1})
+    assert episode.error == "the tool call wait() has no result after 0.1 s (timeout)"
+
+
+RECIPE = """
+from dialoom.graphs import DialogueRecipe, Scenario, Turns
+
+
+class Errand(Scenario):
+    goal: str
+
+
+class Support(DialogueRecipe):
+    name = "support"
+    scenario_type = Errand
+    prompts = {"user": "You call. {{ goal }}", "assistant": "You answer."}
+    turns = Turns(max_turns=1)
+    mcp = [SERVER]
+
+    def scenarios(self, options, draw, note):
+        yield Errand(goal="refund a kettle")
+
+
+RECIPE = Support()
+"""
+
+
+def test_recipe_names_servers(folder: Path, mcp: str) -> None:
+    (folder / "support.py").write_text(RECIPE.replace("SERVER", repr(mcp)))
+    (folder / "book.refund").touch()
+    killed(folder, "run", "support.py:RECIPE", *players("graph"), "-o", "run.db")
+    told = finished(folder, "resume", "run.db", code=1)
+    assert 'the tool call refund(order_id="A1") was begun before an interruption' in told
+    assert refunds(folder) == ["A1"]
+    finished(folder, "retry", "run.db", "--scenario", 1)
+    (episode,) = dialoom.open_run(folder / "run.db").episodes()
+    assert [result for _, result in episode.outcome.tool_results] == ["order A1: a kettle", "refunded A1"]
+
+
+def test_study_names_servers_and_tools(folder: Path) -> None:
+    (folder / "more.py").write_text('def greet() -> str:\n    """Greet."""\n    return "Hello."\n')
+    (folder / "players.py").write_text(PLAYERS.replace("CALLS = [", 'CALLS = [("greet", {}), '))
+    named = f"mcp = [{server(folder)!r}]\ntools = ['more.py:greet']\n"
+    (folder / "shop.toml").write_text(f"{STUDY}\n[assistant]\n{named}")
+    finished(folder, "run", "shop.toml", *players("function"), "-o", "run.db")
+    (episode,) = dialoom.open_run(folder / "run.db").episodes()
+    results = [result for _, result in episode.outcome.tool_results]
+    assert results == ["Hello.", "order A1: a kettle", "refunded A1"]

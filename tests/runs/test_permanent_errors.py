@@ -74,7 +74,7 @@ def test_repeated_permanent_error_stops_the_run_with_a_remedy(dialoom: Command, 
     assert "5 scenarios in a row failed with the same permanent error: openai/m: " in line
     assert "'temperature' does not support 0.7 with this model" in line
     assert line.endswith("give the role assistant another temperature, or 'none' to send none")
-    assert "Go on with: dialoom resume run.db (what failed: dialoom retry run.db)" in stopped.stdout
+    assert "Go on with: dialoom resume run.db --concurrency 2 (what failed: dialoom retry run.db)" in stopped.stdout
     assert f"{PEOPLE} done" in done.stdout
     assert "temperature:\n  user: 0.8\n  assistant: none\n" in dialoom("status", "other.db", "--config").stdout
 
@@ -109,7 +109,7 @@ def test_only_equal_errors_in_a_row_stop_a_run(answers: Callable[[int], Answer],
     assert run.status().pending == PEOPLE - most
 
 
-def test_given_failure_limit_comes_first(tmp_path: Path) -> None:
+def test_given_failure_limit_takes_precedence(tmp_path: Path) -> None:
     with serving(refused) as server:
         run = played(tmp_path, server.url, concurrency=1, fail_on_error=5)
     assert run.ended is not None and run.ended.stopped is not None

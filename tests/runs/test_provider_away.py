@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import dialoom
-from dialoom.roles.gateway.pauses import Pauses
+from dialoom.roles.gateway.limits import Pauses
 from tests.conftest import Command
 from tests.invented import write_release
 from tests.server import Answer, ChatServer, completion, serving

@@ -157,7 +157,7 @@ def test_unsendable_folder_is_one_line(exported: Path, hub: Hub) -> None:
         pushed(exported, "me/talks", is_sent=True, endpoint=hub.url)
     card = exported / "README.md"
     card.write_text(card.read_text().replace("path: train.jsonl", "path: ../run.db"))
-    with pytest.raises(DialoomError, match="no file in that folder"):
+    with pytest.raises(DialoomError, match="not a file in that folder"):
         pushed(exported, "me/talks")
     card.unlink()
     with pytest.raises(DialoomError, match=r"no README\.md"):
@@ -191,7 +191,7 @@ def test_run_that_ends_early_writes_drafts(tmp_path: Path) -> None:
 def test_folder_that_cannot_be_written_is_refused_before_playing(tmp_path: Path) -> None:
     with pytest.raises(door.DialoomError, match="folder 'made': personalens is not made for one"):
         door.play("personalens", path=tmp_path / "run.db", folder="made")
-    with pytest.raises(door.DialoomError, match="exists and is no empty folder"):
+    with pytest.raises(door.DialoomError, match="exists and is not an empty folder"):
         door.play("apollo-build", path=tmp_path / "run.db", options=BUILD, folder=tmp_path.parent)
     assert not (tmp_path / "run.db").exists()
 

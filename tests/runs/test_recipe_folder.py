@@ -110,6 +110,12 @@ MISTAKES = {
         "recipe 'support.py:RECIPE': support.py cannot be imported: JudgeError: judge 'tone': a rubric with numbered "
         "levels needs a scale, e.g. scale=(1, 5)"
     ),
+    '    judges = [Judge("polite", rubric="It is polite", target="asistant")]': (
+        "judge 'polite' has the target 'asistant', which is not a role; there are user, assistant"
+    ),
+    '    def scenarios(self, options, draw, note):\n        return [Errand(goal="buy tea")] * 2': (
+        "scenario 'buy-tea-2d53015842' is planned twice; make scenarios differ in a field"
+    ),
     ENDLESS: "recipe: `graph` of Mistaken has no end: no edge leads from START to END; lead one there",
     '    pivots = [Pivot("scores", "Scores", ["gaol"], [score("resolved")])]': (
         "recipe: pivot 'scores' of Mistaken names the facet 'gaol', which no scenario has; they have goal"
@@ -166,6 +172,8 @@ class Answers(BaseModel):
     share: Annotated[float, Field(ge=0, le=1)]
     names: Annotated[tuple[str, ...], Field(min_length=2)]
     nested: dict[str, str] | None
+    reason: Literal["late", "early"]
+    explanation: Annotated[str, Field(max_length=20)] | None
 
     @field_validator("names")
     @classmethod

@@ -84,7 +84,7 @@ async def test_token_lets_in_one_browser() -> None:
 @pytest.mark.parametrize(
     "cookie", ["", "dialoom-studio-8790=", "dialoom-studio-8790=é", "a=b; c", "dialoom-studio-1={}"]
 )
-async def test_nobody_else_is_let_in(cookie: str) -> None:
+async def test_requests_without_the_token_are_refused(cookie: str) -> None:
     asked = _Asked()
     given = {"cookie": cookie.format(asked.keys.pass_)}
     assert (await asked.ask(**given))[0] == 403
@@ -229,7 +229,7 @@ async def test_report_is_computed_once_for_all_viewers(run: Run) -> None:
     assert isinstance(await reports.find([run], None, None), Report)
 
 
-async def test_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
+async def test_report_is_cancelled_when_its_page_is_left(run: Run) -> None:
     reports, browser = Reports(), Browser(stays=1)
     computation = await reports.find([run], None, None)
     assert isinstance(computation, Computation)
@@ -243,7 +243,7 @@ async def test_report_that_nobody_waits_for_is_abandoned(run: Run) -> None:
     assert isinstance(await another.result(), Report)
 
 
-async def test_changed_run_is_reported_anew(run: Run) -> None:
+async def test_changed_run_gets_a_new_report(run: Run) -> None:
     reports = Reports()
     for asked in range(2):
         computation = await reports.find([run], None, None)

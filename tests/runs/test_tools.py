@@ -63,7 +63,7 @@ def test_documented_recipe_counts_and_orders(made: Path) -> None:
     with RunFile(made) as file:
         first = next(iter(file.calls()))
     assert (first["reply"], first["tool_calls"][0]["name"]) == ("", "count_jars")
-    page = (ROOT / "docs/new-recipe.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/recipes.md").read_text(encoding="utf-8")
     shown = re.findall(r"```python\n(.*?)```", page.partition("## A recipe with tools")[2], re.DOTALL)
     source = (ROOT / "docs/examples/larder/larder.py").read_text(encoding="utf-8")
     assert shown and all(part.strip() in source for block in shown for part in block.split("...\n\n\n"))

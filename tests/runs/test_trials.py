@@ -12,7 +12,7 @@ import pytest
 
 import dialoom
 from dialoom.runs.report.trials import pass_at, pass_hat, variance_shares
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
 from tests.runs.workers.near import near_cluster
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -26,7 +26,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     "apollo": {"limit": 2},
     "apollo-build": {"users": 1, "pairs": 1, "errands": 1},
     "apollo-write": {"users": 1, "pairs": 1, "errands": 0, "flows": "flight"},
+    f"{ROOT}/docs/examples/studies/support.toml": {},
+    f"{ROOT}/docs/examples/studies/mediation.toml": {},
 }
+SAMPLES = dict.fromkeys(RECIPES) | {f"{ROOT}/docs/examples/studies/support.toml": 3}
 
 
 def rows_of(run: dialoom.Run, path: Path) -> list[dict[str, Any]]:
@@ -35,12 +38,13 @@ def rows_of(run: dialoom.Run, path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: Path(recipe).stem)
 def test_trials_are_independent_of_how_a_run_is_carried_out(
     recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def play(name: str, **settings: Any) -> dialoom.Run:
-        return dialoom.play(recipe, path=tmp_path / f"{name}.db", options=RECIPES[recipe], seed=3, **settings)
+        given: dict[str, Any] = {"options": RECIPES[recipe], "sample": SAMPLES[recipe], "seed": 3}
+        return dialoom.play(recipe, path=tmp_path / f"{name}.db", **given, **settings)
 
     once = play("once")
     single = rows_of(once, tmp_path / "once.jsonl")
@@ -98,12 +102,12 @@ def test_report_has_success_in_trials_and_variance(run: dialoom.Run) -> None:
         found = [each for each in episode.outcome.judgements if each.metric == "task_completion"]
         verdicts.setdefault(episode.scenario, []).append(bool(found[0].score))
     for metric, k, passed, at_least_one, *_ in tables["pass"].rows:
-        assert metric == "task_completion assistant"
+        assert metric == "task_completion (assistant)"
         hats = [pass_hat(len(each), sum(each), int(str(k))) for each in verdicts.values()]
         assert passed.mean == pytest.approx(sum(hats) / len(hats))  # type: ignore[union-attr]
         assert at_least_one.n == 6  # type: ignore[union-attr]
     rows = {row[0]: row for row in tables["trials"].rows}
-    assert rows["task_completion assistant"][1:4] == [6, 18, 0]
+    assert rows["task_completion (assistant)"][1:4] == [6, 18, 0]
     scores = {table.name: table for table in run.report().tables}["scores"]
     tcr = scores.rows[0][list(scores.columns).index("TCR %")]
     assert tcr.n == 18  # type: ignore[union-attr]
@@ -118,13 +122,15 @@ def test_missing_scores_are_counted_and_no_failures(tmp_path: Path) -> None:
     tables = {table.name: table for table in run.report().tables}
     assert "pass" not in tables
     rows = {row[0]: row[1:6] for row in tables["trials"].rows}
-    assert rows["task_completion assistant"] == [0, 0, 4, None, None]
+    assert rows["task_completion (assistant)"] == [0, 0, 4, None, None]
 
 
 def test_intervals_count_scenarios_or_are_marked(run: dialoom.Run, tmp_path: Path) -> None:
     scores = next(table for table in run.report().tables if table.name == "scores")
     assert not scores.warnings
-    assert any("Trials of one scenario are not independent" in note for note in scores.notes)
+    assert any(
+        "Conversations of one scenario (trials, user models) are not independent" in note for note in scores.notes
+    )
     options = {"limit": 6, "turns": (2,)}
     others = dialoom.play("prefeval", path=tmp_path / "run.db", options=options, trials=3, seed=1).report().tables
     warned = [table for table in others if table.warnings]

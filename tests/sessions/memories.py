@@ -1,7 +1,7 @@
-"""Assistants with a memory, each in another form. Every reply tells what its speaker remembers.
+"""Assistants with a memory, each in another form, and their users. Every reply tells what its speaker remembers.
 
-With `DIE_AT=N` in the environment, the process dies in the N-th call: the assistant has changed its state by then, and
-the reply is lost.
+With `DIE_AT=N` in the environment, the process dies in the N-th call: the player has changed its state by then, and
+the reply is lost. With `DIE_AFTER=N`, it dies when a persistent checkpointer has N replies: dialoom has N - 1 of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import os
 import signal
 import sqlite3
-from itertools import count
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -20,13 +19,33 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
-_calls = count(1)
+OTHER_WORDS = "And on the terrace, please."
+
+
+def die_if_due(name: str) -> None:
+    """Count down in the environment, which players share though each has a module of its own; die at zero."""
+    if name in os.environ:
+        os.environ[name] = str(int(os.environ[name]) - 1)
+        if os.environ[name] == "0":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def customer(messages: list[dict[str, Any]], session: Any) -> str:
+    """A user whose every message tells where it belongs."""
+    die_if_due("DIE_AT")
+    return f"This is my message {session.turn} of conversation {session.number}, after {len(messages)} of the prompt."
+
+
+async def other_customer(messages: list[dict[str, Any]], session: Any) -> str:
+    """The same one, with other words in the last turn."""
+    if (session.number, session.turn) == (2, 2):
+        return OTHER_WORDS
+    return await customer(messages, session)
 
 
 def told(conversation: list[str], person: list[str]) -> str:
     """A reply by which the speaker's whole state can be told from any other."""
-    if next(_calls) == int(os.environ.get("DIE_AT", "0")):
-        os.kill(os.getpid(), signal.SIGKILL)
+    die_if_due("DIE_AT")
     digest = hashlib.sha256(repr((conversation, person)).encode()).hexdigest()[:8]
     return f"I know {len(conversation)} messages of this talk and {len(person)} of yours ({digest})."
 
@@ -34,9 +53,9 @@ def told(conversation: list[str], person: list[str]) -> str:
 async def remember(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
     """The node of graphs with a store: it remembers the person's earlier conversations."""
     space = ("memories", config["configurable"]["user_id"])
-    item = await store.aget(space, "all")
-    known = [*(item.value["texts"] if item else ()), str(state["messages"][-1].content)]
-    await store.aput(space, "all", {"texts": known})
+    known = [item.value["text"] for item in await store.asearch(space, limit=100)]
+    known.append(str(state["messages"][-1].content))
+    await store.aput(space, str(len(known)), {"text": known[-1]})
     return {"messages": [("ai", told([str(each.content) for each in state["messages"]], known))]}
 
 
@@ -55,9 +74,21 @@ def _graph(node: Any) -> StateGraph[Any, Any, Any, Any]:
 
 in_memory = _graph(remember).compile(checkpointer=InMemorySaver(), store=InMemoryStore())
 store_only = _graph(remember).compile(store=InMemoryStore())
-in_file = _graph(count_messages).compile(
-    checkpointer=SqliteSaver(sqlite3.connect("agent.db", check_same_thread=False, timeout=30))
-)
+
+
+class Saver(SqliteSaver):
+    """A checkpointer whose process may die when a reply is stored."""
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        """Store a checkpoint."""
+        stored = super().put(config, checkpoint, metadata, new_versions)
+        if str(checkpoint["channel_values"].get("messages", [""])[-1]).startswith("content='I know"):
+            die_if_due("DIE_AFTER")
+        return stored
+
+
+saver = Saver(sqlite3.connect("agent.db", check_same_thread=False, timeout=30))
+in_file = _graph(count_messages).compile(checkpointer=saver)
 
 
 _held = InMemorySaver()

@@ -1,26 +1,31 @@
-"""Assistants with a memory are restored exactly: after a crash, in a fork, in a rewind, among workers, in trials."""
+"""Assistants with a memory: sessions, what is shown of states, and damage; `test_matrix.py` has the table's cells."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import sqlite3
+import time
 import zlib
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 
 import dialoom
-from dialoom import DialoomError
+from dialoom.roles import BindingError
+from dialoom.roles.gateway.stateful import Latest
 from tests.processes import Started
-from tests.runs.workers.near import near_cluster
 from tests.server import Answer, completion, serving
 
 STUDY = """
@@ -37,15 +42,6 @@ ends = []
 CALLS = 8
 """How often the assistant is called in all: two people, two conversations each, of two turns."""
 
-RESTORED = [
-    "graph:memories.py:in_memory",
-    "graph:memories.py:store_only",
-    "graph:memories.py:in_file",
-    "graph:memories.py:made",
-    "python:memories:Snapshots",
-    "python:memories:shared",
-    "python:memories:Begins",
-]
 ALONE = "python:memories:alone"
 
 
@@ -64,16 +60,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *arguments: object, die_at: int = 0, status: int | None = 0, text: str = "") -> str:
-    environment = os.environ | {"DIE_AT": str(die_at)}
+    environment = os.environ | ({"DIE_AT": str(die_at)} if die_at else {})
     with Started(folder, *arguments, environment=environment) as process:
         printed, errors = process.communicate(text)
         assert status is None or process.returncode == status, errors
     return printed + errors
 
 
-def play(folder: Path, model: str, path: str = "run.db", *more: object, **how: Any) -> None:
+def play(folder: Path, model: str, path: str = "run.db", *more: object, study: str = "study.toml", **how: Any) -> None:
     flags = ("--model", f"assistant={model}", "--stateful", "assistant", "--no-judge", "--concurrency", "2")
-    command(folder, "run", "study.toml", *flags, "-o", path, *more, **how)
+    command(folder, "run", study, *flags, "-o", path, *more, **how)
 
 
 def exported(folder: Path, path: str = "run.db") -> bytes:
@@ -90,35 +86,13 @@ def replies(export: bytes) -> list[list[str]]:
     return [[each["content"] for each in row["messages"] if each["role"] == "assistant"] for row in rows(export)]
 
 
-@pytest.mark.parametrize("model", RESTORED)
-def test_state_is_the_same_after_crashes_in_a_fork_among_workers_and_in_trials(
-    model: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Crashes in the first call, one within a conversation, and one in a person's second conversation."""
-    play(folder, model, "whole.db")
-    whole = exported(folder, "whole.db")
-    for call in (1, 4, 6):
-        play(folder, model, f"{call}.db", die_at=call, status=-9)
-        command(folder, "resume", f"{call}.db", "--trust")
-        assert exported(folder, f"{call}.db") == whole, f"killed in call {call}"
-
-    script = "back 2\nresample\nnext 2\nquit\n"  # the last turn of Ann's second conversation, lived again
-    said = command(folder, "step", "whole.db", "2", "--trust", text=script)
-    memory = replies(whole)[1][1].partition("(")[0]  # of as many messages as when it was played first
-    assert said.count(memory) >= 2, said
-    assert exported(folder, "whole.db") == whole  # the fork has changed nothing in the conversation that it left
-
-    play(folder, model, "trials.db", "--trials", "2")
-    first = [row for row in rows(exported(folder, "trials.db")) if row["trial"] == 1]
-    assert [each["messages"] for each in first] == [each["messages"] for each in rows(whole)]
-
-    monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(folder)
-    near_cluster(monkeypatch)
-    players = {"assistant": dialoom.Agent(model, stateful=True)}
-    run = dialoom.play("study.toml", path="workers.db", models=players, options={"judge": False}, workers=2)
-    run.export("dialogues", "workers.jsonl")
-    assert rows(Path("workers.jsonl").read_bytes()) == rows(whole)
+@pytest.mark.parametrize("player", ["in_memory", "in_file"])
+def test_debugger_shows_what_a_step_has_changed_in_a_graph(folder: Path, player: str) -> None:
+    """Of a persistent checkpointer, too, whose values are in its own database."""
+    play(folder, f"graph:memories.py:{player}")
+    shown = command(folder, "step", "run.db", "1", "--trust", text="state players\nback 2\nfull on\nnext 2\nquit\n")
+    assert '"role": "assistant",\n          "content": "I know 1 messages of this talk and' in shown, shown
+    assert '+ players.assistant.values.messages[3] {"role": "assistant", "content": "I know 3 messages' in shown, shown
 
 
 def test_player_that_cannot_be_restored_starts_again_and_exports_say_so(folder: Path) -> None:
@@ -132,22 +106,6 @@ def test_player_that_cannot_be_restored_starts_again_and_exports_say_so(folder: 
         unanswered = connection.execute("SELECT count(*) FROM calls WHERE reply IS NULL").fetchone()
         answered = connection.execute("SELECT count(*) FROM calls WHERE role = 'assistant'").fetchone()
     assert unanswered[0] >= 1 and answered[0] > CALLS  # both attempts are in the ledger
-
-
-def test_player_that_cannot_be_restored_is_refused_where_it_would_have_to_be(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(folder, ALONE)
-    said = command(folder, "step", "run.db", "1", "--trust", text="back 2\nresample\nnext 2\nquit\n", status=None)
-    assert "python:memories:alone cannot go on: it has no snapshot(), restore() or begin()" in said
-    monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(folder)
-    near_cluster(monkeypatch)
-    players = {"assistant": dialoom.Agent(ALONE, stateful=True)}
-    with pytest.raises(
-        DialoomError, match="workers: assistant is played by python:memories:alone, whose state no other"
-    ):
-        dialoom.play("study.toml", path="workers.db", models=players, options={"judge": False}, workers=2)
 
 
 def test_failed_conversation_is_reported_for_those_after_it(tmp_path: Path) -> None:
@@ -187,6 +145,37 @@ async def test_server_of_a_model_learns_the_session_as_configured(tmp_path: Path
                 ("2", "1") if form == "metadata" else (None, None)
             )
             assert ("x-dialoom-conversation" in server.headers[1]) == (form == "headers")
+
+
+def test_ids_of_sessions_are_in_no_key_and_no_export(tmp_path: Path) -> None:
+    """They differ between runs, so two runs with equal keys, bytes and cached replies hold none of them."""
+    ids: set[str] = set()
+    exports, keys = list[bytes](), list[str]()
+    runs: list[tuple[str, Literal["metadata"] | None, str | None]] = [
+        ("none", None, None),
+        ("one", "metadata", None),
+        ("other", "metadata", "cache.db"),
+        ("last", "metadata", "cache.db"),
+    ]
+    with serving(lambda body, _number: completion(f"I was sent {len(body['messages'])} messages.")) as server:
+        for name, form, cache in runs:
+            sent = len(server.requests)
+            told: dict[str, Any] = {} if cache is None else {"cache": tmp_path / cache}
+            model = dialoom.Model("openai/agent", api_base=server.url, session=form)
+            run = dialoom.simulate(
+                [{"name": "Ann"}], assistant=model, path=tmp_path / f"{name}.db", max_turns=2, ends=[], **told
+            )
+            new = [body["metadata"] for body in server.requests[sent:] if "metadata" in body]
+            ids |= {each[kind] for each in new for kind in ("conversation", "person")}
+            assert len(server.requests) - sent == (0 if name == "last" else 2)
+            with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+                keys.append(str(connection.execute("SELECT key FROM calls ORDER BY id").fetchall()))
+            run.export("dialogues", tmp_path / f"{name}.jsonl")
+            exports.append((tmp_path / f"{name}.jsonl").read_bytes())
+        cached = b"".join(path.read_bytes() for path in tmp_path.glob("cache.db*"))
+    assert len(ids) == 4, "a conversation and a person in each of the two runs that sent them"
+    assert len(set(keys)) == len(set(exports)) == 1
+    assert not [each for each in ids if each.encode() in exports[0] + cached]
 
 
 def test_example_shows_which_assistant_remembers(tmp_path: Path) -> None:
@@ -233,14 +222,317 @@ def test_roles_with_one_player_have_states_of_their_own(tmp_path: Path) -> None:
     assert begun == [0, 0]
 
 
-def test_state_in_memory_that_cannot_be_restored_is_refused(tmp_path: Path) -> None:
+def test_attempt_that_failed_leaves_nothing_in_the_state(tmp_path: Path) -> None:
+    """The second attempt at a message finds the player as it was before the first one."""
+
+    class Failing:
+        attempts = 0
+
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        async def __call__(self, messages: list[dict[str, Any]]) -> str:
+            self.seen += [message["content"] for message in messages]
+            Failing.attempts += 1
+            if Failing.attempts == 2:
+                raise ConnectionError("lost")
+            self.seen.append(f"I have {len(self.seen)} messages.")
+            return self.seen[-1]
+
+    class Begins(Failing):
+        async def begin(self, _session: dialoom.Session, messages: list[dict[str, Any]]) -> None:
+            self.seen = [message["content"] for message in messages]
+
+    class Snapshots(Failing):
+        def snapshot(self) -> list[str]:
+            return [*self.seen]
+
+        def restore(self, snapshot: list[str]) -> None:
+            self.seen = [*snapshot]
+
+    for kind in (Begins, Snapshots, Failing):
+        Failing.attempts = 0
+        player = dialoom.Agent(kind, stateful=True, name="mine")
+        path = tmp_path / f"{kind.__name__}.db"
+        run = dialoom.simulate([{"name": "Ann"}], assistant=player, path=path, max_turns=2, ends=[])
+        (episode,) = run.episodes()
+        said = [line.content for line in episode.outcome.messages if line.role == "assistant"]
+        assert said == ["I have 1 messages.", "I have 3 messages."]
+        assert Failing.attempts == (4 if kind is Failing else 3)  # one that cannot be told starts again
+
+
+def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **kept: Any) -> dialoom.Agent:
+    """An agent that is a graph of one node, which keeps its state in memory."""
+    graph = StateGraph(state).add_node("node", node).add_edge(START, "node").compile(**kept)
+    return dialoom.Agent(graph, stateful=True, name=name)
+
+
+@pytest.mark.parametrize("refused", ["values", "namespace", "snapshot"])
+def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_a_better_one(
+    refused: str, tmp_path: Path
+) -> None:
     class State(MessagesState):
         note: Any
 
-    builder = StateGraph(State).add_node("node", lambda _state: {"messages": [("ai", "Yes.")], "note": Note("red")})
-    graph = builder.add_edge(START, "node").compile(checkpointer=InMemorySaver())
-    agent = dialoom.Agent(graph, stateful=True, name="mine")
-    run = dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
-    (episode,) = run.episodes()
-    assert episode.error is not None
-    assert episode.error.startswith("mine has values in its state that cannot be restored: with InMemorySaver, only")
+    class Snapshots:
+        seen: Any = Note("red")
+
+        def __call__(self, _messages: list[dict[str, Any]]) -> str:
+            return "Yes."
+
+        def snapshot(self) -> Any:
+            return self.seen
+
+        def restore(self, snapshot: Any) -> None:
+            self.seen = snapshot
+
+    class Better(Snapshots):
+        seen = "red"
+
+    def noting(note: Any) -> Any:
+        return lambda _state: {"messages": [("ai", "Yes.")], "note": note}
+
+    def keeping(*space: str) -> Any:
+        async def node(_state: State, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
+            await store.aput((*space, config["configurable"]["user_id"])[:2], "first", {"text": "red"})
+            return {"messages": [("ai", "Yes.")]}
+
+        return node
+
+    said, bad, good = {
+        "values": (
+            "mine has values in its state that cannot be restored: with InMemorySaver, only LangChain messages and "
+            "plain values can; compile it with a persistent checkpointer",
+            graph_of(noting(Note("red")), State, checkpointer=InMemorySaver()),
+            graph_of(noting("red"), State, checkpointer=InMemorySaver()),
+        ),
+        "namespace": (
+            "mine has items in the namespace ('notes', 'all') of its store, which belongs to no person and so cannot "
+            "be restored; put the person's id into it: config['configurable']['user_id']",
+            graph_of(keeping("notes", "all"), store=InMemoryStore()),
+            graph_of(keeping("notes"), store=InMemoryStore()),
+        ),
+        "snapshot": (
+            "mine must return a JSON value or bytes from snapshot(): Object of type Note is not JSON serializable",
+            dialoom.Agent(Snapshots, stateful=True, name="mine"),
+            dialoom.Agent(Better, stateful=True, name="mine"),
+        ),
+    }[refused]
+    path = tmp_path / "run.db"
+    people = [{"name": name} for name in ("Ann", "Bo", "Cy")]
+    with pytest.raises(BindingError, match=re.escape(f"models: {said}")):
+        dialoom.simulate(people, assistant=bad, path=path, max_turns=1, ends=[])
+    assert dialoom.open_run(path).status().pending == len(people), "no conversation has failed"
+    assert dialoom.resume(path, models={"assistant": good}).status().done == len(people)
+
+
+def test_stateful_function_that_learns_no_session_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    def alone(_messages: list[dict[str, Any]]) -> str:
+        return "Yes."
+
+    with pytest.raises(BindingError, match="mine is declared stateful and cannot tell one conversation from another"):
+        dialoom.simulate(
+            [{"name": "Ann"}],
+            assistant=dialoom.Agent(alone, stateful=True, name="mine"),
+            path=tmp_path / "run.db",
+        )
+    assert not (tmp_path / "run.db").exists()
+
+
+class Talk:
+    """An object that remembers its replies in one conversation; each tells what it remembers and was sent."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    async def __call__(self, messages: list[dict[str, Any]]) -> str:
+        heard = zlib.crc32(repr((self.said, messages)).encode())
+        await asyncio.sleep(heard % 8 / 100)  # so that calls of several conversations and roles would overlap
+        self.said.append(f"Reply {len(self.said) + 1} ({heard}).")
+        return self.said[-1]
+
+
+class Begins(Talk):
+    """One that is told what it has lost."""
+
+    async def begin(self, _session: dialoom.Session, messages: list[dict[str, Any]]) -> None:
+        self.said = [message["content"] for message in messages if message["role"] == "assistant"]
+
+
+class Snapshots(Talk):
+    """One that can be restored, and returns its own list as its snapshot."""
+
+    def snapshot(self) -> list[str]:
+        return self.said
+
+    def restore(self, snapshot: list[str]) -> None:
+        self.said = snapshot
+
+
+@pytest.mark.parametrize("kind", [Begins, Snapshots])
+def test_one_object_serves_people_roles_and_runs_as_objects_of_their_own_would(
+    kind: type[Talk], tmp_path: Path
+) -> None:
+    def talks(name: str, player: Any) -> list[list[str]]:
+        run = dialoom.simulate(
+            [{"name": "Ann"}, {"name": "Bo"}],
+            assistant=dialoom.Agent(player, stateful=True, name="one"),
+            user=dialoom.Agent(player, stateful=True, name="other"),
+            path=tmp_path / f"{name}.db",
+            max_turns=3,
+            ends=[],
+            concurrency=2,
+        )
+        return [[line.content for line in episode.outcome.messages] for episode in run.episodes()]
+
+    shared, right = kind(), talks("right", kind)
+    assert [talks("first", shared), talks("second", shared)] == [right, right]
+
+
+def test_graphs_that_share_a_store_do_not_see_each_others_items(tmp_path: Path) -> None:
+    """Also while one person's conversations are played at the same time, so that their calls would overlap."""
+    store = InMemoryStore()
+
+    def counting(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
+        space = ("calls", config["configurable"]["user_id"])
+        found = store.get(space, "number")
+        number = 1 if found is None else found.value["number"] + 1
+        time.sleep(zlib.crc32(repr((number, state["messages"][-1].content)).encode()) % 4 / 100)
+        store.put(space, "number", {"number": number})
+        return {"messages": [("ai", f"{state['messages'][-1].content[:40]} {number}")]}
+
+    run = dialoom.simulate(
+        [{"name": "Ann"}],
+        [{"goal": f"goal {number}"} for number in range(4)],
+        assistant=graph_of(counting, name="one", store=store),
+        user=graph_of(counting, name="other", store=store),
+        path=tmp_path / "run.db",
+        max_turns=3,
+        ends=[],
+        concurrency=4,
+    )
+    numbers = [[line.content[-1] for line in episode.outcome.messages] for episode in run.episodes()]
+    assert numbers == [["1", "1", "2", "2", "3", "3"]] * 4
+
+
+def test_store_of_many_people_is_listed_in_one_page(tmp_path: Path) -> None:
+    """Each call lists the store's namespaces, of all people, before and after the reply."""
+
+    class Counted(InMemoryStore):
+        listed = 0
+
+        async def alist_namespaces(self, **given: Any) -> Any:
+            self.listed += 1
+            return await super().alist_namespaces(**given)
+
+    store = Counted()
+    for number in range(2_000):
+        store.put(("notes", f"person-{number:020x}"), "first", {"text": "red"})
+    agent = graph_of(lambda _state: {"messages": [("ai", "Yes.")]}, store=store)
+    dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
+    assert store.listed == 2
+
+
+def no_memory(state: MessagesState) -> dict[str, Any]:
+    return {"messages": [("ai", f"I see {len(state['messages'])} messages.")]}
+
+
+async def learning(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+    """A function that could keep something by the ids of a session, and that nobody can restore."""
+    return f"Yes, {session.turn} of {len(messages)}."
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"assistant": graph_of(no_memory)}, "mine is declared stateful, and is compiled with neither a checkpointer"),
+        (
+            {"assistant": dialoom.Model("offline/placeholder", stateful=True)},
+            "stateful: offline/placeholder keeps no state",
+        ),
+        (
+            {
+                "assistant": learning,
+                "judge": dialoom.Agent(learning, stateful=True),
+                "judges": [dialoom.Judge("kind", rubric="It is kind.")],
+            },
+            "judge cannot be stateful, because its prompt 'simulation/judge-kind' holds the conversation as text",
+        ),
+    ],
+    ids=["graph without state", "offline model", "judge"],
+)
+def test_player_that_cannot_be_stateful_is_refused_before_anything_is_played(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(dialoom.DialoomError, match=re.escape(said)):
+        dialoom.simulate([{"name": "Ann"}], path=tmp_path / "run.db", **given)
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_stateful_player_in_calls_that_scenarios_share_stops_the_run(tmp_path: Path) -> None:
+    recipe = f"{Path(__file__).parents[2]}/benchmarks/long_requests.py:Recalling"
+    models = {"assistant": dialoom.Agent(learning, stateful=True, name="mine")}
+    path = tmp_path / "run.db"
+    with pytest.raises(BindingError, match="models: mine keeps state, and this call belongs to no conversation"):
+        dialoom.play(recipe, path=path, models=models, options={"pairs": 1, "methods": 1, "turns": 1})
+    assert dialoom.open_run(path).status().failed == 0
+
+
+def test_replay_of_a_later_conversation_with_a_player_that_keeps_state_is_refused(folder: Path) -> None:
+    play(folder, "graph:memories.py:in_memory")
+    command(folder, "step", "run.db", "2", "--trust", text="save case.json\nquit\n")
+    assert (folder / "case.json").exists()
+    said = command(folder, "replay", "case.json", "--live", "assistant", status=2)
+    assert "'assistant' keeps state, this is the person's conversation 2, and what it kept of the earlier ones" in said
+
+
+def test_debugger_does_not_continue_what_a_lost_player_began(folder: Path) -> None:
+    play(folder, ALONE, die_at=3, status=-9)
+    said = command(folder, "step", "run.db", "1", "--trust", text="continue\nquit\n", status=None)
+    assert "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is" in said
+
+
+def test_store_with_items_of_no_person_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    store = InMemoryStore()
+    store.put(("notes", "everybody"), "first", {"text": "closed on Monday"})
+    agent = graph_of(lambda _state: {"messages": [("ai", "Yes.")]}, store=store)
+    with pytest.raises(BindingError, match=r"mine has items in the namespace \('notes', 'everybody'\) of its store"):
+        dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_what_is_noted_of_conversations_is_bounded_and_the_oldest_goes_first() -> None:
+    latest = Latest[int](2)
+    for name, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4)):
+        latest[name] = value
+    assert dict(latest) == {"a": 3, "c": 4}, "an entry that is set again is a new one"
+
+
+def test_branch_continues_from_the_player_state_of_its_own_reply(folder: Path) -> None:
+    """An equal reply leaves another state: the fork's next call begins from the fork's own, not from the other's."""
+    (folder / "equal.py").write_text(
+        "from pathlib import Path\n"
+        "LOG = Path('begun.txt')\n"
+        "class Equal:\n"
+        "    number = 0\n"
+        "    def __call__(self, messages):\n"
+        "        calls = len(LOG.read_text().split()) if LOG.exists() else 0\n"
+        "        with LOG.open('a') as log:\n"
+        "            print(self.number, file=log)\n"
+        "        self.number = calls + 1\n"
+        "        return 'Yes.'\n"
+        "    def snapshot(self):\n"
+        "        return self.number\n"
+        "    def restore(self, snapshot):\n"
+        "        self.number = snapshot\n"
+    )
+    (folder / "one.toml").write_text(
+        STUDY.replace(', { name = "Bo", style = "wordy" }', "").replace(
+            ', { goal = "the same table, but on Sunday" }', ""
+        )
+    )
+    play(folder, "python:equal:Equal", study="one.toml")
+    begun = folder / "begun.txt"
+    assert begun.read_text().split() == ["0", "1"]
+    command(folder, "step", "run.db", "1", "--trust", text="back 4\nnext 1\nresample\nnext 3\nquit\n")
+    assert begun.read_text().split() == ["0", "1", "0", "3"]

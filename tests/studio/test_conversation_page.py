@@ -64,7 +64,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
     fourth = page.locator(".message").nth(3)
-    fourth.get_by_text("request and reply").click()
+    fourth.get_by_text("View call").click()
     new = fourth.locator(".asked.new .said")
     expect(new.last).to_have_text(run.conversation(1).messages[2].line.content)
     expect(fourth.get_by_text(re.compile("messages? as before"))).to_be_visible()
@@ -76,7 +76,7 @@ def test_request_shows_what_is_new_in_it(made_once: MadeOnce, serve: Serve, brow
 def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO)
-    page.locator(".message").nth(3).get_by_role("link", name="change it").click()
+    page.locator(".message").nth(3).get_by_role("link", name="edit").click()
     page.get_by_role("heading", name="Next, assistant is asked").wait_for()
     expect(page.locator(".so-far .spoken")).to_have_count(3)
     expect(page.get_by_label("What assistant says")).to_be_visible()
@@ -86,7 +86,7 @@ def test_message_links_to_where_it_can_be_changed(made_once: MadeOnce, serve: Se
 def test_person_and_task_are_seen_without_a_click(made_once: MadeOnce, serve: Serve, browse: Open, width: int) -> None:
     run = dialoom.open_run(dialogue(made_once))
     page = browse(serve(run.path), SCENARIO, width)
-    about = page.get_by_label("Who and what")
+    about = page.get_by_label("Scenario")
     expect(about.get_by_text(run.scenario(1).portrait()["person"]["age"])).to_be_in_viewport()
     expect(about.get_by_text(run.scenario(1).described()["description"])).to_be_in_viewport()
     for name, value in run.scenario(1).preferences().items():
@@ -105,7 +105,7 @@ def test_next_is_the_next_of_the_list(made_once: MadeOnce, serve: Serve, browse:
     page.keyboard.press("n")
     expect(page.get_by_text("2 of 2 chosen, number 1")).to_be_visible()
     expect(page.get_by_role("link", name="Next →")).to_have_count(0)
-    page.get_by_role("link", name="The list").click()
+    page.get_by_role("link", name="Back to list").click()
     expect(page).to_have_url(re.compile(r"scenarios\?.*order=desc"))
 
 

@@ -68,10 +68,10 @@ def _choose(page: Any, run: dialoom.Run) -> int:
         each.line.content for each in run.conversation(found.rows[0].position + 1).messages if each.line.role == "user"
     )
     word = max(re.findall(r"\b[a-z]{4,}\b", said), key=len)
-    page.get_by_label("Said").fill(word)
-    page.get_by_label("Said").press("Enter")
+    page.get_by_label("Search messages").fill(word)
+    page.get_by_label("Search messages").press("Enter")
     expect(page.locator("tbody .said mark, tbody .said").first).to_contain_text(re.compile(word, re.IGNORECASE))
-    rows = run.scenarios(query, said=word).rows
+    rows = run.scenarios(query, search=word).rows
     assert _ids(page) == [row.id for row in rows][:50]
     return rows[0].position
 

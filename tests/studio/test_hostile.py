@@ -30,7 +30,7 @@ PATHS = [
     "/",
     "/runs/{run}",
     "/runs/{run}/scenarios",
-    "/runs/{run}/scenarios?said=window",
+    "/runs/{run}/scenarios?search=window",
     "/runs/{run}/scenarios?sort=ended_by&where=turns > 0",
     "/runs/{run}/report",
     "/runs/{run}/scenarios/1",
@@ -106,7 +106,7 @@ def test_hostile_text_is_shown_as_it_is(hostile: Served, browse: Open) -> None:
 
 def test_person_is_shown_as_text(hostile: Served, browse: Open) -> None:
     page = browse(hostile, "/runs/%3Cb%20onclick%3Dx%3E%26'%22/scenarios/1")
-    page.get_by_text("All that was planned").click()
+    page.get_by_text("Scenario data").click()
     expect(page.locator("aside")).to_contain_text("<script>window.hit = 1</script>")
     assert page.evaluate("window.hit") is None
     assert _elsewhere(page) == []
@@ -129,7 +129,7 @@ def test_text_in_the_fields_of_a_step_is_text(made_once: MadeOnce, serve: Serve,
         page.get_by_role("button", name=press, exact=True).click()
         page.locator(".status .problem").wait_for()
         page.reload()
-    page.get_by_text("Say it in their place").click()
+    page.get_by_text("Write this reply").click()
     page.get_by_label("What user says").fill(MARKUP + SPACES[:20_000] + LONG[:20_000])
     page.get_by_role("button", name="Say it", exact=True).click()
     page.get_by_text("said by a person as user").wait_for()
@@ -147,20 +147,20 @@ def _elsewhere(page: Any) -> list[str]:
 
 def test_megabyte_in_a_field_is_accepted_or_refused(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios")
-    field = page.get_by_label("Said")
+    field = page.get_by_label("Search messages")
     _paste(field, "word " * 210_000)
     field.press("Enter")
     assert field.evaluate("(field) => field.validationMessage").startswith("This is too long to stand in an address")
     _paste(field, "word")
     field.press("Enter")
-    page.wait_for_url("**said=word")
+    page.wait_for_url("**search=word")
 
     page.goto(f"{studio.url}/runs/talk/scenarios/2/step?at=3")
     for label, words in (("Model", "offline/" * 110_000), ("A new branch from here", "word " * 210_000)):
         field = page.get_by_label(label)
         _paste(field, words)
         told = field.evaluate("(field) => field.validationMessage")
-        page.get_by_role("button", name="Exchange it" if label == "Model" else "Fork").click()
+        page.get_by_role("button", name="Change model" if label == "Model" else "Fork").click()
         page.locator(".status .problem").wait_for()
         told_below = page.locator(".status .problem").inner_text()
         assert told.startswith("This is too long") is told_below.endswith("letters") is (len(words) > 900_000)

@@ -81,16 +81,21 @@ def test_messages_are_found(studio: Served, browse: Open, runs: Path) -> None:
     said = [each.id for each in episodes if any(phrase.search(line.content) for line in each.outcome.messages)]
     assert 0 < len(said) < 50
     page = browse(studio, "/runs/talk/scenarios")
-    page.get_by_label("Said").fill(f'"{one} {two}"')
-    page.get_by_label("Said").press("Enter")
-    expect(page).to_have_url(re.compile("said="))
+    page.get_by_label("Search messages").fill(f'"{one} {two}"')
+    page.get_by_label("Search messages").press("Enter")
+    expect(page).to_have_url(re.compile("search="))
     expect(page.locator("tbody tr").first).to_contain_text(phrase)
     assert _ids(page) == said
 
 
 def test_typed_text_stays_when_the_page_changes(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?where=turns > 4&min.personalization=2")
-    told = {"Said": "alarm", "Where this holds": "turns > 3", "personalization at least": "3", "Label as": "anna"}
+    told = {
+        "Search messages": "alarm",
+        "Filter expression": "turns > 3",
+        "personalization at least": "3",
+        "Label as": "anna",
+    }
     for label, words in told.items():
         page.get_by_label(label, exact=True).fill(words)
     page.evaluate("mounted_app.$forceUpdate()")
@@ -115,7 +120,7 @@ def test_wrong_expression_is_corrected_in_its_field(studio: Served, browse: Open
     expect(page.locator(".field").filter(has=field).get_by_role("alert")).to_contain_text("did you mean turns?")
     field.fill("turns >")
     field.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("'turns >' is no expression")
+    expect(page.get_by_role("alert")).to_contain_text("'turns >' is not an expression")
     field.fill("turns > 4")
     field.press("Enter")
     expect(page.get_by_text(re.compile(r"\d+ (of 60 scenarios )?fit$"))).to_be_visible()
@@ -137,10 +142,10 @@ def test_unknown_judgements_are_named_with_the_known_ones(studio: Served, browse
 
 def test_malformed_filters_are_reported_and_stay(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/scenarios?min.personalization=much&setting=I")
-    expect(page.get_by_role("alert")).to_contain_text("'much' is no number")
+    expect(page.get_by_role("alert")).to_contain_text("must be a number, got 'much'")
     expect(page.get_by_label("personalization at least")).to_have_value("much")
-    page = browse(studio, "/runs/talk/scenarios?said=*")
-    expect(page.locator(".field").filter(has=page.locator("input[name=said]")).get_by_role("alert")).to_be_visible()
+    page = browse(studio, "/runs/talk/scenarios?search=*")
+    expect(page.locator(".field").filter(has=page.locator("input[name=search]")).get_by_role("alert")).to_be_visible()
 
 
 def test_columns_are_those_in_which_scenarios_differ(studio: Served, browse: Open) -> None:
@@ -201,6 +206,21 @@ def test_common_notes_of_tables_are_shown_once(studio: Served, browse: Open, run
     assert offline.bounding_box()["y"] < page.locator("section#scores").bounding_box()["y"]
 
 
+def test_scores_of_a_judge_that_fails_a_check_are_marked(studio: Served, browse: Open) -> None:
+    page = browse(studio, "/runs/talk/report")
+    expect(page.locator("section#scores tbody")).to_contain_text("100.0†")
+    page.goto(page.url.replace("/report", "/scenarios/1"))
+    reason = page.get_by_text("This judge fails a check: the same score every time").first
+    while not reason.is_visible():  # of a large run, or on a busy machine, the next page has it
+        page.reload()
+    expect(page.locator(".judgement", has_text="task completion").locator(".word")).to_have_text("yes†")
+    page.goto(page.url.partition("?")[0] + "/step")
+    expect(page.locator(".stop .judgement", has_text="task completion").locator(".word")).to_have_text("yes†")
+    expect(
+        page.locator(".stop").get_by_text("This judge fails a check: the same score every time").first
+    ).to_be_visible()
+
+
 def test_runs_of_one_recipe_are_compared(studio: Served, browse: Open) -> None:
     page = browse(studio, "/runs/talk/report")
     beside = page.locator("a.chip")
@@ -235,7 +255,7 @@ def test_missing_page_is_reported(studio: Served, browse: Open) -> None:
 def test_looking_leaves_the_run_unchanged(studio: Served, browse: Open, runs: Path) -> None:
     files = sorted(runs.glob("*.db"))
     before = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    for path in ("/", "/runs/talk", "/runs/talk/scenarios?said=alarm&sort=cost", "/runs/tree/report"):
+    for path in ("/", "/runs/talk", "/runs/talk/scenarios?search=alarm&sort=cost", "/runs/tree/report"):
         browse(studio, path)
     assert [hashlib.sha256(path.read_bytes()).hexdigest() for path in files] == before
     assert sorted(runs.glob("*.db*")) == files

@@ -13,7 +13,7 @@ import dialoom
 from dialoom import open_run
 from dialoom.runs.stepping import read_case
 from dialoom.runs.store.connections import WriteLock
-from tests.conftest import Command, MadeOnce
+from tests.conftest import Command, MadeOnce, command_in
 from tests.runs.stepping.played import dialogue, play
 
 from .conftest import Open, Serve, playwright
@@ -32,7 +32,7 @@ def test_dialogue_is_rewound_changed_forked_compared_and_promoted(
     page.get_by_role("button", name="Fork").click()
     page.wait_for_selector("h1:text('by-hand 3')")
 
-    page.get_by_text("Say it in their place").click()
+    page.get_by_text("Write this reply").click()
     playwright.expect(page.get_by_label("What user says")).to_have_value(original[2])
     page.get_by_label("What user says").fill("A quiet place <b>by</b> the river, please.")
     page.get_by_role("button", name="Say it", exact=True).click()
@@ -103,22 +103,22 @@ def test_every_other_command_of_the_debugger(made_once: MadeOnce, serve: Serve, 
     page.wait_for_selector(f"h1:text('{stop}')")
     page.get_by_label("Where", exact=True).fill("turn of fate")
     page.get_by_role("button", name="Break there").click()
-    page.get_by_text("is no condition").wait_for()
+    page.get_by_text("is not a condition").wait_for()
     page.get_by_role("button", name="Clear breakpoint 1").click()
     page.get_by_role("button", name="Play to the end").wait_for()
 
     playwright.expect(page.get_by_label("Role").locator("option")).to_have_count(3)
     page.get_by_label("Model").fill("python:os:system")
-    page.get_by_role("button", name="Exchange it").click()
+    page.get_by_role("button", name="Change model").click()
     page.wait_for_selector("text=is code of this machine")
     page.get_by_label("Model").fill("offline/attentive")
-    page.get_by_role("button", name="Exchange it").click()
+    page.get_by_role("button", name="Change model").click()
     page.wait_for_selector("h1:text('b1')")
-    page.get_by_text("Ask in other words").click()
+    page.get_by_text("Edit prompt").click()
     page.locator("details.form[open] textarea").last.fill("Say one word.")
     page.get_by_role("button", name="Ask this, and play the step").click()
     page.wait_for_selector("text=asked in other words by a person")
-    page.get_by_role("button", name="Ask anew from here on").click()
+    page.get_by_role("button", name="Regenerate from here").click()
     page.wait_for_selector(".branches li:has-text('b1') >> text=sample")
     page.get_by_text("The whole state").click()
     page.wait_for_selector("summary:text('messages')")
@@ -140,6 +140,34 @@ def test_file_played_by_another_process_can_be_viewed(made_once: MadeOnce, serve
     lock.close()
     page.get_by_role("button", name="Next step").wait_for()
     assert sha256(path.read_bytes()).digest() == before
+
+
+def test_states_of_a_player_and_an_environment_are_shown(tmp_path: Path, serve: Serve, browse: Open) -> None:
+    (tmp_path / "counting.py").write_text(
+        "class Counting:\n"
+        "    def __init__(self):\n"
+        "        self.had = 0\n"
+        "    def __call__(self, messages):\n"
+        "        self.had += len(messages)\n"
+        "        return f'I have had {self.had}.'\n"
+        "    def snapshot(self):\n"
+        "        return {'had': self.had}\n"
+        "    def restore(self, snapshot):\n"
+        "        self.had = snapshot['had']\n"
+    )
+    (tmp_path / "desk.json").write_text('{"lamp": "on the desk"}')
+    (tmp_path / "desk.toml").write_text(
+        '[people]\nrows = [{ name = "Ann" }]\n[tasks]\nrows = [{ goal = "a lamp" }]\n'
+        '[assistant]\nenvironment = "desk.json"\n[dialogue]\nmax_turns = 2\nends = []\n'
+    )
+    players = ("--model", "assistant=graph:counting.py:Counting", "--stateful", "assistant", "--no-judge")
+    command_in(tmp_path)("run", "desk.toml", *players, "-o", "run.db")
+    page = browse(serve(tmp_path / "run.db"), STEP)
+    page.locator(".changes", has_text="players.assistant.had").wait_for()
+    page.get_by_text("State of assistant").click()
+    page.locator(".block", has_text='"had": ').wait_for()
+    page.get_by_text("State of the environment").click()
+    page.locator(".block", has_text='"lamp": "on the desk"').wait_for()
 
 
 def test_two_browsers_see_the_same_changes(made_once: MadeOnce, serve: Serve, browse: Open) -> None:
@@ -181,7 +209,7 @@ def test_same_is_done_with_trees_and_calls(
     page.get_by_label("A new branch from here").fill("mine")
     page.get_by_role("button", name="Fork").click()
     page.wait_for_selector(f"h1:text('{start.replace('main', 'mine')}')")
-    page.get_by_text("Say it in their place").first.click()
+    page.get_by_text("Write this reply").first.click()
     field = page.get_by_label(f"What {who} says").first
     playwright.expect(field).not_to_have_value("")  # what was said when it was played
     field.fill(said)

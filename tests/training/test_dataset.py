@@ -41,6 +41,17 @@ def test_split_keeps_people_on_one_side(run: dialoom.Run) -> None:
     assert not people[0] & people[1]
 
 
+def test_rows_of_a_dataset_are_people_and_tasks(tmp_path: Path) -> None:
+    people = Dataset.from_list([{"name": "Ada", "likes": ["tea"], "age": 34}, {"name": "Bo", "likes": [], "age": None}])
+    given: dict[str, Any] = {"assistant": "offline/placeholder", "max_turns": 1, "path": tmp_path / "run.db"}
+    run = dialoom.simulate(people=people, tasks=Dataset.from_list([{"goal": "return a kettle"}]), **given)
+    facets = [{name: episode.facets[name] for name in ("person", "age", "goal")} for episode in run.episodes()]
+    assert facets == [
+        {"person": "Ada", "age": 34, "goal": "return a kettle"},
+        {"person": "Bo", "age": "", "goal": "return a kettle"},
+    ]
+
+
 def test_unknown_format_is_refused_by_name(run: dialoom.Run) -> None:
     with pytest.raises(dialoom.DialoomError, match="sftt"):
         run.dataset("sftt")

@@ -1,4 +1,4 @@
-"""Views of branches: their list, their tree, and two of them side by side."""
+"""Views of branches: their list, their tree, and two branches side by side."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dialoom.runs.store.branches import Branch
 from .views import Answer, cut, spoken_line
 
 _LEAST = 16
-"""Least columns of a label in a history, however narrow the terminal is."""
+"""Minimum width of a label in a history, in columns, however narrow the terminal is."""
 _PLACE = "\N{REPLACEMENT CHARACTER}"
-"""Placeholder for a label while its room is measured."""
+"""Placeholder for a label while the space for it is measured."""
 
 
 def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
@@ -48,13 +48,13 @@ def history_answer(nodes: Sequence[HistoryEntry], here: int) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Tree:
-    """A tree of checkpoints as wide as the terminal: contents are truncated, names of branches are not."""
+    """A tree of checkpoints as wide as the terminal; contents are truncated, but names of branches are not."""
 
     nodes: Sequence[HistoryEntry]
     here: int
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield a line per checkpoint, and the lines between them."""
+        """Yield a line for each checkpoint, and the lines that connect them."""
         bare = [cell_len(line) - 1 for line in self._drawn([_PLACE] * len(self.nodes)) if _PLACE in line]
         rooms = [max(_LEAST, options.max_width - taken) for taken in bare]
         for line in self._drawn([cut(label(each.stop), room) for each, room in zip(self.nodes, rooms, strict=True)]):
@@ -69,9 +69,9 @@ def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str 
     """Return the list of branches.
 
     Args:
-        branches: Each with where it stands.
-        here: The one that one is on.
-        taken: The one that the scenario's outcome comes from, if there is one yet.
+        branches: Each branch with its current stop.
+        here: The name of the current branch.
+        taken: The name of the branch that the scenario's outcome comes from, if there is one.
     """
     table = RichTable("", "branch", "from", "at", "next", "sample", "models", box=None, header_style="dim")
     data = []
@@ -97,7 +97,7 @@ def forks_answer(branches: Iterable[tuple[Branch, Stop]], here: str, taken: str 
 
 
 def diff_answer(difference: Difference) -> Answer:
-    """Return two branches side by side; of equal parts, only the count."""
+    """Return two branches side by side; equal parts are only counted."""
     left, right = difference.names
     table = RichTable(left, right, box=box.MINIMAL, expand=True, header_style="bold", pad_edge=False)
     for column in table.columns:
@@ -116,7 +116,7 @@ def diff_answer(difference: Difference) -> Answer:
 
 
 def _add_rows(table: RichTable, rows: Iterable[tuple[RenderableType, RenderableType, bool]], noun: str) -> None:
-    """Add the rows of a part to the table; equal rows are counted in their place."""
+    """Add the rows of a part to the table; equal rows are replaced by their count."""
     for is_same, group in groupby(rows, key=itemgetter(2)):
         pairs = list(group)
         if is_same:

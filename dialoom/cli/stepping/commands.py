@@ -27,10 +27,10 @@ class Command:
     """A command.
 
     Attributes:
-        key: Its one-key form.
-        usage: What follows it.
+        key: The command's one-key form.
+        usage: The arguments that follow the command's name, for the help.
         help: One line.
-        carry_out: Does it, with what follows its name.
+        carry_out: Carries out the command with the text that follows its name.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Command:
 
 
 class CommandInterpreter:
-    """A stepper with its user's settings: breakpoints, and how much is displayed.
+    """A stepper with its user's settings: breakpoints, and the amount of detail displayed.
 
     Args:
         stepper: The current stepper.
-        watch: Called with the answer of each stop on the way.
-        is_full: Whether stops show requests and the conversation whole.
-        inputs: The files that the lines and the conversation come from, which `save` does not write over.
+        watch: Called with the answer for each stop that is passed.
+        is_full: Whether stops show complete requests and the complete conversation.
+        inputs: The files that the commands and the conversation come from, which `save` does not overwrite.
     """
 
     def __init__(
@@ -63,9 +63,10 @@ class CommandInterpreter:
         """Carry out a line; return `None` if it is empty.
 
         Raises:
-            Quit: If it says so.
-            SteppingError, ConditionError, PathError: If it cannot be done, with what can.
-            RoleError, PromptError: What a node met.
+            Quit: If the line is the command to quit.
+            SteppingError, ConditionError, PathError: If the command cannot be carried out; the message says what is
+                possible.
+            RoleError, PromptError: If a node failed with such an error.
         """
         words = line.strip()
         if not words or words.startswith("#"):
@@ -73,7 +74,7 @@ class CommandInterpreter:
         name, _, rest = words.partition(" ")
         command = BY_NAME.get(name)
         if command is None:
-            raise SteppingError(f"there is no command {name!r}; 'help' lists them")
+            raise SteppingError(_unknown(name))
         return await command.carry_out(self, rest.strip())
 
     async def stopped(self, stop: Stop) -> Answer:
@@ -81,7 +82,7 @@ class CommandInterpreter:
         return stop_answer(stop, self.stepper.parsed_replies(stop), self.is_full)
 
     async def run(self, until: Sequence[Condition]) -> Answer:
-        """Play on to one of the conditions, a breakpoint or the end; the answer includes the stops on the way."""
+        """Play until one of the conditions is met, a breakpoint or the end; the answer includes the passed stops."""
         passed: list[Stop] = []
 
         def pass_by(stop: Stop) -> None:
@@ -98,7 +99,7 @@ def _passed(stop: Stop) -> Answer:
 
 
 def _after(answer: Answer, passed: Sequence[Stop]) -> Answer:
-    """Return an answer that also names the stops that were passed."""
+    """Return an answer that also lists the passed stops."""
     return Answer({**answer.data, "passed": [dict(_passed(stop).data) for stop in passed]}, answer.shown)
 
 
@@ -192,7 +193,7 @@ async def _prompt(interpreter: CommandInterpreter, rest: str) -> Answer:
     asked = await interpreter.stepper.next_requests()
     chosen = [each for each in asked if not who or who[0] in (each.role, each.node)]
     if who and not chosen:
-        raise SteppingError(f"the next step asks {_roles(asked)}, not {who[0]!r}")
+        raise SteppingError(f"the next step calls {_roles(asked)}, not {who[0]!r}")
     return views.asked_answer(chosen)
 
 
@@ -200,7 +201,7 @@ async def _edit_prompt(interpreter: CommandInterpreter, who: Sequence[str]) -> A
     asked = await interpreter.stepper.next_requests()
     node = _only(asked, who[0] if who else None)
     if node is None:
-        raise SteppingError(f"the next step asks {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
+        raise SteppingError(f"the next step calls {_roles(asked)}{f', not {who[0]!r}' if who else ''}")
     messages = edited(next(each for each in asked if each.node == node).request.messages)
     if messages is None:
         return note("the prompt is as it was, so nothing was played")
@@ -270,9 +271,12 @@ async def _save(interpreter: CommandInterpreter, rest: str) -> Answer:
     if not rest:
         raise SteppingError("save takes a file: save case.json")
     case = await case_of(interpreter.stepper)
-    write_case(case, Path(rest), interpreter.inputs)
-    text = f"{len(case.steps)} steps saved in {rest}; 'dialoom replay {rest}' plays them again"
-    return note(text, file=rest, steps=len(case.steps))
+    branch, replaces = interpreter.stepper.branch, write_case(case, Path(rest), interpreter.inputs)
+    where = f"{rest}, in place of the case that was there" if replaces else rest
+    text = f"{len(case.steps)} steps of {branch} saved in {where}; 'dialoom replay {rest}' plays them again"
+    if not case.is_end:
+        text += f". The conversation is unfinished here: for all of {branch}, 'continue' to its end and save again"
+    return note(text, file=rest, steps=len(case.steps), branch=branch, replaced=replaces, is_end=case.is_end)
 
 
 async def _calls(interpreter: CommandInterpreter, rest: str) -> Answer:
@@ -302,7 +306,7 @@ async def _full(interpreter: CommandInterpreter, rest: str) -> Answer:
 async def _help(interpreter: CommandInterpreter, rest: str) -> Answer:  # noqa: ARG001
     if rest:
         if rest not in BY_NAME:
-            raise SteppingError(f"there is no command {rest!r}; 'help' lists them")
+            raise SteppingError(_unknown(rest))
         chosen = [BY_NAME[rest]]
     else:
         chosen = list(COMMANDS)
@@ -346,7 +350,7 @@ COMMANDS = (
     Command("forks", "F", "", "the branches", _forks),
     Command("diff", "d", "[A] [B]", "two branches side by side; by default main and this one", _diff),
     Command("promote", "P", "[NAME]", "make a branch's end the scenario's outcome", _promote),
-    Command("save", "S", "FILE", "save this branch as a case for 'dialoom replay'", _save),
+    Command("save", "S", "FILE", "save this branch up to here as a case for 'dialoom replay'", _save),
     Command("full", "v", "[on|off]", "whether stops show whole requests and conversations", _full),
     Command("help", "?", "[COMMAND]", "this", _help),
     Command("quit", "q", "", "leave; everything is kept", _quit),
@@ -354,27 +358,38 @@ COMMANDS = (
 BY_NAME = {name: command for command in COMMANDS for name in (command.name, command.key)}
 
 
+_OTHER_NAMES = {"edit": "set", "exit": "quit", "rewind": "back", "run": "continue", "step": "next", "undo": "back"}
+"""Names that commands have in Python or in other debuggers."""
+
+
+def _unknown(name: str) -> str:
+    meant = _OTHER_NAMES.get(name)
+    return f"there is no command {name!r}; {f'{meant!r} does that, and ' if meant else ''}'help' lists them"
+
+
 def _only(asked: Sequence[NextRequest], who: str | None) -> str | None:
-    """Return the only node in which a role, or any role, is asked; `None` if there is none.
+    """Return the only next node in which the given role, or any role, is asked; `None` if there is none.
 
     Raises:
-        SteppingError: If there are several, so that one has to be named.
+        SteppingError: If there are several, so that the user must select one.
     """
     nodes = list(dict.fromkeys(each.node for each in asked if who is None or who in (each.role, each.node)))
     if len(nodes) > 1:
-        raise SteppingError(f"the next step asks {who or _roles(asked)} in several nodes; name one: {', '.join(nodes)}")
+        raise SteppingError(
+            f"the next step calls {who or _roles(asked)} in several nodes; name one: {', '.join(nodes)}"
+        )
     return nodes[0] if nodes else None
 
 
 def _roles(asked: Sequence[NextRequest]) -> str:
-    return ", ".join(dict.fromkeys(each.role for each in asked)) or "nobody"
+    return ", ".join(dict.fromkeys(each.role for each in asked)) or "no role"
 
 
 def _count(text: str, default: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not int(text):
-        raise SteppingError(f"{text!r} is no number of steps from 1")
+        raise SteppingError(f"{text!r} is not a number of steps from 1")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""A prompt in the user's editor: its messages as text, and the text parsed again."""
+"""Editing of a prompt in the user's editor: its messages are written as text, and the edited text is parsed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dialoom.prompts.messages import beyond_words
 from dialoom.runs.stepping import SteppingError
 
 _HEAD = re.compile(r"^=== (system|user|assistant|tool)(?: (\{.*\}))?[ \t]*$", re.MULTILINE)
-"""The role, and a message's fields besides its text, as JSON: tool calls, or the id of the call that it answers."""
+"""The head of a message: its role, and its other fields as JSON (tool calls, or the id of the answered call)."""
 _MESSAGE = TypeAdapter(ChatMessage)
 _LIKE_HEAD = re.compile(r"^(\\*=== )", re.MULTILINE)
 _HELP = """\
@@ -29,10 +29,10 @@ _HELP = """\
 
 
 def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Return the messages as edited in $VISUAL or $EDITOR; `None` if they are unchanged.
+    """Return the messages after editing in $VISUAL or $EDITOR; `None` if they are unchanged.
 
     Raises:
-        SteppingError: If there is no editor, it fails, or what it leaves are no messages.
+        SteppingError: If there is no editor, it fails, or the edited text does not contain messages.
     """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
@@ -53,7 +53,7 @@ def edited(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 
 def as_text(messages: Sequence[ChatMessage]) -> str:
-    """Return messages as text; their lines that look like a head are escaped by a backslash."""
+    """Return messages as text; lines of a message that look like a head are escaped by a backslash."""
     return "\n".join(f"=== {_head(one)}\n{_LIKE_HEAD.sub(_escaped, one['content'])}\n" for one in messages)
 
 
@@ -66,7 +66,7 @@ def as_messages(text: str) -> list[ChatMessage]:
     """Parse the messages of a text.
 
     Raises:
-        SteppingError: If it holds none, or an empty one.
+        SteppingError: If the text contains no messages, or an empty message.
     """
     pieces = _HEAD.split(text)[1:]
     if not pieces:

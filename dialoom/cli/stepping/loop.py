@@ -1,4 +1,4 @@
-"""The loop of lines and answers, and their output: for a person at a terminal, a script, or a program."""
+"""The loop that reads lines and prints answers: for a person at a terminal, a script, or a program."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .views import Answer
 
 _OF_THE_LINE = (ConditionError, PathError)
 _FRAMES = 6
-"""Stack frames shown for an unexpected error: those nearest to it."""
+"""Number of stack frames shown for an unexpected error, those nearest to it."""
 _WIDTH = 120
-"""Columns used when standard output is no terminal."""
+"""Columns used when standard output is not a terminal."""
 
 
 class Printer:
     """A printer of answers.
 
     Args:
-        is_json: Whether as JSON.
+        is_json: Whether answers are printed as JSON.
     """
 
     def __init__(self, is_json: bool) -> None:
@@ -47,12 +47,12 @@ class Printer:
             self._show(answer)
 
     def passed(self, answer: Answer) -> None:
-        """Print a stop on the way; a program finds it in the next answer."""
+        """Print a passed stop; for a program it is part of the next answer instead."""
         if not self._is_json:
             self._show(answer)
 
     def echo(self, branch: str, line: str) -> None:
-        """Print a line that was not typed on the terminal, before its answer."""
+        """Print, before its answer, a line that was not typed on the terminal."""
         if not self._is_json and line:
             self._console.print(Text(f"{branch}> {line}", style="bold blue"))
 
@@ -124,7 +124,7 @@ def converse(runner: asyncio.Runner, interpreter: CommandInterpreter, printer: P
 
 
 def _exit_code(error: Exception) -> int:
-    """Return a script's exit code by the cause of the error."""
+    """Return a script's exit code for an error, by its cause."""
     fault = fault_of(error)
     if isinstance(error, _OF_THE_LINE) or fault in FATAL:
         return EXIT_USAGE
@@ -132,9 +132,9 @@ def _exit_code(error: Exception) -> int:
 
 
 def _told(error: Exception) -> str:
-    """Return the message of an error. The traceback of an unexpected error is printed first.
+    """Return the message of an error; for an unexpected error, print its traceback first.
 
-    A debugger is meant to show the errors of nodes in a recipe under development, so they do not end the stepping.
+    Errors in the nodes of a recipe under development are what a debugger is for, so they do not end the stepping.
     """
     if isinstance(error, _OF_THE_LINE) or fault_of(error) is not Fault.BUG:
         return worded(error)

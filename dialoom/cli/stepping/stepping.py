@@ -5,41 +5,39 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from dialoom import CallSettings, aplan, open_run, step
+from dialoom import CallSettings, PlaySettings, ReplayResult, aplan, load_env_file, open_run, replay, step
+from dialoom.api.expecting import require_of_replay
 from dialoom.cli.errors import EXIT_DONE, EXIT_SOME_FAILED
 from dialoom.cli.flags import trust
-from dialoom.cli.settings import call_settings, play_settings
+from dialoom.cli.settings import CallCommand, RunCommand
 from dialoom.cli.terminal import say, say_json
-from dialoom.graphs import Recipe
 from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.roles.gateway.litellm_backend import tune_process
 from dialoom.runs.configuration.recipes import is_file_spec, is_study
 from dialoom.runs.errors import RunError
-from dialoom.runs.progress import Event, NodeSaid, Noted, Planned
-from dialoom.runs.stepping import Stepper, read_case, replay
+from dialoom.runs.progress import Event, NodeMessage, Notice, Planned
+from dialoom.runs.stepping import Stepper
 from dialoom.settings import part
 
 from .commands import CommandInterpreter
 from .loop import Printer, converse, is_terminal, play_script
 
 
-def step_run(
-    path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: Mapping[str, Any]
-) -> int:
+def step_run(path: Path, scenario: str, branch: str, script: Path | None, is_json: bool, given: CallCommand) -> int:
     """Step through a scenario of a run; return the exit code."""
-    return _stepped(path, scenario, branch, _lines(script), script, is_json, call_settings(given))
+    return _stepped(path, scenario, branch, _lines(script), script, is_json, part(CallSettings, given))
 
 
 def first_where(path: Path, where: str, is_trusted: bool) -> str:
-    """Return the number of the first scenario that an expression holds of, and print the number of matches.
+    """Return the number of the first scenario that matches an expression, and print the number of matches.
 
     Raises:
-        RunError: If there is none, or the expression is wrong.
+        RunError: If no scenario matches, or the expression is wrong.
     """
     run = open_run(path, trust=trust(is_trusted))
     numbers = [position + 1 for position, _ in run.figures(where=where)]
@@ -51,18 +49,10 @@ def first_where(path: Path, where: str, is_trusted: bool) -> str:
     return str(numbers[0])
 
 
-def step_recipe(
-    spec: str,
-    recipe: Recipe,
-    options: Mapping[str, Any],
-    flags: Mapping[str, Any],
-    script: Path | None,
-    is_json: bool,
-) -> int:
+def step_recipe(spec: str, script: Path | None, is_json: bool, given: RunCommand) -> int:
     """Plan a new run and step through its first scenario; return the exit code."""
-    lines = _lines(script)
-    settings, command = play_settings(recipe, options, flags)
-    out = command["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
+    lines, settings = _lines(script), part(PlaySettings, given)
+    out = given["out"] or Path("step.db" if is_file_spec(spec) or is_study(spec) else f"step-{spec}.db")
     if out.exists():
         raise RunError(f"{out} exists; go on in it with 'dialoom step {out} 1', or give another file with -o")
     settings["on_event"] = _told
@@ -71,23 +61,67 @@ def step_recipe(
     return _stepped(out, "1", "main", lines, script, is_json, part(CallSettings, settings))
 
 
-def replay_case(path: Path, is_json: bool, is_trusted: bool) -> int:
+def replay_case(
+    path: Path,
+    requirements: list[str],
+    allowed: list[str],
+    env_file: Path | None,
+    is_json: bool,
+    is_trusted: bool,
+    **asked: Any,
+) -> int:
     """Replay a saved case; return the exit code."""
-    replayed = asyncio.run(replay(read_case(path), trust(is_trusted)))
+    if requirements and not asked["live"]:
+        raise RunError("requirements are for roles that answer anew: name one with --live")
+    if env_file is not None:
+        load_env_file(env_file)
+    played = replay(path, **asked, trust=trust(is_trusted))
+    checked = []
+    if requirements and played.outcome is not None:
+        checked = require_of_replay(played, requirements, allow=allowed)
+    is_passed = not played.departures and all(each.is_met for each in checked) if requirements else played.is_same
     if is_json:
-        data = {"steps": replayed.steps, "replies": replayed.calls, "departures": list(replayed.departures)}
-        say_json(data)
-    elif replayed.departures:
-        for line in replayed.departures:
-            say(line)
-        say(f"{path}: not the same path")
+        say_json(_replayed(played, is_passed) | {"requirements": [str(each) for each in checked]})
     else:
-        say(f"{path}: the same path, {replayed.steps} steps with {replayed.calls} recorded replies")
-    return EXIT_SOME_FAILED if replayed.departures else EXIT_DONE
+        _say_replayed(path, played, requirements)
+        for each in checked:
+            say(str(each))
+        if requirements and not checked:
+            say("NOT MET: the conversation did not come to its end")
+    return EXIT_DONE if is_passed else EXIT_SOME_FAILED
+
+
+def _replayed(played: ReplayResult, is_passed: bool) -> dict[str, Any]:
+    """Return the result of a replay as JSON-compatible data."""
+    found: dict[str, Any] = {"steps": played.steps, "replies": played.calls, "is_passed": is_passed}
+    for name in ("departures", "changed", "lines", "scores"):
+        found[name] = list(getattr(played, name))
+    outcome = None if played.outcome is None else played.outcome.model_dump(mode="json")
+    return found | {"live": dict(played.live), "kept": played.kept, "outcome": outcome}
+
+
+def _say_replayed(path: Path, played: ReplayResult, requirements: list[str]) -> None:
+    """Print what was replayed, the differences, and what has changed since the case was saved."""
+    for line in [*played.lines, *played.scores, *played.departures]:
+        say(line)
+    for line in played.changed:
+        say(f"changed since the case was saved: {line}")
+    if played.live:
+        replies = ", ".join(f"{role} {count}" for role, count in played.live.items())
+        kept = f", {played.kept} of them after other words" if played.kept else ""
+        say(f"{path}: answered anew: {replies}; recorded: {played.calls}{kept}")
+        if not requirements:
+            what = "judgements" if played.scores or (played.outcome and played.outcome.judgements) else "words"
+            say(f"{path}: {f'the same {what}' if played.is_same else 'NOT as recorded'}")
+        return
+    same = "not the same path" if played.departures else "the same path"
+    judge = ", and --live judge for new scores" if "judge" in played.bindings.by_role else ""
+    counted = f"{played.steps} steps with {played.calls} recorded replies"
+    say(f"{path}: {same}, {counted}; nobody answered anew (--live ROLE{judge})")
 
 
 def _lines(script: Path | None) -> Iterable[str] | None:
-    """Return the script's lines, those of standard input, or `None` for a person at a terminal.
+    """Return the lines of the script or of standard input; `None` if a person is at a terminal.
 
     Raises:
         DataError: If the script cannot be read.
@@ -130,9 +164,9 @@ def _stepped(
 
 
 def _told(event: Event) -> None:
-    """Print messages of planning and of nodes to standard error, apart from answers."""
+    """Print messages of planning and of nodes to standard error, separate from answers."""
     match event:
-        case Noted(text) | NodeSaid(_, text):
+        case Notice(text) | NodeMessage(_, text):
             say(text, err=True)
         case Planned(path, _, scenarios):
             say(f"planned {scenarios:,} scenarios in {path}", err=True)

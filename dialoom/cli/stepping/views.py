@@ -26,13 +26,13 @@ from dialoom.runs.store.ledger import SAID
 
 COLOURS = {"user": "cyan", "assistant": "green"}
 _LINES = 4
-"""Lines of the conversation that are shown at a stop; `transcript` shows all."""
+"""Number of lines of the conversation that are shown at a stop; `transcript` shows all."""
 _TAIL = 3
-"""Lines of a request that are shown."""
+"""Number of lines of a request that are shown."""
 _ANSWER = 12
-"""Lines of an answer that are shown."""
+"""Number of lines of an answer that are shown."""
 _CHANGES = 8
-"""Changes of the state that are shown."""
+"""Number of changes of the state that are shown."""
 _FURTHER_IN = 4
 
 
@@ -41,7 +41,7 @@ class Fitted:
     """One line that is written for the available width.
 
     Attributes:
-        write: The line, of at most so many columns.
+        write: Returns the line with at most a given number of columns.
         style: Its colour.
     """
 
@@ -82,7 +82,7 @@ class Clipped:
     Attributes:
         shown: The content.
         lines: The number of lines shown.
-        whole: How to see the rest.
+        whole: A hint on how to see the rest.
     """
 
     shown: RenderableType
@@ -112,8 +112,8 @@ class Answer:
     """The result of a command.
 
     Attributes:
-        data: For programs.
-        shown: For people.
+        data: The result as data for programs.
+        shown: The result as text for people.
     """
 
     data: Mapping[str, Any]
@@ -121,7 +121,7 @@ class Answer:
 
 
 def note(text: str, **data: Any) -> Answer:
-    """Return an answer of one line."""
+    """Return a one-line answer."""
     return Answer({"note": text, **data}, [Text(text)])
 
 
@@ -130,8 +130,8 @@ def stop_answer(stop: Stop, parsed: Mapping[int, Any], is_full: bool = False) ->
 
     Args:
         stop: The stop.
-        parsed: Parsed structured replies, by the calls' rows.
-        is_full: Whether requests and the conversation are shown whole.
+        parsed: Parsed structured replies, by the calls' rows in the ledger.
+        is_full: Whether complete requests and the complete conversation are shown.
     """
     shown: list[RenderableType] = [_heading(stop)]
     shown += [Inset(each) for each in _calls(stop.calls, parsed, is_full)]
@@ -184,7 +184,7 @@ def call_data(call: StepCall, parsed: Any) -> dict[str, Any]:
 
 
 def calls_answer(stop: Stop, parsed: Mapping[int, Any]) -> Answer:
-    """Return the calls that led to a stop, with their whole requests."""
+    """Return the calls that led to a stop, with their complete requests."""
     if not stop.calls:
         return note(f"no call led to checkpoint {stop.number}", calls=[])
     data = {"calls": [call_data(call, parsed.get(call.id)) for call in stop.calls]}
@@ -209,7 +209,7 @@ def asked_answer(asked: Sequence[NextRequest]) -> Answer:
         head = f"{each.role} is asked by {each.node} ({each.request.model}, {each.request.prompt_id})"
         shown.append(Text(head, style="bold"))
         shown += [Inset(each) for each in (*_tools(each.request.tools), *map(_message, each.request.messages))]
-    return Answer({"asked": data}, shown or [Text("the next step asks nobody")])
+    return Answer({"asked": data}, shown or [Text("the next step calls no role")])
 
 
 def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[DialogueFault] = ()) -> Answer:
@@ -219,7 +219,7 @@ def transcript_answer(transcript: Sequence[Line] | Outline, faults: Sequence[Dia
 
 
 def state_answer(path: str, value: Any) -> Answer:
-    """Return a value of the state."""
+    """Return an answer with a value of the state."""
     known = plain(value)
     text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False, indent=2)
     return Answer({"path": path, "value": known}, [Text(text)])
@@ -268,7 +268,7 @@ def _coming(stop: Stop) -> Text:
 
 
 def _calls(calls: Sequence[StepCall], parsed: Mapping[int, Any], is_full: bool) -> list[RenderableType]:
-    """Return one call with the end of its request; of several, a line each with their results; or all of it."""
+    """Return calls: one call with the end of its request, or a line for each of several; with `is_full`, in full."""
     if is_full or len(calls) < 2:
         return [_call(call, parsed.get(call.id), is_full) for call in calls]
     lines: list[RenderableType] = [_in_a_line(call, parsed.get(call.id)) for call in calls]
@@ -282,7 +282,7 @@ def _in_a_line(call: StepCall, parsed: Any) -> Fitted:
 
 
 def _call(call: StepCall, parsed: Any, is_full: bool) -> Group:
-    """Return a call, whole or with the last lines of its request."""
+    """Return a call with its complete request, or with the last lines of the request."""
     messages = call.messages if is_full else call.messages[-1:]
     hidden = len(call.messages) - len(messages)
     edited = " (written by a person)" if call.is_edited else ""
@@ -312,7 +312,7 @@ def _call_head(call: StepCall) -> Text:
         cost = "price unknown" if call.cost is None else f"${call.cost:,.4f}"
         took = f"{tokens} tokens in/out, {cost}, {call.seconds or 0:.2f} s"
     replayed = f", replayed {call.replays} x" if call.replays else ""
-    common = ", asked once for all that ask the same" if call.is_common else ""
+    common = ", shared by all scenarios that need it" if call.is_common else ""
     where = "" if call.node == call.role else f" in {call.node}"
     colour = COLOURS.get(call.role, "magenta")
     return Text.assemble((call.role, f"bold {colour}"), (f"{where} ({call.model}): {took}{replayed}{common}", "dim"))
@@ -347,7 +347,7 @@ def _tools(tools: Sequence[ToolDefinition]) -> list[Text]:
 
 
 def _changes(found: Sequence[Change], is_full: bool) -> list[RenderableType]:
-    """Return the changes of the state, one line each, unless all is to be shown."""
+    """Return the changes of the state, one line for each unless they are shown in full."""
     if is_full:
         return [Text(change_text(each, None), style=_style(each)) for each in found]
     shown: list[RenderableType] = [_change(each) for each in found[:_CHANGES]]

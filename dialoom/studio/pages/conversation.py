@@ -1,20 +1,21 @@
-"""A conversation: its messages, beside them the person and the task, the judgements, and a box to label them."""
+"""A conversation: its messages and, beside them, the person and the task, the judgements, and a box to label them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from dialoom.errors import DialoomError
 from dialoom.graphs import DialogueFault, Outline
 from dialoom.graphs.outcome import dialogue_faults
 from dialoom.roles.gateway.calls import BROKEN_OFF
 from dialoom.runs.reading.conversations import Conversation, Item, SpokenMessage
+from dialoom.runs.report.health import Health
 from dialoom.runs.store import Neighbours
 from dialoom.studio.calls import call_fold, figures
-from dialoom.studio.labelling import JudgementBox, after_this, judged_word, lacks_its_judgements
+from dialoom.studio.labelling import JudgementBox, after_this, badge_of, lacks_its_judgements
 from dialoom.studio.page import Page, View
 from dialoom.studio.parts import definitions, element, folded, link, on_opening, said, text, written
 from dialoom.studio.shell import listen
@@ -23,11 +24,14 @@ from dialoom.studio.wording import is_blind, kept, list_of, many, query_of
 PATH = "/runs/{run}/scenarios/{scenario}"
 STEP_PATH = f"{PATH}/step"
 _MANY, _ENDS = 120, 40
-"""With more messages than the first number, only so many at either end are shown at once."""
+"""If there are more messages than the first number, only the second number at either end is shown at once."""
 _WORDS = 3
-"""Spaces from which on a text counts as more than a name."""
+"""The number of spaces from which a text counts as a description, not as a name."""
 _LONG_NOTE = 400
-"""Characters from which on text outside the conversation, such as a tool's output, is folded."""
+"""The length in characters from which text outside the conversation, such as a tool's output, is folded."""
+
+_Marks: TypeAlias = Mapping[str, Health]
+"""The health of the judge by what it judges, which marks its scores; `None` where these are hidden."""
 
 
 async def build(view: View) -> None:
@@ -40,30 +44,31 @@ async def build(view: View) -> None:
         _neighbours(view),
         _to_label(view),
     )
+    health = {} if shown.judging is None else await view.run.judge_health(shown.judging)
     _head(view, shown, beside or Neighbours(*_in_the_plan(shown)), beside is not None)
     with element("div", "talk"):
         with element("section", "lines", aria_label="What was said"):
-            _lines(view, shown)
+            _lines(view, shown, health)
         with element("aside", "beside", aria_label="About this conversation"):
             _about(shown)
-            JudgementBox(view, shown, run.judgement_sets, after).build()
+            JudgementBox(view, shown, run.judgement_sets, health, after).build()
             _shown_to(view, shown)
             _calls(view, shown)
     listen()
 
 
 async def _neighbours(view: View) -> Neighbours | None:
-    """Return the neighbours in the list that the address selects; `None` if that is the plan, or it is not in it."""
+    """Return the neighbours in the list that the address selects; `None` for the whole plan, or without neighbours."""
     if not list_of(view):
         return None
-    where, said = view.one("where") or None, view.one("said") or None
+    where, search = view.one("where") or None, view.one("search") or None
     here = view.run.run.position(view.scenario)
     query = await asyncio.to_thread(query_of, view, here)
-    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, said=said)
+    return await asyncio.to_thread(view.run.run.neighbours, view.scenario, query, where=where, search=search)
 
 
 async def _to_label(view: View) -> int | None:
-    """Return the next scenario to label; a labels file that cannot be read is reported where labels are."""
+    """Return the next scenario to label; an unreadable labels file is reported by the box for labels instead."""
     if not view.one("as"):
         return None
     with suppress(DialoomError):
@@ -77,7 +82,7 @@ def _in_the_plan(shown: Conversation) -> tuple[int | None, int | None, int, int]
 
 
 def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) -> None:
-    """Add the place among the other scenarios, and the ending."""
+    """Add the scenario's place among the others, and its ending."""
     episode = shown.episode
     with element("div", "row-of head"):
         place = f"{beside.place:,} of {beside.total:,}"
@@ -91,7 +96,7 @@ def _head(view: View, shown: Conversation, beside: Neighbours, is_chosen: bool) 
         text("div", _taken(shown), "quiet small number")
         with element("nav", "row-of push", aria_label="Other conversations"):
             if is_chosen or view.one("as"):
-                link("The list", view.path("/runs/{run}/scenarios", kept(view)))
+                link("Back to list", view.path("/runs/{run}/scenarios", kept(view)))
             for label, position, rel in (("← Previous", beside.before, "prev"), ("Next →", beside.after, "next")):
                 if position is not None:
                     link(label, view.path(PATH, kept(view), scenario=position + 1), "button", rel=rel)
@@ -109,35 +114,35 @@ def _taken(shown: Conversation) -> str:
     return f"{many(len(calls), 'call')} · {told} · {cost}"
 
 
-def _lines(view: View, shown: Conversation) -> None:
+def _lines(view: View, shown: Conversation, health: _Marks) -> None:
     if not shown.messages and shown.outline is not None:
         outline_lines(shown.outline)
     elif not shown.messages:
-        text("div", "Nothing was said yet.", "empty")
-    sides, blind = _sides(shown), is_blind(view)
+        text("div", "Nothing has been said yet.", "empty")
+    sides, marks = _sides(shown), None if is_blind(view) else health
     if len(shown.messages) <= _MANY:
-        _messages(view, shown, shown.messages, sides, blind)
+        _messages(view, shown, shown.messages, sides, marks)
     else:
-        _messages(view, shown, shown.messages[:_ENDS], sides, blind)
+        _messages(view, shown, shown.messages[:_ENDS], sides, marks)
         middle = shown.messages[_ENDS:-_ENDS]
         with folded(f"{len(middle):,} messages between these") as part:
             pass
-        on_opening(part, lambda: _messages(view, shown, middle, sides, blind))
-        _messages(view, shown, shown.messages[-_ENDS:], sides, blind)
+        on_opening(part, lambda: _messages(view, shown, middle, sides, marks))
+        _messages(view, shown, shown.messages[-_ENDS:], sides, marks)
     for fault in shown.faults:
         fault_line(fault)
 
 
 def _messages(
-    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], blind: bool
+    view: View, shown: Conversation, messages: Sequence[SpokenMessage], sides: Mapping[str, str], health: _Marks | None
 ) -> None:
     with written("div", "as-is"):
         for message in messages:
-            _message(view, shown, message, sides.get(message.line.role, "note"), blind)
+            _message(view, shown, message, sides.get(message.line.role, "note"), health)
 
 
 def _sides(shown: Conversation) -> dict[str, str]:
-    """Return the side of each role's bubbles: roles played by a model, the first of them on the right."""
+    """Return the side of the message bubbles of each role that a model plays; the first role is on the right."""
     speakers = dict.fromkeys(each.line.role for each in shown.messages if each.call is not None)
     speakers |= dict.fromkeys(each.line.role for each in shown.messages if each.line.role in ("user", "assistant"))
     others = [role for role in speakers if role != "user"]
@@ -145,7 +150,7 @@ def _sides(shown: Conversation) -> dict[str, str]:
     return {**dict.fromkeys(others, "left"), **({first: "right"} if first else {}), "tool": "tool"}
 
 
-def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, blind: bool) -> None:
+def _message(view: View, shown: Conversation, message: SpokenMessage, side: str, health: _Marks | None) -> None:
     line = message.line
     classes = f"message {'tool' if line.tool_call_id is not None else side}"
     with element(
@@ -158,7 +163,7 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
                 text("div", figures(message.call), "number taken")
                 branch = "" if shown.episode.branch is None else shown.episode.branch.name
                 before = {"branch": branch, "before": str(message.call["step"])}
-                link("change it", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
+                link("edit", view.path(STEP_PATH, {**kept(view), **before}), "change", title="step from here")
         words = line.spoken
         if side in ("note", "tool") and len(words) > _LONG_NOTE:
             with folded(" ".join(words[:120].split()) + " …", "bubble"):
@@ -170,21 +175,24 @@ def _message(view: View, shown: Conversation, message: SpokenMessage, side: str,
             text("div", f"({BROKEN_OFF.get(line.finish_reason, line.finish_reason)})", "quiet small")
         for fault in message.faults:
             fault_line(fault)
-        if not blind:
+        if health is not None:
             for item in message.judged:
-                _judged(item)
+                _judged(item, health)
         if message.call is not None:
-            call_fold(view.run.run, "request and reply", message.call, shown.call_before(message.call))
+            call_fold(view.run.run, "View call", message.call, shown.call_before(message.call))
 
 
-def _judged(item: Item) -> None:
+def _judged(item: Item, health: _Marks) -> None:
     judgement = item.judgement
-    with folded(f"{judgement.metric} {judged_word(judgement)}", "judged"):
+    word, why = badge_of(judgement, health)
+    with folded(f"{judgement.metric} {word}", "judged"):
         said(judgement.explanation or "no explanation", "said small")
+        if why:
+            text("div", why, "quiet small")
 
 
 def fault_line(fault: DialogueFault) -> None:
-    """Add a fault: role, kind, certainty, and the words that show it."""
+    """Add a fault: its role, kind and certainty, and the text that is evidence of it."""
     with element("div", "fault"):
         text("span", fault.kind.replace("_", " "), "badge warn")
         place = f" after {fault.where}" if fault.where else ""
@@ -206,8 +214,8 @@ def outline_lines(outline: Outline) -> None:
 
 def _about(shown: Conversation) -> None:
     """Add the person, the task and the situation."""
-    with element("section", "card about", tabindex="0", aria_label="Who and what"):
-        text("h2", "Who and what")
+    with element("section", "card about", tabindex="0", aria_label="Scenario"):
+        text("h2", "Scenario")
         described = shown.scenario.described()
         in_words = {name: value for name, value in described.items() if _is_in_words(value)}
         told = {**shown.scenario.portrait(), **in_words}
@@ -215,8 +223,8 @@ def _about(shown: Conversation) -> None:
         if preferences := shown.scenario.preferences():
             text("h3", f"{len(preferences)} preferences")
             definitions(dict(preferences))
-        definitions({name: value for name, value in described.items() if name not in in_words})
-        with folded("All that was planned") as part:
+        definitions({name: value for name, value in described.items() if told.get(name) != value})
+        with folded("Scenario data") as part:
             pass
         on_opening(part, lambda: definitions(shown.scenario.model_dump(mode="json")))
 
@@ -229,7 +237,7 @@ def _in_a_line(value: Any) -> Any:
 
 
 def _is_in_words(value: Any) -> bool:
-    """Return whether a value is a description, and not only a name such as an id or a setting."""
+    """Return whether a value is a description, and not just a name such as an id or a setting."""
     return isinstance(value, Mapping) or (isinstance(value, str) and value.count(" ") >= _WORDS)
 
 
@@ -242,7 +250,7 @@ def _shown_to(view: View, shown: Conversation) -> None:
     if not first:
         return
     with element("section", "card"):
-        text("h2", "What each side was shown")
+        text("h2", "Initial prompts")
         for role, call in first.items():
             call_fold(view.run.run, f"{role}, at first", call, None)
 

@@ -31,7 +31,7 @@ _SOON = 1.0
 _EVERY = 0.5
 """Seconds between two updates of the progress."""
 _FEW_ROWS = 12
-"""Rows of a table up to which it is drawn without being asked for."""
+"""The maximum number of rows of a table that is not folded."""
 
 
 async def build(view: View) -> None:
@@ -63,7 +63,7 @@ async def build(view: View) -> None:
     noted = [note for note in _shared([*of_charts, *of_tables]) if note not in warned]
     above = [*warned, *noted]
     _warnings(warned)
-    _notes(noted)
+    _notes([*found.notes, *noted])
     if len(found.tables) > 3:
         _contents(view, found)
     counts = charts.counts_of(found.tables)
@@ -79,11 +79,16 @@ async def build(view: View) -> None:
 
 
 async def _computed(view: View, runs: Sequence[Run], judging: str | None, where: str | None) -> Report:
-    """Return the report; if it takes long, the page is sent first and shows the progress."""
+    """Return the report; if it takes long, the page is sent before and shows the progress.
+
+    Raises:
+        AbandonedError: If the browser has left the page before the report is computed.
+    """
     found = await view.studio.reports.find(runs, judging, where)
     if isinstance(found, Report):
         return found
-    found.join(ui.context.client)
+    client = ui.context.client
+    found.join(client)
     done, _ = await asyncio.wait([found.task], timeout=_SOON)
     if done:
         return await found.result()
@@ -94,12 +99,16 @@ async def _computed(view: View, runs: Sequence[Run], judging: str | None, where:
 
     progress = text("p", told(), "empty", role="status")
     timer = ui.timer(_EVERY, lambda: progress.set_text(told()))
-    await ui.context.client.connected()
+    await client.connected()
     try:
-        return await found.result()
+        report = await found.result()
+        if client.is_deleted:
+            raise AbandonedError
+        return report
     finally:
-        timer.cancel()
-        progress.delete()
+        if not client.is_deleted:
+            timer.cancel()
+            progress.delete()
 
 
 class _Shown(NamedTuple):
@@ -110,7 +119,7 @@ class _Shown(NamedTuple):
 
 
 def _shared(lines: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines that several tables or charts share, which are shown once, above all of them."""
+    """Return the lines that several tables or charts share; these are shown once, above all of them."""
     lines = list(lines)
     having = Counter(line for own in lines for line in {*own})
     in_order = dict.fromkeys(line for own in lines for line in own)
@@ -134,7 +143,7 @@ def _chooser(view: View, runs: Sequence[StudioRun]) -> Entry:
             submit("Show")
     if alike:
         with element("div", "row-of small"):
-            text("span", "Beside", "quiet")
+            text("span", "Compare with", "quiet")
             shown = [run.name for run in runs[1:]]
             for name in alike:
                 others = [each for each in shown if each != name] if name in shown else [*shown, name]
@@ -182,7 +191,7 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
 
 
 def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
-    """Add a row; its figures link to their conversations, where the report says which these are."""
+    """Add a row; its figures link to their conversations if the report states which these are."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
     with element("tr"):
@@ -218,7 +227,7 @@ def _figure(words: str, target: str | None) -> None:
 
 
 def _estimated(table: Table) -> list[int]:
-    """Return the columns that hold estimates."""
+    """Return the columns that contain estimates."""
     return [place for place in range(len(table.columns)) if any(isinstance(row[place], Estimate) for row in table.rows)]
 
 
@@ -238,7 +247,7 @@ def _drawn(table: Table, estimated: Sequence[int]) -> None:
 
 
 def _key(row: Sequence[object]) -> Sequence[object]:
-    """Return the name of a row: the texts before its first estimate, or without any its first number."""
+    """Return the name of a row: the texts before its first estimate or, if there are none, its first number."""
     begin = itertools.takewhile(lambda cell: not isinstance(cell, Estimate), row)
     words = [cell for cell in begin if isinstance(cell, str)]
     return words or [cell for cell in row[:1] if isinstance(cell, int)]

@@ -17,7 +17,7 @@ from dialoom.studio.studio import StudioRun
 from dialoom.studio.watching import Watch
 
 _EVERY = 1.0
-"""Seconds between updates of a browser; the file is read for all of them together."""
+"""Seconds between updates of a browser; the file is read once for all browsers."""
 
 Refresh = Callable[[RunProgress], None]
 """A function that updates a part of the page."""
@@ -36,7 +36,7 @@ async def build(view: View) -> None:
                     with element("h2"):
                         link(run.name, view.path(RUN_PAGE.path, run=run.name))
                     text("span", f"{config.recipe} · seed {config.seed}", "quiet small")
-                refreshes = [_standing(progress), _figures(run.watch, progress)]
+                refreshes = [_standing(progress, config.units), _figures(run.watch, progress)]
                 with element("div", "row-of small"):
                     link("Scenarios", view.path("/runs/{run}/scenarios", run=run.name))
                     link("Report", view.path("/runs/{run}/report", run=run.name))
@@ -52,7 +52,7 @@ async def build_one(view: View) -> None:
         text("span", f"{config.recipe} · seed {config.seed} · {run.run.path}", "quiet small said")
     refreshes = []
     with card():
-        refreshes += [_standing(progress), _figures(run.watch, progress)]
+        refreshes += [_standing(progress, config.units), _figures(run.watch, progress)]
     refreshes.append(_budget(progress))
     refreshes.append(_usages("Calls by role", "role", _by_role(progress.status, config.model_names), progress, _roles))
     refreshes.append(_usages("Calls by model", "model", progress.by_model, progress, _models))
@@ -61,7 +61,7 @@ async def build_one(view: View) -> None:
 
 
 def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
-    """Update the parts as long as the page is open."""
+    """Update the parts of the page as long as it is open."""
     shown = [*refreshes]
 
     async def look() -> None:
@@ -72,8 +72,8 @@ def _watch(run: StudioRun, refreshes: Iterable[Refresh]) -> None:
     ui.timer(_EVERY, look)
 
 
-def _standing(progress: RunProgress) -> Refresh:
-    """Add a bar, and its figures in words."""
+def _standing(progress: RunProgress, units: str) -> Refresh:
+    """Add a progress bar, and its figures as text; `units` is what the run plays, such as scenarios."""
     with element("div", "row-of"):
         state = badge("")
         done = text("span", "", "number")
@@ -86,7 +86,7 @@ def _standing(progress: RunProgress) -> Refresh:
         words, kind = _state(progress)
         state.set_text(words)
         state.classes(replace=f"badge {kind}")
-        done.set_text(f"{status.done:,} of {wording.many(status.total, 'scenario')} done")
+        done.set_text(f"{status.done:,} of {status.total:,} {units} done")
         failed.set_text(f"{status.failed:,} failed" if status.failed else "")
         meter.props(f"aria-valuenow={status.done} aria-valuemax={status.total}")
         for bar, value in zip(bars, (status.done, status.failed), strict=True):
@@ -97,7 +97,7 @@ def _standing(progress: RunProgress) -> Refresh:
 
 
 def _state(progress: RunProgress) -> tuple[str, str]:
-    """Return the run's state in a word, and its style."""
+    """Return the run's state as a word, and the word's style."""
     if progress.is_played:
         return "playing", "accent live"
     if progress.status.pending:
@@ -146,7 +146,7 @@ def _tokens(usage: Usage) -> str:
 
 
 def _budget(progress: RunProgress) -> Refresh:
-    """Add the used part of each bound of the budget; nothing without bounds."""
+    """Add the used part of each bound of the budget; without bounds, add nothing."""
     budget = progress.bounds.limits.budget
     if not budget.is_bounded:
         return lambda _progress: None

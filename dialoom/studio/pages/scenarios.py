@@ -24,18 +24,18 @@ from dialoom.studio.wording import FACET, LABELLED, LEAST, MOST, UNLABELLED, is_
 
 _LIMIT = 50
 _SOON = 0.4
-"""Seconds after which a page says that the search is under way."""
+"""Seconds after which a page reports that the search is running."""
 _EVERY = 0.5
 """Seconds between two updates of the progress."""
 _STATE_KINDS = {"done": "good", "failed": "bad", "pending": ""}
 _ERROR = 160
-"""Characters of an error in the list."""
+"""Maximum length of an error in the list, in characters."""
 _MOST_FACETS = 8
-"""Columns of facets; a recipe's scenarios may have more."""
+"""Maximum number of columns for facets; a recipe's scenarios may have more facets."""
 
 
 async def build(view: View) -> None:
-    """Build the filters, and the page of scenarios; slow results are added when the page is there."""
+    """Build the filters and the page of scenarios; slow results are added after the page is sent."""
     page_number = max(view.number("page", 1), 1)
     text("h1", f"Scenarios of {view.run.name}", "hidden-label")
     filters = element("div", "stack")
@@ -72,17 +72,19 @@ async def _found(view: View, offset: int, results: Any) -> ScenarioPage:
 
 
 class _Search:
-    """A search for a page of scenarios: in a thread, which ends when the browser has gone away."""
+    """A search for a page of scenarios, in a thread that ends when the browser has left the page."""
 
     def __init__(self, view: View, offset: int) -> None:
         self._client = ui.context.client
         self._told = "looking"
-        where, said = view.one("where") or None, view.one("said") or None
-        look = partial(view.run.run.scenarios, query_of(view), where=where, said=said, on_progress=self._on_progress)
+        where, search = view.one("where") or None, view.one("search") or None
+        look = partial(
+            view.run.run.scenarios, query_of(view), where=where, search=search, on_progress=self._on_progress
+        )
         self.found = asyncio.ensure_future(asyncio.to_thread(look, offset=offset, limit=_LIMIT))
 
     async def is_soon_done(self) -> bool:
-        """Return whether the search finishes before its progress has to be shown."""
+        """Return whether the search finishes soon, so that no progress needs to be shown."""
         done, _ = await asyncio.wait([self.found], timeout=_SOON)
         return bool(done)
 
@@ -107,7 +109,9 @@ class _Filters:
                 if view.one(name):
                     element("input", type="hidden", name=name, value=view.one(name))
             with element("div", "filters"):
-                said = Entry("said", "Said", view.one("said"), "words, or “words in a row”", classes="grow")
+                search = Entry(
+                    "search", "Search messages", view.one("search"), "words, or “words in a row”", classes="grow"
+                )
                 self._first = element("div", "as-is")
                 submit("Show")
                 if any(view.one(name) for name in view.query if name != "page"):
@@ -121,12 +125,12 @@ class _Filters:
                     self._facets = element("div", "as-is")
                     _bounds(view, metrics)
                     hint = "turns > 5 and not faults.user"
-                    where = Entry("where", "Where this holds", view.one("where"), hint, classes="grow")
-        self._entries = {"said": said, "where": where}
+                    where = Entry("where", "Filter expression", view.one("where"), hint, classes="grow")
+        self._entries = {"search": search, "where": where}
         _choices(view, view.run.known_choices or {}, self._first, self._facets)
 
     async def count(self) -> None:
-        """Add the number of scenarios for each value that can be chosen."""
+        """Add the number of scenarios to each value that can be selected."""
         _choices(self._view, await self._view.run.choices(), self._first, self._facets)
 
     def refuse(self, error: DialoomError) -> None:
@@ -139,7 +143,7 @@ class _Filters:
 
 
 def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
-    """Add the fields with values to choose from."""
+    """Add the fields with values to select from."""
     for place in (first, facets):
         place.clear()
     with first:
@@ -157,7 +161,7 @@ def _choices(view: View, choices: Choices, first: Any, facets: Any) -> None:
 
 
 def _bounds(view: View, metrics: Sequence[str]) -> None:
-    """Add the least and the highest score of each metric, and the choice of judgements."""
+    """Add fields for the minimum and maximum score of each metric, and the choice of judgements."""
     for metric in metrics:
         with element("div", "field"):
             text("span", metric)
@@ -183,7 +187,7 @@ def _results(
     telling: Sequence[str],
     labels: Mapping[int, Labelled],
 ) -> None:
-    """Add the number of results, and those of this page."""
+    """Add the number of results, and the results of this page."""
     planned = wording.many(len(view.run.run), "scenario")
     with element("div", "row-of"):
         text("div", f"{page.total:,} of {planned} fit" if is_narrowed(view) else planned, "number")
@@ -194,7 +198,7 @@ def _results(
         with element("div", "push"):
             _pager(view, page, number)
     if not page.rows:
-        text("p", "None fits." if page.total == 0 else "There are no more.", "empty")
+        text("p", "No matches." if page.total == 0 else "There are no more.", "empty")
         return
     counts = [*_names(row.counts for row in page.rows)][:1]
     facets = [name for name in telling if name not in counts and not _is_chosen(view, name, page.rows)][:_MOST_FACETS]
@@ -204,7 +208,7 @@ def _results(
             _heads(view, facets, metrics, counts)
         with written("tbody"):
             for row in page.rows:
-                _row(view, row, facets, metrics, counts, page.said.get(row.position), labels.get(row.position))
+                _row(view, row, facets, metrics, counts, page.matches.get(row.position), labels.get(row.position))
     with element("div", "row-of"), element("div", "push"):
         _pager(view, page, number)
 
@@ -234,15 +238,15 @@ def _row(
     facets: Sequence[str],
     metrics: Sequence[str],
     counts: Sequence[str],
-    said: str | None,
+    match: str | None,
     labels: Labelled | None,
 ) -> None:
     with element("tr"):
         text("td", f"{row.position + 1:,}", "number quiet")
-        with element("th", "of-id" if said is None else "of-id found", scope="row"):
+        with element("th", "of-id" if match is None else "of-id found", scope="row"):
             link(row.id, view.path("/runs/{run}/scenarios/{scenario}", kept(view), scenario=row.id))
-            if said is not None:
-                text("div", snippet(said, view.one("said")), "quiet small said")
+            if match is not None:
+                text("div", snippet(match, view.one("search")), "quiet small said")
             elif row.error:
                 text("div", row.error[:_ERROR], "quiet small said")
         with element("td"):
@@ -283,7 +287,7 @@ def _names(mappings: Any) -> dict[str, None]:
 
 
 def _is_chosen(view: View, name: str, rows: Sequence[ScenarioRow]) -> bool:
-    """Return whether the filter has left one value of a facet; the filter itself shows that value."""
+    """Return whether the filter selects a single value of a facet; the filter itself shows that value."""
     return FACET + name in view.query and len({str(row.facets.get(name)) for row in rows}) == 1
 
 

@@ -1,9 +1,9 @@
-"""One conversation step by step: look, go back, edit, play on, compare, and keep the result."""
+"""One conversation step by step: inspect, go back, edit, play on, compare, and make the result the outcome."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,10 +11,12 @@ from nicegui import ui
 
 from dialoom.errors import DialoomError
 from dialoom.runs.errors import Fault, fault_of
+from dialoom.runs.report.health import Health
 from dialoom.runs.stepping import Difference
 from dialoom.runs.stepping.stop import label
+from dialoom.runs.store import OWN_JUDGEMENTS
 from dialoom.runs.store.connections import signature
-from dialoom.studio import acting, history, stops
+from dialoom.studio import acting, stops
 from dialoom.studio.acting import Action, Spot, Work
 from dialoom.studio.forms import Field, Forms, entered, promoting
 from dialoom.studio.looking import Looked, checked, compared, looked, number_before, number_where, saved
@@ -27,13 +29,13 @@ from .conversation import STEP_PATH as PATH
 from .conversation import fault_line
 
 _CONDITION = 2_000
-"""Greatest length of a condition in characters, as the address keeps it."""
+"""Maximum length of a condition in characters, because the address contains it."""
 _POLL = 2.0
-"""Seconds between checks whether another process has played on."""
+"""Seconds between checks whether another process has continued the conversation."""
 
 
 class StepPage:
-    """The page of one browser: its position is in its address, what was played is in the run's file."""
+    """The page of one browser. The address contains its position, and the run's file the played steps."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -48,7 +50,7 @@ class StepPage:
         self._is_closed = False
 
     async def build(self) -> None:
-        """Build the page, and keep it up to date."""
+        """Build the page, and update it when the conversation changes."""
         if self.place.number is None and self.view.one("before"):
             step = self.view.number("before", 0)
             number = await number_before(self.run, self.view.scenario, self.place.branch, step)
@@ -131,7 +133,7 @@ class StepPage:
         await self._show(seen)
 
     async def _poll(self) -> None:
-        """Show the tree and the branches anew if another process has played on."""
+        """Update the tree and the branches if another process has continued the conversation."""
         stamp = signature(self.run.path)
         if self._work is not None or (stamp == self._stamp and not self._is_closed):
             return
@@ -159,21 +161,28 @@ class StepPage:
                 with element("div", "stack stop"):
                     self._moves(seen)
                     self._places(seen)
-                    await self._compared(seen)
-                    self._stop_card(seen)
+                    health = await self._judge_health()
+                    await self._compared(seen, health)
+                    self._stop_card(seen, health)
                     if not seen.closed:
                         Forms(self, seen).build()
 
+    async def _judge_health(self) -> Mapping[str, Health]:
+        """Return the health of the run's own judge, whose scores the branches have."""
+        is_judged = any(each.name == OWN_JUDGEMENTS for each in self.run.judgement_sets)
+        return await self.view.run.judge_health(OWN_JUDGEMENTS) if is_judged else {}
+
     def _not_begun(self, seen: Looked) -> None:
-        with card("Not begun yet"):
-            text("p", "Nothing of this conversation was played yet.", "quiet")
+        with card("No steps yet"):
+            told = "Begin calls no model. The lines of an imported conversation become its steps."
+            text("p", f"The file has no step of this conversation. {told}", "quiet")
             if not seen.closed:
                 button("Begin", lambda: self.act(acting.begin, Spot()), "button primary")
 
     def _tree(self, seen: Looked) -> None:
         assert seen.stop is not None
         with card("The tree of checkpoints"):
-            history.draw(
+            stops.checkpoint_tree(
                 seen.history, seen.stop.number, seen.line, lambda each: label(each.stop), lambda n: self.address(n)
             )
 
@@ -187,7 +196,7 @@ class StepPage:
                             link.props('aria-current="true"')
                         if each.name == seen.outcome_branch:
                             text("span", "the outcome", "badge good")
-                        text("span", f"at {each.number}{', its end' if each.is_end else ''}", "quiet small push")
+                        text("span", f"step {each.number}{' (end)' if each.is_end else ''}", "quiet small push")
                     told = [f"{role}: {model}" for role, model in each.models.items()]
                     told += [f"from {each.origin}"] if each.origin else []
                     told += [f"sample {each.sample}"] if each.sample else []
@@ -198,7 +207,7 @@ class StepPage:
                         ui.link(f"Compare {self.place.branch} with it", target).classes("small")
 
     def _moves(self, seen: Looked) -> None:
-        """Add the buttons for back and forward, which only look, and those for next, to the end and until."""
+        """Add the buttons for back and forward, which play nothing, and the buttons for next, to the end and until."""
         with element("div", "row-of moves", role="toolbar", aria_label="Moves"):
             for words, number in (("← Back", seen.neighbour(-1)), ("Forward →", seen.neighbour(1))):
                 if number is None:
@@ -212,7 +221,7 @@ class StepPage:
             button(words, lambda: self.act(lambda: acting.play_on(*self.breaks)))
 
     def _places(self, seen: Looked) -> None:
-        """Add the form for a place given by a condition: look there, play until there, or set a breakpoint."""
+        """Add the form for a condition: go to the first match, play until it is met, or set a breakpoint."""
         with element("div", "row-of moves", role="toolbar", aria_label="Places"):
             place = Field(
                 "Where", hint="turn 3, a role, a node, an expression", classes="field inline", most=_CONDITION
@@ -239,7 +248,7 @@ class StepPage:
             await self.go(Spot(self.place.branch, number))
 
     async def _break(self, place: Field) -> None:
-        """Set a breakpoint for whenever the conversation is played on; the address keeps it."""
+        """Set a breakpoint for all further playing; the address contains it."""
         try:
             where = place.value
             await checked(self.run, self.view.scenario, where)
@@ -253,22 +262,23 @@ class StepPage:
         self.breaks = tuple(one for one in self.breaks if one != each)
         await self.go(self.place)
 
-    def _stop_card(self, seen: Looked) -> None:
+    def _stop_card(self, seen: Looked, health: Mapping[str, Health]) -> None:
         assert seen.stop is not None
         with card(classes="stack"):
             stops.heading(seen.stop)
             stops.calls(seen.stop, seen.parsed)
             stops.changed(seen.stop.changes)
+            stops.kept(seen.stop.state)
             if seen.outcome is not None and seen.outcome.judgements and seen.stop.is_end:
                 with folded(many(len(seen.outcome.judgements), "judgement"), is_open=True):
-                    stops.judgements(seen.outcome.judgements)
+                    stops.judgements(seen.outcome.judgements, health)
             with element("div", "stack so-far"):
                 text("h2", "The conversation")
                 stops.transcript(seen.stop.transcript)
                 for fault in seen.stop.faults:
                     fault_line(fault)
 
-    async def _compared(self, seen: Looked) -> None:
+    async def _compared(self, seen: Looked, health: Mapping[str, Health]) -> None:
         if not self.compare or self.compare == self.place.branch:
             return
         try:
@@ -277,11 +287,11 @@ class StepPage:
             problem(error)
             return
         with card("Side by side", "stack"):
-            stops.difference(found, None if seen.closed else partial(self._side, seen, found))
+            stops.difference(found, health, None if seen.closed else partial(self._side, seen, found))
             ui.link("Close", self.address(self.place.number, compare="")).classes("small")
 
     def _side(self, seen: Looked, found: Difference, place: int) -> None:
-        """Add the actions on a side of a comparison: if it is at its branch's end, it can become the outcome."""
+        """Add the actions for a side of a comparison: if its branch has ended, it can become the outcome."""
         branch, (_, is_end) = found.names[place], found.stands[place]
         if branch == seen.outcome_branch:
             text("span", "the outcome", "badge good")
@@ -289,7 +299,7 @@ class StepPage:
             promoting(branch, seen.outcome_branch, partial(self._promote, branch, found.names[1 - place]))
 
     async def _promote(self, branch: str, other: str) -> None:
-        """Make a side of the comparison the outcome, and stay at the comparison."""
+        """Make a side of the comparison the outcome, and keep showing the comparison."""
         self.compare = other
         await self.act(acting.promote, Spot(branch))
 
@@ -305,7 +315,7 @@ class StepPage:
 
 
 def _signature(seen: Looked) -> Any:
-    """Return a value that changes when somebody else has changed the conversation."""
+    """Return a value that changes whenever the conversation was changed elsewhere."""
     numbers = tuple(each.number for each in seen.history)
     return (
         numbers,

@@ -1,4 +1,4 @@
-"""A tree: steps below each other, the options of each side by side, and at forks, branches side by side."""
+"""A tree: its steps one below the other, and the options of a step and the branches of a fork side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dialoom.studio.parts import element, said, text, written
 from .conversation import fault_line, outline_lines
 
 _FIRST_WORDS = 90
-"""Characters of a step's line that are visible while it is folded."""
+"""Number of characters of a step's line that are visible while the step is folded."""
 
 _FOLD_ALL = """() => {
   const steps = [...document.querySelectorAll(".tree details.step")];
@@ -56,14 +56,14 @@ def _size(outline: Outline) -> str:
 
 
 def _counted(parts: Sequence[Outline]) -> tuple[int, int, int]:
-    """Count the steps, forks and ends of a stretch."""
+    """Count the steps, forks and ends in a part of the tree."""
     branches = [_counted(part.parts) for part in parts if part.kind == "branch"]
     steps = sum(part.kind == "step" for part in parts) + sum(each[0] for each in branches)
     return steps, bool(branches) + sum(each[1] for each in branches), sum(each[2] for each in branches) or 1
 
 
 def _parts(view: View, shown: Conversation, parts: Sequence[Outline]) -> None:
-    """Add steps one below the other; branches of one fork side by side."""
+    """Add steps one below the other, and the branches of a fork side by side."""
     for kind, group in groupby(parts, key=lambda part: part.kind):
         if kind == "branch":
             with element("div", "fork"):
@@ -77,7 +77,7 @@ def _parts(view: View, shown: Conversation, parts: Sequence[Outline]) -> None:
 
 
 def _step(shown: Conversation, step: Outline) -> None:
-    """Add a step: its line and the option that was chosen; opened, the options side by side and further data."""
+    """Add a step: its line and the chosen option; when opened, all options side by side and further data."""
     options = [part for part in step.parts if part.kind == "option"]
     faults = [fault for fault in shown.episode.outcome.faults or () if fault.where == step.where]
     with element("details", f"step {'taken' if step.is_taken else ''}"):
@@ -98,7 +98,7 @@ def _step(shown: Conversation, step: Outline) -> None:
 
 
 def _head(step: Outline) -> None:
-    """Add the beginning of a step's line; its number stays when the step is opened."""
+    """Add the beginning of a step's line; the step's number stays visible when the step is opened."""
     number, *rest = step.spans if step.spans[:1] and step.spans[0].style == "heading" else [Span(""), *step.spans]
     words = " ".join("".join(span.text for span in rest).split())
     text("span", number.text)

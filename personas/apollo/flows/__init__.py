@@ -1,4 +1,4 @@
-"""Flows: recurring tasks, the preferences that decide them, and the right calls."""
+"""Flows: recurring tasks, the preferences that decide how they are done, and the right calls."""
 
 from .catalogue import FLOWS, Flow, FlowStep, If, Preference, PreferenceFacet, Provenance
 from .checks import FlowError, FlowPair, apart, drawn_slots, find_pairs, find_request, find_sets, refusal

@@ -1,4 +1,4 @@
-"""Flows: steps whose arguments are typed expressions, rules, and facets set by a preference; and the nine flows."""
+"""The nine flows and the types that define them: steps with typed argument expressions, rules, and facets."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..calls import TOOLS, Value, shown
-from ..draws import Row
-from ..world import CONTENT
+from ..world import CONTENT, Row
 
 Provenance = Literal["query", "user", "preference", "output", "constant"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A value stated in the request, by its slot."""
+    """A value that the request states, identified by its slot."""
 
     slot: str
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A value known about the user: `city`, or `start`, which is home or work, as the request says."""
+    """A value that is known about the user: `city`, or `start`, which is home or work as stated in the request."""
 
     field: Literal["city", "start"]
 
 
 @dataclass(frozen=True, slots=True)
 class Pref:
-    """A value set by the preference."""
+    """A value that the preference sets."""
 
     facet: str
 
@@ -44,12 +43,12 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The id of the row of a search that matches the preference.
+    """The id of the search row that matches the preference.
 
     Attributes:
         search: The tool whose output holds the rows.
         column: The column of the id.
-        by: Facets of which the preference has one, which decides.
+        by: Alternative facets. The preference has one of them, and that facet decides.
     """
 
     search: str
@@ -59,7 +58,10 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """A test that a looked-up number exceeds the preference's limit; it must be `margin` away from the limit."""
+    """A test that a looked-up number exceeds the preference's limit.
+
+    The number must differ from the limit by `margin`.
+    """
 
     lookup: str
     column: str
@@ -69,7 +71,7 @@ class Above:
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """A test that a looked-up value is among the values that the preference names, joined by "or"."""
+    """A test that a looked-up value is among the preference's values, which are joined by "or"."""
 
     lookup: str
     column: str
@@ -79,7 +81,7 @@ class Among:
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """The preference's value for the band of a number: up to the first limit, up to the second, or above."""
+    """The preference's value for the band in which a number lies: up to the first limit, up to the second, or above."""
 
     lookup: str
     column: str
@@ -101,9 +103,10 @@ class FlowStep:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """A conditional: one step if either test holds, or if both do, as the facet `joined` says; else the other.
+    """A conditional step. The facet `joined` states whether one or both tests must be true for the first step.
 
-    Tests make their lookups in the preference's order, and stop as soon as the result is decided.
+    Otherwise the second step is taken. Tests make their lookups in the preference's order, and stop as soon as the
+    result is decided.
     """
 
     tests: tuple[Above | Among, ...]
@@ -114,13 +117,13 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceFacet:
-    """One value that a preference sets.
+    """A value that a preference sets.
 
     Attributes:
         name: A parameter, a column of a search's rows, or a part of a rule.
-        values: The possible values, two or more; the first is the default without knowledge of the preference.
-        indirect: Whether it decides through a tool's result, rather than as an argument's value.
-        beyond: Further possible values that are never drawn: numbers on either side of the others.
+        values: The possible values, at least two. The first one is used by default if the preference is not known.
+        indirect: Whether the facet decides through a tool's result rather than as an argument's value.
+        beyond: Further possible values that are never drawn: numbers below and above the other values.
     """
 
     name: str
@@ -135,7 +138,7 @@ class Preference:
 
     Attributes:
         flow: The flow's name.
-        values: The value of every facet; of alternative facets, of one only.
+        values: The value of every facet, but only of one among alternative facets.
         order: The flow's lookups in the order in which they are made.
     """
 
@@ -146,17 +149,17 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A recurring task: places and days change, preferences stay.
+    """A recurring task. Its places and days change, but the user's preferences stay the same.
 
     Attributes:
         domain: Its domain, such as `travel`.
-        kind: How the preference reaches the arguments: `direct` as their values, `indirect` by the row that it picks,
+        kind: How the preference decides the arguments: `direct` as their values, `indirect` by the row that it picks,
             or `conditional` by a rule over lookups.
         slots: The request's slots, drawn for each request.
         facets: The facets that a preference sets.
         lookups: Lookup steps, one per tool; they are independent of each other.
         last: The final step.
-        rising: Facets whose numbers rise in this order.
+        rising: Facets whose numbers must increase in this order.
         apart: Facets whose values must differ.
     """
 
@@ -175,7 +178,7 @@ class Flow:
         return next(facet for facet in self.facets if facet.name == name)
 
     def preference(self, draw: random.Random) -> Preference:
-        """Draw a valid preference that is not the default in every facet."""
+        """Draw a valid preference that differs from the default in at least one facet."""
         while True:
             either = self.either
             left_out = set(either) - {draw.choice(either)} if either else set()
@@ -185,7 +188,7 @@ class Flow:
                 return Preference(self.name, values, order)
 
     def unknowing(self, preference: Preference) -> Preference:
-        """Return the default preference of an agent that does not know this one: the first value of every facet."""
+        """Return the preference that an agent assumes if it knows none: the first value of every facet."""
         values = {name: self.facet(name).values[0] for name in preference.values}
         return Preference(self.name, values, preference.order)
 
@@ -220,7 +223,7 @@ class Flow:
 
 
 def of_row(row: Row, facet: str) -> Any:
-    """Return a row's value of a facet: a column, or the part of the day in which it departs or starts."""
+    """Return a row's value of a facet, which is a column, or the part of the day of its departure or start."""
     if facet != "part_of_day":
         return row[facet]
     hour = int(row["departs" if "departs" in row else "starts"][:2])
@@ -235,7 +238,7 @@ _KM_MARGIN, _MINUTES_MARGIN = 0.3, 2
 
 
 def _like(tool: str, *names: str, **renamed: str) -> tuple[PreferenceFacet, ...]:
-    """Return facets for parameters of a tool; `renamed` maps facets' names to parameters with other names."""
+    """Return facets for parameters of a tool. `renamed` maps a facet's name to its parameter if the names differ."""
     parameters = TOOLS[tool].parameters
     pairs = [(name, name) for name in names] + list(renamed.items())
     return tuple(PreferenceFacet(facet, parameters[name].of or (False, True)) for facet, name in pairs)

@@ -1,4 +1,4 @@
-"""Checks that a request distinguishes agents that know a preference from agents that do not."""
+"""Checks that a request distinguishes agents that know a preference from agents that do not know it."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from .gold import FlowRequest, Gold, Resident, Slots
 
 DRAWS = 50
 _FEWEST_ROWS = 3
-_TOLD_IN, _ASKED_IN = range(7), range(14, 21)  # a gap, so that dates of the first request are past at the second
+_TOLD_IN, _ASKED_IN = (
+    range(7),
+    range(14, 21),
+)  # with a gap, so that the first request's dates are past at the second request
 
 
 class FlowError(DialoomError):
-    """No request was found for a preference; the message names the check that refused most."""
+    """An error if no request was found for a preference. The message states the check that rejected most requests."""
 
 
 class FlowPair(NamedTuple):
-    """Two requests for one preference: the one in whose session it is stated, and a later one that it decides."""
+    """Two requests for a preference: the request in whose session it is stated, and a later one that it decides."""
 
     told: FlowRequest
     told_gold: Gold
@@ -47,8 +50,8 @@ def find_sets(
 ) -> list[list[FlowPair]]:
     """Return successive preferences of a resident for a flow, and `count` pairs of requests for each.
 
-    Any two preferences differ in every facet with three values or more, except numbers, and their calls differ on each
-    later request.
+    Any two preferences differ in every facet with at least three values, except numbers, and lead to different calls
+    for each later request.
 
     Args:
         world: The world.
@@ -60,7 +63,7 @@ def find_sets(
         also: An additional check of the later request, as in `find_request`.
 
     Raises:
-        FlowError: If there are too few pairs for the preferences of each of 50 draws.
+        FlowError: If each of 50 draws gives preferences with too few pairs.
     """
     for attempt in range(1, DRAWS + 1):
         preferences = _preferences(flow, draw, sets)
@@ -83,7 +86,7 @@ def find_pairs(
     """Return `count` pairs of requests for each preference of a resident; arguments as for `find_sets`.
 
     Raises:
-        FlowError: If there are too few.
+        FlowError: If there are too few pairs.
     """
 
     def refused(slots: Slots) -> str | None:
@@ -102,12 +105,12 @@ def _preferences(flow: Flow, draw: random.Random, count: int) -> list[Preference
         if all(apart(flow, old, new) for old in drawn):
             drawn.append(new)
         elif (refused := refused + 1) % DRAWS == 0:
-            drawn.clear()  # the earlier draws may leave no valid one
+            drawn.clear()  # the earlier draws may leave no valid draw
     return drawn
 
 
 def apart(flow: Flow, one: Preference, other: Preference) -> bool:
-    """Return whether two preferences differ in every facet with three values or more, except numbers."""
+    """Return whether two preferences differ in every facet with at least three values, except numbers."""
     for name, value in one.values.items():
         many = len(flow.facet(name).values) > 2 and isinstance(value, str)
         if many and other.values.get(name) == value:
@@ -148,9 +151,9 @@ def find_request(
         preference: The preference.
         resident: The user.
         draw: The random stream for days and places.
-        before: An earlier request's slots: this request is for another day and another place.
-        days: The indices, from 0, of the world's days on which it may be made.
-        also: An additional check of the slots: returns the problem, or None.
+        before: The slots of an earlier request. The returned request has another day and another place.
+        days: The indices of the world's days on which the request may be made, from 0.
+        also: An additional check of the slots, which returns the problem or None.
 
     Raises:
         FlowError: If none of 50 drawn requests passes.
@@ -184,13 +187,13 @@ def drawn_slots(world: World, flow: Flow, resident: Resident, draw: random.Rando
 
 
 def refusal(request: FlowRequest, gold: Gold) -> str | None:
-    """Return the first failed check with its reason; None if the request is kept (the protocol, section 3)."""
+    """Return the first failed check with its reason; None if the request is kept (section 3 of the protocol)."""
     checks = (_not_played, _pick, _idle_facet, _idle_lookup, _close_number, _guessed)
     return next((refused for check in checks if (refused := check(request, gold))), None)
 
 
 def _repeated(request: FlowRequest, before: Slots) -> str | None:
-    """Refuse days and places of the earlier request, so that no answer can be copied."""
+    """Refuse requests with the day or place of the earlier request, so that no answer can be copied."""
     for slot in ("today", "date", "destination", "to_city"):
         if slot in before and request.slots.get(slot) == before[slot]:
             return f"repeated: {slot} {before[slot]} was asked for before"
@@ -198,7 +201,7 @@ def _repeated(request: FlowRequest, before: Slots) -> str | None:
 
 
 def _not_played(request: FlowRequest, gold: Gold) -> str | None:
-    """Refuse calls that fail with only their own tools, or whose results differ from those of the flow."""
+    """Refuse requests whose calls fail when only their own tools are offered, or give other results than the flow."""
     tools = {call.name for call in gold.calls}
     for call, output in zip(gold.plain(), gold.outputs, strict=True):
         again = execute(request.world, call, tools)
@@ -218,7 +221,7 @@ def _pick(_: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
-    """Require that for each facet used, some other value leads to other calls."""
+    """Require that, for each facet used, another value would lead to other calls."""
     wanted, flow = request.preference, request.flow
     for name in sorted(gold.used):
         facet = flow.facet(name)
@@ -230,7 +233,7 @@ def _idle_facet(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
-    """Require that for each lookup of a rule, some other result leads to other calls, so that it cannot be skipped."""
+    """Require that for each lookup of a rule, another result would lead to other calls, so that none can be skipped."""
     last = request.flow.last
     for part in last.tests if isinstance(last, If) else last.arguments.values():
         if not isinstance(part, Above | Among | Bands):
@@ -244,7 +247,7 @@ def _idle_lookup(request: FlowRequest, gold: Gold) -> str | None:
 
 
 def _outcomes(part: Above | Among | Bands, preference: Preference) -> list[Value]:
-    """Return results of a lookup on every side of the rule."""
+    """Return possible results of a lookup, with at least one for each outcome of the rule."""
     if isinstance(part, Among):
         return list(part.outcomes)
     limits = (part.limit,) if isinstance(part, Above) else part.limits
@@ -260,7 +263,7 @@ def _close_number(_: FlowRequest, gold: Gold) -> str | None:
 
 
 def _guessed(request: FlowRequest, gold: Gold) -> str | None:
-    """Refuse requests whose last call is also made by taking the first of everything."""
+    """Refuse requests whose last call is also reached by always taking the first option."""
     guess = request.gold(request.flow.unknowing(request.preference), blind=True)
     if guess.calls and compare(guess.plain()[-1:], gold.plain()[-1:]).accuracy:
         return "guessed: who takes the first of everything makes the same last call"

@@ -1,4 +1,4 @@
-"""Gold calls: a flow executed for a preference and a request, by the executor that also serves agents."""
+"""Gold calls: the calls of a flow for a preference and a request, run by the executor that agents also use."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..calls import Value
-from ..draws import Row
 from ..executor import Output, execute
 from ..scores import compare
-from ..world import World
+from ..world import Row, World
 from .catalogue import (
     FLOWS,
     Above,
@@ -48,7 +47,7 @@ class GoldCall:
     """An expected call.
 
     Attributes:
-        provenance: The source of each argument: the request (`query`), the `user`'s data, the `preference`, the
+        provenance: The source of each argument: the request (`query`), the user's data (`user`), the `preference`, the
             `output` of an earlier call, or the flow itself (`constant`).
     """
 
@@ -68,10 +67,10 @@ class Gold:
     Attributes:
         calls: The calls in order.
         outputs: The results of the calls.
-        used: Facets of the preference that decided something.
-        picked_from: The number of rows of the search, and the number of rows that match the preference; None if nothing
-            is picked.
-        gaps: For each limit of a rule, the distance of the looked-up number and the required margin.
+        used: The facets of the preference that influenced the calls.
+        picked_from: The number of rows of the search, and how many of them match the preference; None if no row is
+            picked.
+        gaps: For each limit of a rule, the distance of the looked-up number from it, and the required margin.
     """
 
     calls: tuple[GoldCall, ...]
@@ -85,7 +84,7 @@ class Gold:
         return [call.call() for call in self.calls]
 
     def same_calls(self, other: Gold) -> bool:
-        """Return whether the other expects the same calls."""
+        """Return whether another request's gold has the same calls."""
         return compare(other.plain(), self.plain()).accuracy
 
 
@@ -117,11 +116,11 @@ class FlowRequest:
         said: Mapping[str, Mapping[str, Value]] | None = None,
         blind: bool = False,
     ) -> Gold:
-        """Return the expected calls. They end where no row matches the preference, or a call fails.
+        """Return the expected calls. The calls end early if no row matches the preference, or if a call fails.
 
         Args:
             preference: A preference to use instead of the request's.
-            said: Simulated results: columns of tools' output that replace the real ones, by tool.
+            said: Simulated results: columns that replace the real columns in a tool's output, by tool.
             blind: Whether to pick the first row of a search regardless of the preference.
         """
         wanted = preference or self.preference
@@ -137,13 +136,13 @@ def follow(
     said: Mapping[str, Mapping[str, Value]] | None = None,
     blind: bool = False,
 ) -> Gold:
-    """Return the expected calls of a preference's flow. They end where a call fails.
+    """Return the expected calls of a preference's flow. The calls end early if a call fails.
 
     Args:
         preference: The preference.
         resident: The user.
         slots: The values stated in the request.
-        answer: Returns a tool's result for a call.
+        answer: A function that returns a tool's result for a call.
         said: As for `FlowRequest.gold`.
         blind: As for `FlowRequest.gold`.
     """
@@ -154,7 +153,7 @@ def follow(
 
 
 class _EndsHereError(Exception):
-    """A search without a matching row, or a call that failed."""
+    """A signal that the calls end here, because a search has no matching row or a call failed."""
 
 
 @dataclass(slots=True)
@@ -236,7 +235,7 @@ class _Run:
         return self.preference.values[facet]
 
     def _banded(self, bands: Bands) -> Value:
-        """Return the value of a number's band, and mark only the limits around that band as used."""
+        """Return the value of the band in which a number lies, and mark only the limits around this band as used."""
         number = self.outputs[bands.lookup][bands.column]
         low, high = bands.limits
         band = self._is_above(number, low, bands.margin) + self._is_above(number, high, bands.margin)
@@ -255,7 +254,7 @@ class _Run:
 
 
 def _spelled_out(row: Row, id_column: str) -> Row:
-    """Return a row with named columns; some tools return a row as one id with its category."""
+    """Return a row with named columns. Some tools return a row as a single id with its category."""
     if id_column in row:
         return row
     ((row_id, category),) = row.items()

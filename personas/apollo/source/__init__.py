@@ -1,7 +1,7 @@
-"""Sources for agents with tools: users, past sessions, queries, and the histories made of them."""
+"""Data sources for agents with tools: users, past sessions, queries, and the histories made of them."""
 
+from .checks import read_source
 from .history import ApolloHistory, HistoryError, first_message, history, quarter_of_characters
-from .reading import read_source
 from .source import (
     FORMS,
     ApolloMeta,

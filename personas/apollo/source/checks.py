@@ -1,4 +1,4 @@
-"""Texts of queries, and checks of sources: of queries and gold calls, of sessions, and of texts written by models.
+"""Texts of queries, checks of sources (queries, gold calls, sessions, texts written by models), and their reader.
 
 A query contains everything that calls need and nothing about the preference. Each rejection has a name.
 """
@@ -9,28 +9,39 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from ..calls import Value
+from dialoom.inputs import DataError
+
+from ..calls import TOOLS, CallError, Value, canonical, shown
 from ..executor import execute
 from ..flows import FLOWS, FlowRequest, Preference, apart, refusal
 from ..scores import compare
 from ..world import World
 from .drafts import PreferencesDraft, UserDraft
+from .history import TOOLS_OFFERED
 from .phrases import capital, filled, phrases, telling_words
 from .sessions import NUMBERS, REQUESTS, SIZE, day_of_month, place_words, read_preference, slots_of, spoken
 from .source import (
+    META,
+    PAIRS,
+    SESSIONS,
+    USERS,
+    ApolloMeta,
     ApolloPair,
     ApolloSession,
+    ApolloSource,
     ApolloUser,
     PastCall,
     PreferenceForm,
     QueryKind,
     Speech,
+    read_lines,
     stem,
     stems,
     words_of,
@@ -42,7 +53,7 @@ _PRONOUNS = {"woman": ("she", "her", "her"), "man": ("he", "him", "his")}
 def query_text(
     flow: str, kind: QueryKind, name: str, gender: str, slots: Mapping[str, Value], draw: random.Random
 ) -> str:
-    """Return a query's text: in the user's own words, or as a description of the user's surroundings."""
+    """Return a query's text, either in the user's own words or as a description of the user's surroundings."""
     they, them, their = _PRONOUNS.get(gender, ("they", "them", "their"))
     words = {**place_words(slots), "name": name, "they": they, "them": them, "their": their}
     if "date" in slots:
@@ -51,7 +62,7 @@ def query_text(
 
 
 def day_phrases(today: str, day: str) -> list[str]:
-    """Return the phrases for a day, the most usual first; only dates if `today` is empty."""
+    """Return the phrases for a day, the most usual first. If `today` is empty, return only dates."""
     named = date.fromisoformat(day)
     ahead = (named - date.fromisoformat(today)).days if today else -1
     near = {0: ["today"], 1: ["tomorrow"]}.get(ahead, [f"on {named:%A}"] if 0 < ahead < 7 else [])
@@ -59,7 +70,7 @@ def day_phrases(today: str, day: str) -> list[str]:
 
 
 def missing_slot(pair: ApolloPair) -> str | None:
-    """Return the first slot that the query does not state clearly, as a message; None if all are stated."""
+    """Return a message about the first slot that the query does not state clearly; None if all are stated."""
     for name, value in pair.slots.items():
         if name == "date":
             found = _days_said(pair.query.casefold(), pair.today) == {value}
@@ -73,7 +84,10 @@ def missing_slot(pair: ApolloPair) -> str | None:
 
 
 def untold_slot(text: str, slots: Mapping[str, Value]) -> str | None:
-    """Return the first slot that a past user never stated, with days stated as dates; None if all are stated."""
+    """Return the first slot that the user never stated in a session; None if all are stated.
+
+    Days must be stated as dates.
+    """
     for name, value in slots.items():
         dated = day_phrases("", str(value)) if name == "date" else ()
         if not (any(says(text.casefold(), phrase) for phrase in dated) if dated else _tells(text, name, value)):
@@ -90,7 +104,7 @@ def _tells(text: str, name: str, value: Value) -> bool:
 
 
 def _days_said(query: str, today: str) -> set[str]:
-    """Return the days within four weeks from today that a query names."""
+    """Return the days within four weeks from today that a query mentions."""
     days = [(date.fromisoformat(today) + timedelta(days=ahead)).isoformat() for ahead in range(28)]
     return {day for day in days if any(says(query, phrase) for phrase in day_phrases(today, day))}
 
@@ -101,7 +115,7 @@ def says(text: str, phrase: str) -> bool:
 
 
 def leak(pair: ApolloPair, user: ApolloUser) -> str | None:
-    """Return the word of the query or of the user's information that reveals a facet, as a message, or None."""
+    """Return a message about a word that reveals a facet, in the query or in the user's information, or None."""
     return _giveaway("\n".join([pair.query, *user.information(pair.today)]), pair.flow, pair.values)
 
 
@@ -123,7 +137,7 @@ def _giveaway(text: str, flow: str, names: Iterable[str]) -> str | None:
 
 
 def blind_values(pair: ApolloPair, user: ApolloUser) -> dict[str, Value]:
-    """Return the best guess of each facet without the history: the value that the words suggest, or the first."""
+    """Return the best guess of each facet without the history: the value that the words suggest, or the first value."""
     words = stems("\n".join([pair.query, *user.information(pair.today)]))
     guessed: dict[str, Value] = {}
     for name in pair.values:
@@ -145,7 +159,7 @@ def pair_refusal(world: World, user: ApolloUser, pair: ApolloPair, session: Apol
 
 
 def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
-    """Return the problem of an unrelated session that states a preference or has a wrong call, or None."""
+    """Return the problem of an unrelated session if it states a preference or has a wrong call, or None."""
     told = read_preference(spoken(session))
     if told is not None:
         values = ", ".join(f"{name} {value}" for name, value in told.values.items())
@@ -154,7 +168,7 @@ def unrelated_refusal(world: World, session: ApolloSession) -> str | None:
 
 
 def untrue_call(world: World, session: ApolloSession) -> str | None:
-    """Return the first call of a session whose recorded result is wrong, as a message, or None."""
+    """Return a message about the first call of a session whose recorded result is wrong, or None."""
     for turn in session.turns:
         if isinstance(turn, PastCall):
             said = execute(world, turn.call())
@@ -208,11 +222,14 @@ def session_refusal(
 
 
 _LONGEST_SESSION, _LONGEST_QUERY = 1_000, 400
-"""Tokens, and characters: a history of 2,000 tokens must have room for other sessions."""
+"""Maximum tokens of a session, and maximum characters of a query.
+
+A history of 2,000 tokens needs room for more sessions.
+"""
 
 
 def profile_refusal(draft: UserDraft) -> str | None:
-    """Return the problem of a profile, or None; agents see profiles, so they must not reveal a preference."""
+    """Return the problem of a profile, or None. Agents see profiles, so profiles must not reveal a preference."""
     telling = telling_words()
     for word in words_of(f"{draft.name} {draft.gender} {draft.persona}"):
         if stem(word) in telling:
@@ -221,7 +238,7 @@ def profile_refusal(draft: UserDraft) -> str | None:
 
 
 def preferences_refusal(draft: PreferencesDraft, count: int) -> str | None:
-    """Return the problem of preferences, or None: their number, their values, and their differences are checked."""
+    """Return the problem of preferences, or None. Their number, values and differences are checked."""
     flow = FLOWS.get(draft.flow)
     if flow is None or len(draft.sets) != count:
         return f"sets: {len(draft.sets)} preferences for {draft.flow!r}; give {count} for one of {', '.join(FLOWS)}"
@@ -282,7 +299,7 @@ def _too_long(session: ApolloSession, size: range) -> str | None:
 
 
 def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
-    """Return a slot that the first call needs but the user has not stated before it, as a message, or None."""
+    """Return a message about a slot that the first call needs but the user has not stated before, or None."""
     said: list[str] = []
     for turn in session.turns:
         if isinstance(turn, PastCall):
@@ -293,7 +310,7 @@ def _untold(session: ApolloSession, slots: Mapping[str, Value]) -> str | None:
 
 
 def _voiced(preference: Preference, session: ApolloSession) -> str | None:
-    """Refuse an assistant that names one value of a facet; it may only list all of them."""
+    """Refuse sessions in which the assistant mentions a single value of a facet. It may only list all values."""
     for turn in session.turns:
         if isinstance(turn, Speech) and turn.speaker == "assistant":
             text = turn.text.casefold()
@@ -308,7 +325,7 @@ def _voiced(preference: Preference, session: ApolloSession) -> str | None:
 
 
 def _named(preference: Preference, session: ApolloSession) -> str | None:
-    """Refuse a user who names a value that should follow from facts, unless it is a proper name, as of a cinema."""
+    """Refuse sessions in which the user states a value that should follow from facts, unless it is a proper name."""
     text = "\n".join(turn.text for turn in session.turns if isinstance(turn, Speech) and turn.speaker == "user")
     for name, value in preference.values.items():
         facet = phrases()[preference.flow][name]
@@ -331,7 +348,7 @@ class TopicDiversity(NamedTuple):
     Attributes:
         sessions: The number of sessions.
         topics: K, the number of their topics.
-        entropy: H / log K: 1 if all topics are equally frequent, 0 if there is only one.
+        entropy: H / log K, which is 1 if all topics are equally frequent, and 0 if there is only one.
         frequent: The number of topics with more than 2 % of the sessions.
     """
 
@@ -342,7 +359,7 @@ class TopicDiversity(NamedTuple):
 
 
 def topic_diversity(topics: Iterable[str]) -> TopicDiversity:
-    """Return the diversity of sessions, from the topic of each."""
+    """Return the diversity of sessions, given each session's topic."""
     counts = Counter(topics)
     total = counts.total()
     shares = [count / total for count in counts.values()]
@@ -353,3 +370,111 @@ def topic_diversity(topics: Iterable[str]) -> TopicDiversity:
         spread / math.log(len(counts)) if len(counts) > 1 else 0.0,
         sum(share > _FREQUENT for share in shares),
     )
+
+
+def read_source(folder: Path, *, thorough: bool = False) -> ApolloSource:
+    """Read the source in a folder.
+
+    Args:
+        folder: The folder of its four files.
+        thorough: Whether to repeat all checks of the builder, e.g. after people have edited the files. They check that
+            calls and outputs match the world, that gold calls are right, that no query reveals a preference, and that
+            no other session states it. This takes some milliseconds per pair.
+
+    Raises:
+        DataError: If a file is missing or broken, refers to something that does not exist, or belongs to another world,
+            or if a check fails.
+    """
+    (_, meta), *more = read_lines(folder / META, ApolloMeta)
+    if more:
+        raise DataError(folder / META, "a source has one line here", more[0][0])
+    users = read_lines(folder / USERS, ApolloUser)
+    sessions, pairs = read_lines(folder / SESSIONS, ApolloSession), read_lines(folder / PAIRS, ApolloPair)
+    source = ApolloSource.of(
+        (user for _, user in users), (session for _, session in sessions), (pair for _, pair in pairs), meta
+    )
+    if meta.world != source.world.hash:
+        made, here = meta.world[:12], source.world.hash[:12]
+        raise DataError(folder / META, f"made in the world {made}..., and this one is {here}...; generate it again", 1)
+    for of_session, of_pair in ((_wrong_session, _wrong_pair), (_refused_session, _refused_pair))[: 1 + thorough]:
+        for line, session in sessions:
+            if problem := of_session(source, session):
+                raise DataError(folder / SESSIONS, f"session {session.id}: {problem}", line)
+        for line, pair in pairs:
+            if problem := of_pair(source, pair):
+                raise DataError(folder / PAIRS, f"pair {pair.id}: {problem}", line)
+    return source
+
+
+def _wrong_session(source: ApolloSource, session: ApolloSession) -> str | None:
+    if session.user not in source.users:
+        return f"there is no user {session.user!r} in {USERS}"
+    if not session.turns:
+        return "it has no turns"
+    calls = (_wrong_call(turn.call()) for turn in session.turns if isinstance(turn, PastCall))
+    return next(filter(None, calls), None)
+
+
+def _wrong_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
+    """Return the problem of the pair itself. Its request is not checked here."""
+    return next(_wrong_names(source, pair), None) or _wrong_request(source, pair)
+
+
+def _wrong_names(source: ApolloSource, pair: ApolloPair) -> Iterator[str]:
+    """Yield references of the pair to things that do not exist, and references that are missing."""
+    flow, session = FLOWS.get(pair.flow), source.sessions.get(pair.session)
+    if flow is None:
+        yield f"there is no flow {pair.flow!r}; there are {', '.join(FLOWS)}"
+        return
+    if pair.user not in source.users:
+        yield f"there is no user {pair.user!r} in {USERS}"
+    if session is None or session.user != pair.user:
+        yield f"user {pair.user} has no session {pair.session!r} in {SESSIONS}"
+    elif session.kind != "preference":
+        yield f"its session {session.id} is {session.kind}, by {SESSIONS}: it is to be of the kind preference"
+    yield from flow.problems(pair.values, pair.order)
+    for slot in flow.slots:
+        if slot not in pair.slots:
+            yield f"slots: {slot} is missing; {pair.flow} needs {', '.join(flow.slots)}"
+    yield from _wrong_tools(pair)
+
+
+def _wrong_tools(pair: ApolloPair) -> Iterator[str]:
+    for tool in pair.tools:
+        if tool not in TOOLS:
+            yield f"tools: there is no tool {shown(tool)}"
+        if pair.tools.count(tool) > 1:
+            yield f"tools: {tool} is there twice"
+    if len(pair.tools) > TOOLS_OFFERED:
+        yield f"tools: there are {len(pair.tools)}; no more than {TOOLS_OFFERED} are offered"
+    for call in pair.gold:
+        if problem := _wrong_call(call.call()):
+            yield problem
+        elif call.name not in pair.tools:
+            yield f"tools: {call.name} is missing, which is called by its gold"
+
+
+def _wrong_request(source: ApolloSource, pair: ApolloPair) -> str | None:
+    """Return the problem of a day or slots with which the flow's calls cannot be made."""
+    try:
+        source.world.day(pair.today, "today")
+    except CallError as error:
+        return str(error)
+    made = pair.request(source.world, source.users[pair.user]).gold()
+    return next((f"slots: {problem}" for call in made.calls if (problem := _wrong_call(call.call()))), None)
+
+
+def _wrong_call(call: Mapping[str, Any]) -> str | None:
+    try:
+        canonical(call)
+    except CallError as error:
+        return str(error)
+    return None
+
+
+def _refused_session(source: ApolloSource, session: ApolloSession) -> str | None:
+    return unrelated_refusal(source.world, session) if session.kind == "unrelated" else None
+
+
+def _refused_pair(source: ApolloSource, pair: ApolloPair) -> str | None:
+    return pair_refusal(source.world, source.users[pair.user], pair, source.sessions[pair.session])

@@ -1,4 +1,4 @@
-"""Drafts of a source: models' output so far, in files that people review, accept and edit."""
+"""Drafts of a source: the models' output so far, in files that people can review, accept and edit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Of = TypeVar("Of", bound="ApolloDraft")
 
 
 class ApolloDraft(Record):
-    """A draft of one part of a source: a line of a file.
+    """A draft of one part of a source, stored as a line of a file.
 
     Attributes:
         id: The draft's id.
         user: The id of its user.
-        accepted: Whether a person has approved it. Models' checks are then skipped; rules still apply.
-        problem: The problem for which it was rejected, or empty.
-        checked: The value of `own_id` at the last check, which reveals later edits.
+        accepted: Whether a person has approved the draft. Checks by models are then skipped, but rules still apply.
+        problem: The reason why the draft was rejected; empty if it was not.
+        checked: The value of `own_id` at the last check. A different current value means that the draft was edited.
     """
 
     about_itself: ClassVar[frozenset[str]] = frozenset({"accepted", "problem", "checked"})
@@ -41,17 +41,17 @@ class ApolloDraft(Record):
 
     @property
     def own_id(self) -> str:
-        """The hash of its content, equal to `checked` unless it was edited since."""
+        """The hash of the draft's content. It equals `checked` unless the draft was edited since."""
         return digest(self.model_dump(mode="json", exclude=set(self.about_itself)))
 
     @property
     def is_sound(self) -> bool:
-        """Return whether its current content has passed all checks."""
+        """Return whether the draft's current content has passed all checks."""
         return not self.problem and self.checked == self.own_id
 
     @property
     def is_edited(self) -> bool:
-        """Return whether a person has edited it, or has accepted a rejected draft."""
+        """Return whether a person has edited the draft, or accepted it after a rejection."""
         return self.checked != self.own_id or (self.accepted and bool(self.problem))
 
     def reviewed(self: Of, problem: str = "") -> Of:
@@ -60,7 +60,7 @@ class ApolloDraft(Record):
 
 
 class UserDraft(ApolloDraft):
-    """A user of an assistant; the keys are those of `ApolloUser`."""
+    """A user of an assistant. The keys are those of `ApolloUser`."""
 
     name: Text
     gender: Text
@@ -82,7 +82,7 @@ class UserDraft(ApolloDraft):
 
 
 class RequestSlots(Record):
-    """The slots of two requests for one preference: the one whose session states it, and a later one."""
+    """The slots of two requests for one preference: the request whose session states it, and a later request."""
 
     told: dict[str, Value]
     asked: dict[str, Value]
@@ -95,7 +95,7 @@ class PreferenceSet(Record):
         values: The value of every facet.
         order: The flow's lookups in the order in which they are made.
         story: The reason for the preference, in a sentence or two.
-        requests: The drawn requests; drawn anew if the values change.
+        requests: The drawn requests. They are drawn again if the values change.
     """
 
     values: dict[str, Value]
@@ -120,15 +120,15 @@ class PreferencesDraft(ApolloDraft):
 
     @property
     def own_id(self) -> str:
-        """The hash as of any draft, without the drawn requests."""
+        """The hash of the draft's content, without the drawn requests."""
         return digest([self.id, [each.model_dump(mode="json", exclude={"requests"}) for each in self.sets]])
 
     def preferences(self) -> list[Preference]:
-        """Return the preferences alone."""
+        """Return the preferences without the draft's other fields."""
         return [Preference(self.flow, each.values, each.order) for each in self.sets]
 
     def drawn_for(self, resident: Resident, count: int) -> str:
-        """Return the value of `requests_for` for these preferences, a resident, and a number of requests."""
+        """Return the value of `requests_for` for these preferences, given a resident and a number of requests."""
         return digest([[[each.values, each.order] for each in self.sets], resident, count])
 
 
@@ -136,9 +136,10 @@ class SessionDraft(ApolloDraft):
     """A past session.
 
     Attributes:
-        about: The hash of its inputs: with other preferences it becomes obsolete.
-        form: The form in which it states a preference; None if it states none.
-        turns: The turns in order; outputs are the tools' real results.
+        about: The hash of the inputs from which the session was written. If preferences change, the session becomes
+            obsolete.
+        form: The form in which the session states a preference; None if it states none.
+        turns: The turns in order. Outputs are the tools' real results.
     """
 
     about: str = ""
@@ -150,10 +151,10 @@ class QueryDraft(ApolloDraft):
     """A later query.
 
     Attributes:
-        about: As for a session.
-        kind: The speaker: the user, or an observer who describes them.
+        about: The hash of the inputs from which the query was written, as in `SessionDraft`.
+        kind: The speaker: the user, or an observer who describes the user.
         query: The text.
-        verified: The number of answers without the history that were wrong, as intended.
+        verified: The number of answers without the history that were wrong, as they should be.
     """
 
     about_itself: ClassVar[frozenset[str]] = ApolloDraft.about_itself | {"verified"}
@@ -169,7 +170,7 @@ DRAFTS: Mapping[DraftKind, type[ApolloDraft]] = {
     "sessions": SessionDraft,
     "queries": QueryDraft,
 }
-"""The kinds of drafts; each kind's file has its name and the ending `.jsonl`."""
+"""The kinds of drafts. The file of a kind has the kind's name and the suffix `.jsonl`."""
 
 
 class UserDrafts(Record):
@@ -191,7 +192,7 @@ class UserDrafts(Record):
 
 
 class DraftsMeta(ApolloMeta):
-    """The settings that drafts were made with.
+    """The settings with which drafts were made.
 
     Attributes:
         flows: The flows of the preferences.
@@ -208,7 +209,7 @@ class DraftsMeta(ApolloMeta):
 def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
     """Read a folder's settings, and its drafts by user, in the order of `users.jsonl`.
 
-    Files other than these two may be missing.
+    Only the files of these two are required.
 
     Raises:
         DataError: If there are no users, or a line is invalid or refers to an unknown user.
@@ -229,5 +230,5 @@ def read_drafts(folder: Path) -> tuple[DraftsMeta, dict[str, UserDrafts]]:
 
 
 def digest(value: Any) -> str:
-    """Return a hash of plain values, twelve hex digits."""
+    """Return a hash of plain values, with twelve hex digits."""
     return content_id(json.dumps(value, ensure_ascii=False, sort_keys=True))

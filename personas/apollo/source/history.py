@@ -1,7 +1,7 @@
 """Histories: the session that states a preference among unrelated ones, and the tools of the request.
 
-A shorter history's unrelated sessions are a subset of a longer one's, so that lengths can be compared: histories grow
-in steps of 1,000 tokens.
+Histories grow in steps of 1,000 tokens: the unrelated sessions of a shorter history are a subset of those of a longer
+history, so that lengths can be compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST_FILLED = 0.9
 
 
 class HistoryError(DialoomError):
-    """A history that cannot be made; the message gives the available and the required sessions or tokens."""
+    """A history that cannot be made. The message states the available and the required sessions or tokens."""
 
 
 def quarter_of_characters(text: str) -> int:
@@ -38,11 +38,12 @@ class ApolloHistory:
     Attributes:
         sessions: The sessions, oldest first.
         tools: The names of the tools offered to the agent.
-        place: The position, from 1, of the session that states the preference.
-        earlier: The positions of sessions with outdated preferences, oldest first; like `stale`, only when evolving.
+        place: The position of the session that states the preference, from 1.
+        earlier: The positions of sessions with outdated preferences, oldest first. It and `stale` are empty unless
+            preferences evolve.
         stale: The calls that each outdated preference leads to.
-        tokens: The tokens of the first message.
-        borrowed: The number of offered tools that the shortest history does not show.
+        tokens: The number of tokens of the first message.
+        borrowed: The number of offered tools that the shortest history does not contain.
     """
 
     sessions: tuple[ApolloSession, ...]
@@ -55,7 +56,10 @@ class ApolloHistory:
 
 
 def first_message(user: ApolloUser, pair: ApolloPair, sessions: Sequence[ApolloSession]) -> str:
-    """Return an agent's first message: the user, the history, the request. Lengths are measured on it."""
+    """Return an agent's first message: the user, the history and the request.
+
+    Lengths of histories are measured on it.
+    """
     return "\n".join(
         [
             "<user_information>",
@@ -94,14 +98,14 @@ def history(
     Args:
         source: The source of its sessions.
         pair: The query and the session that states its preference.
-        length: The most tokens; at least nine tenths of them are used.
+        length: Maximum number of tokens. At least nine tenths of them are used.
         sessions: The number of sessions, in place of a length.
-        place: The position, from 1, of the session that states the preference; drawn for the pair by default.
-        evolving: Whether sessions with the user's other preferences for the flow precede it.
-        counter: Counts tokens.
+        place: The position of the session that states the preference, from 1; by default drawn for the pair.
+        evolving: Whether sessions with the user's other preferences for the flow come before this session.
+        counter: A function that counts tokens.
 
     Raises:
-        HistoryError: If the user has too few sessions for it, or the position is outside it.
+        HistoryError: If the user has too few sessions for the history, or the position is outside the history.
     """
     if (length is None) == (sessions is None):
         raise HistoryError("a history is made to a length or to a number of sessions: give one of them")
@@ -134,7 +138,7 @@ def _draw(pair: ApolloPair, purpose: str) -> random.Random:
 
 
 def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
-    """Return one pair per other preference of the user for the flow, ordered so that the calls change each time."""
+    """Return one pair per other preference of the user for the flow, ordered so that the calls always change."""
     draw, by_set = _draw(pair, "evolving"), dict[int, list[ApolloPair]]()
     for sibling in source.pairs_for[pair.user, pair.flow]:
         if sibling.preference_set != pair.preference_set:
@@ -153,7 +157,7 @@ def _earlier(source: ApolloSource, pair: ApolloPair) -> tuple[ApolloPair, ...]:
 def _unrelated(source: ApolloSource, told: Sequence[ApolloPair]) -> list[ApolloSession]:
     """Return the user's unrelated sessions in the pair's order.
 
-    Sessions that contain a word of the preference are omitted, and those that repeat a question of an earlier session.
+    Sessions that contain a word of the preference, or repeat a question of an earlier session, are left out.
     """
     pair = told[-1]
     words = frozenset[str]().union(*(preference_words(each.flow, each.values) for each in told))
@@ -175,7 +179,10 @@ def _filled(
     length: int,
     counter: TokenCounter,
 ) -> list[ApolloSession]:
-    """Return unrelated sessions that fit, in order; added in steps, so that longer histories contain shorter ones."""
+    """Return unrelated sessions that fit, in order.
+
+    They are added in steps, so that longer histories contain shorter ones.
+    """
     left = list(order)
     chosen: list[ApolloSession] = []
     used = counter(first_message(user, pair, telling))
@@ -195,7 +202,10 @@ def _filled(
 def _arranged(
     pair: ApolloPair, telling: Sequence[ApolloSession], chosen: Sequence[ApolloSession], place: int | None
 ) -> tuple[list[ApolloSession], list[int]]:
-    """Return all sessions, and the positions of those that state preferences, which the pair's random stream sets."""
+    """Return all sessions in order, and the positions of those that state preferences.
+
+    The pair's random stream draws these.
+    """
     draw, count = _draw(pair, "place"), len(chosen) + 1
     before = [int(share * count) for share in sorted(draw.random() for _ in telling)]
     if place is not None:
@@ -209,7 +219,10 @@ def _arranged(
 
 
 def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tuple[tuple[str, ...], int]:
-    """Return the flow's tools and others that the shortest history shows, shuffled; and how many are borrowed."""
+    """Return the offered tools, shuffled, and how many are borrowed.
+
+    They are the flow's and others in the shortest history.
+    """
     user, telling, order = source.users[pair.user], [source.sessions[pair.session]], _unrelated(source, [pair])
     shown = _filled(user, pair, telling, order, SHORTEST, counter)
     draw = _draw(pair, "tools")
@@ -223,6 +236,6 @@ def _tools(source: ApolloSource, pair: ApolloPair, counter: TokenCounter) -> tup
 
 
 def _others(pair: ApolloPair, sessions: Iterable[ApolloSession]) -> list[str]:
-    """Return the tools that sessions use and the flow does not."""
+    """Return the tools that sessions use but the flow does not."""
     used = dict.fromkeys(tool for session in sessions for tool in session.tools)
     return [tool for tool in used if tool not in pair.tools]

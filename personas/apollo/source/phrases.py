@@ -1,4 +1,7 @@
-"""Text templates of scripted sources, and phrases for each facet of a preference, which are also parsed."""
+"""Text templates of scripted sources, and phrases for each facet of a preference.
+
+The phrases are also used for parsing.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def content(name: str) -> Mapping[str, Any]:
 
 
 class Filling(dict[str, Any]):
-    """Values for the braces of a template: `{name}` as it is, `{Name}` capitalised."""
+    """The values for the braces of a template: `{name}` is inserted unchanged, `{Name}` capitalised."""
 
     def __missing__(self, key: str) -> str:
         small = key[0].lower() + key[1:]
@@ -42,7 +45,7 @@ def filled(text: str, values: Mapping[str, Any], draw: random.Random) -> str:
 
 
 def as_said(value: Any) -> Any:
-    """Return a value as people write it: no underscores, no decimals of whole numbers, thousands separators."""
+    """Return a value as people write it, without underscores or needless decimals, and with thousands separators."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{int(value) if value == int(value) else value:,}"
     return value.replace("_", " ") if isinstance(value, str) else value
@@ -54,7 +57,7 @@ def capital(text: str) -> str:
 
 
 def listed(items: list[str], word: str = "or") -> str:
-    """Return items as an enumeration: `a, b or c`; with commas alone if an item contains the word itself."""
+    """Return items as an enumeration: `a, b or c`. If an item contains the conjunction itself, use commas only."""
     if any(f" {word} " in item for item in items):
         return ", ".join(items)
     return f"{', '.join(items[:-1])} {word} {items[-1]}" if len(items) > 1 else items[0]
@@ -87,11 +90,11 @@ class FacetPhrases:
         }
 
     def form(self, wanted: PreferenceForm) -> PreferenceForm:
-        """Return the form in which the facet is stated: a plain facet is explicit unless chosen from a list."""
+        """Return the form in which the facet is stated. A plain facet is explicit unless it is chosen from a list."""
         return "explicit" if self.plain and wanted != "choice" else wanted
 
     def exchange(self, value: Value, form: PreferenceForm, draw: random.Random, used: set[str]) -> tuple[str, str]:
-        """Return a question and an answer that states the value, with unused phrases as long as there are any."""
+        """Return a question and an answer that states the value. Unused phrases are preferred."""
         ask, form = draw.choice(self.asks), self.form(form)
         words = self._values[value]
         if form == "facts":
@@ -125,7 +128,7 @@ class FacetPhrases:
 
     @cached_property
     def replies(self) -> Mapping[str, tuple[PreferenceForm, Value]]:
-        """Every answer that is complete without its question, with the form and the value that it states."""
+        """Every answer that can be understood without its question, with the form and the value that it states."""
         made: dict[str, tuple[PreferenceForm, Value]] = {}
         for value, words in self._values.items():
             forms: tuple[PreferenceForm, ...] = ("explicit",) if self.plain else ("explicit", "comparison", "tone")
@@ -143,7 +146,7 @@ class FacetPhrases:
 
     @cached_property
     def labels(self) -> Mapping[Value, Sequence[str]]:
-        """All names of each value, including those in lists of options."""
+        """All names of each value, including names in lists of options."""
         return {value: (*self.names[value], self._label(value).casefold()) for value in self._values}
 
     @cached_property
@@ -198,13 +201,13 @@ def telling_words() -> frozenset[str]:
 
 
 def _one_unused(texts: Sequence[str], draw: random.Random, used: set[str]) -> str:
-    """Return a random text, an unused one if possible, and mark it as used."""
+    """Return a random text and mark it as used. If possible, the text was not used before."""
     text = draw.choice([text for text in texts if text not in used] or texts)
     used.add(text)
     return text
 
 
 def _sentences(clauses: list[str]) -> str:
-    """Join clauses in pairs to sentences."""
+    """Join clauses into sentences of two clauses."""
     pairs = [clauses[start : start + 2] for start in range(0, len(clauses), 2)]
     return " ".join(capital(", and ".join(pair)) + "." for pair in pairs)

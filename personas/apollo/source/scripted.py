@@ -1,15 +1,13 @@
-"""The scripted source, deterministic for a seed, and descriptions and examples of it for writers."""
+"""The scripted source, which is deterministic for a seed, and descriptions and examples for writing models."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from dialoom.errors import DialoomError
-from dialoom.personas.apollo.calls import TOOLS, Value
+from dialoom.personas.apollo.calls import TOOLS, Value, json_text
 from dialoom.personas.apollo.executor import execute
 from dialoom.personas.apollo.flows import FLOWS, Flow, FlowError, FlowPair, Resident, find_request, find_sets
 from dialoom.personas.apollo.world import CITIES, World
@@ -19,10 +17,8 @@ from .phrases import content, phrases, telling_words
 from .sessions import REQUESTS, SIZE, errand_scripts, errand_turns, flow_tools, told_turns, unrelated_sessions
 from .source import (
     FORMS,
-    ApolloMeta,
     ApolloPair,
     ApolloSession,
-    ApolloSource,
     ApolloUser,
     PreferenceForm,
     QueryKind,
@@ -33,18 +29,8 @@ PEOPLE = content("people")["people"]
 MOST_USERS = len(PEOPLE)
 
 
-class UsersError(DialoomError):
-    """An invalid number of users."""
-
-
 def drawn_users(world: World, count: int, seed: int) -> list[ApolloUser]:
-    """Return the first `count` people, each in a city. No address contains a word that reveals a preference.
-
-    Raises:
-        UsersError: If there are fewer people.
-    """
-    if not 1 <= count <= MOST_USERS:
-        raise UsersError(f"users {count}: there are {MOST_USERS} people; give a number from 1 to that", setting="users")
+    """Return the first `count` people, each in a city. No address contains a word that reveals a preference."""
     return [
         ApolloUser(id=user_id(number), **person, **drawn_resident(world, seed, number)._asdict())
         for number, person in enumerate(PEOPLE[:count], start=1)
@@ -70,47 +56,13 @@ _EXPLICIT = 5
 _TRIES = 50
 
 
-def scripted_source(
-    users: int = MOST_USERS,
-    pairs_of_set: int = PAIRS_OF_SET,
-    errands: int = ERRANDS,
-    seed: int = 0,
-    world_seed: int = 0,
-) -> ApolloSource:
-    """Return a source made of templates.
-
-    Args:
-        users: The number of users.
-        pairs_of_set: Pairs for each of the three preferences that a user has for each of the nine flows.
-        errands: The number of unrelated sessions per user and unrelated tool, of which there are 31.
-        seed: The seed of every draw.
-        world_seed: The world's seed.
-
-    Raises:
-        UsersError: If there are fewer people.
-        FlowError: If a flow has no valid request for any preference.
-        PairError: If no wording of a pair passes the checks.
-    """
-    world = World(world_seed)
-    people = drawn_users(world, users, seed)
-    made = [user_part(world, user, pairs_of_set, errands, seed) for user in people]
-    for why in (why for part in made for why in part.left_out.values()):
-        raise FlowError(why)
-    return ApolloSource.of(
-        people,
-        (session for part in made for session in part.sessions),
-        (pair for part in made for pair in part.pairs),
-        ApolloMeta(seed=seed, world_seed=world_seed, world=world.hash),
-    )
-
-
 class UserPart(NamedTuple):
     """The parts of a source that belong to a user.
 
     Attributes:
         sessions: All sessions.
         pairs: The pairs of all flows with pairs.
-        left_out: The reasons for which other flows have no pairs.
+        left_out: The reasons why the other flows have no pairs.
     """
 
     sessions: list[ApolloSession]
@@ -119,7 +71,7 @@ class UserPart(NamedTuple):
 
 
 def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, seed: int) -> UserPart:
-    """Return a user's sessions and pairs, which are independent of other users.
+    """Return a user's sessions and pairs, which do not depend on other users.
 
     Raises:
         PairError: If an unrelated session does not pass its checks.
@@ -142,7 +94,10 @@ def user_part(world: World, user: ApolloUser, pairs_of_set: int, errands: int, s
 
 
 class PairError(FlowError):
-    """A pair or a session without a wording that passes the checks; the message names it and the reason."""
+    """A pair or session for which no wording passes the checks.
+
+    The message states the pair or session, and the reason.
+    """
 
 
 def _user_pairs(
@@ -159,7 +114,10 @@ def _user_pairs(
 
 
 def pair_labels(count: int, turn: int, draw: random.Random) -> list[tuple[PreferenceForm, QueryKind]]:
-    """Return forms and query kinds: five of twelve explicit, each implicit form at least once; half reactive."""
+    """Return forms and query kinds for pairs.
+
+    Of twelve pairs, five are explicit, and each implicit form occurs at least once. Half of the queries are reactive.
+    """
     implicit = FORMS[1:]
     explicit = max(1, count * _EXPLICIT // 12)
     forms = [FORMS[0]] * explicit + [implicit[(turn + n) % len(implicit)] for n in range(count - explicit)]
@@ -178,7 +136,7 @@ def _told_and_asked(
     kind: QueryKind,
     draw: random.Random,
 ) -> tuple[ApolloPair, ApolloSession]:
-    """Return a pair and its session in a wording that passes the checks."""
+    """Return a pair and its session, worded so that they pass the checks."""
     told, told_gold, asked, gold = found
     refused = None
     for _ in range(_TRIES):
@@ -214,7 +172,7 @@ def _told_and_asked(
 
 
 _ELSEWHERE = 10_000
-"""A user number beyond all users: examples are about another person."""
+"""A number beyond those of all users, so that examples are about another person."""
 
 
 def about_flow(flow: str) -> str:
@@ -229,8 +187,8 @@ def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]
             "name": name,
             "about": facet.asks[0],
             "plain": facet.plain,
-            "words": [f"{_json(value)}: {facet.names[value][0]}" for value in FLOWS[flow].facet(name).values],
-            "wanted": _json(values[name]),
+            "words": [f"{json_text(value)}: {facet.names[value][0]}" for value in FLOWS[flow].facet(name).values],
+            "wanted": json_text(values[name]),
         }
         for name, facet in phrases()[flow].items()
         if name in values
@@ -239,18 +197,18 @@ def facets_shown(flow: str, values: Mapping[str, Value]) -> list[dict[str, Any]]
 
 def values_text(values: Mapping[str, Value]) -> str:
     """Return values as readable text: `cabin premium, insurance true`."""
-    return ", ".join(f"{name} {_json(value)}" for name, value in values.items())
+    return ", ".join(f"{name} {json_text(value)}" for name, value in values.items())
 
 
 def occasion(slots: Mapping[str, Value]) -> dict[str, str]:
-    """Return a request's slots as `key: value` pairs, with the date also in words."""
+    """Return a request's slots as `key: value` pairs. Dates are also written out."""
     shown = {name: str(value) for name, value in slots.items()}
     return {**shown, **({"day": day_phrases("", shown["date"])[0]} if "date" in shown else {})}
 
 
 def definitions(tools: Sequence[str]) -> list[str]:
-    """Return tools as JSON, for writers of their calls."""
-    return [_json(TOOLS[name].definition()["function"]) for name in tools]
+    """Return tools as JSON, for models that write calls of these tools."""
+    return [json_text(TOOLS[name].definition()["function"]) for name in tools]
 
 
 @lru_cache(maxsize=256)
@@ -279,7 +237,3 @@ def example_errand(world_seed: int, tool: str) -> tuple[str, ...]:
 
 def _lines(turns: Sequence[Any]) -> tuple[str, ...]:
     return ApolloSession(id="example", user="nobody", kind="unrelated", topic="", turns=tuple(turns)).lines
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

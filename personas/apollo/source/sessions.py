@@ -37,7 +37,10 @@ def errand_scripts(tool: str) -> Sequence[Sequence[str]]:
 
 
 def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -> list[ApolloSession]:
-    """Return a user's unrelated sessions: `rounds` for each of the 31 tools, without a call that another one makes."""
+    """Return a user's unrelated sessions: `rounds` for each of the 31 tools.
+
+    No session repeats a call of another session.
+    """
     draw, sessions, used = random.Random(f"errands {seed} {user.id}"), list[ApolloSession](), set[str]()
     for round_ in range(rounds):
         for name in UNRELATED_TOOLS:
@@ -61,7 +64,7 @@ def unrelated_sessions(world: World, user: ApolloUser, rounds: int, seed: int) -
 
 
 def _told_twice(session: ApolloSession) -> bool:
-    """Return whether two of a tool's results begin with the same text although the requests between them differ."""
+    """Return whether two results of a tool begin with the same text although the requests between them differ."""
     outputs = [turn.output for turn in session.turns if isinstance(turn, PastCall)]
     firsts = [next(iter((each[0] if isinstance(each, list) else each).values())) for each in outputs if each]
     told = [first for first in firsts if isinstance(first, str)]
@@ -69,9 +72,9 @@ def _told_twice(session: ApolloSession) -> bool:
 
 
 def interests_shown(sessions: Iterable[ApolloSession]) -> dict[str, Value]:
-    """Return the value that a user's unrelated calls use most often, by parameter; only values used more than once.
+    """Return the value that a user's unrelated calls use most often, by parameter, if it is used more than once.
 
-    Only parameters with a list of values count: a number of minutes, for example, is no interest.
+    Only parameters with a list of values count. A number of minutes, for example, is not an interest.
     """
     asked: dict[str, Counter[Value]] = {}
     for session in sessions:
@@ -95,7 +98,7 @@ def errand_turns(
     draw: random.Random,
     answer: Callable[[Mapping[str, Any]], Output],
 ) -> Iterator[PastCall | Speech]:
-    """Yield a script's turns; all calls' arguments are drawn first, because earlier turns may mention them.
+    """Yield a script's turns. The arguments of all calls are drawn first, because earlier turns may mention them.
 
     Args:
         tool: The tool to call.
@@ -133,7 +136,7 @@ def _speech(line: str, words: Mapping[str, Any], draw: random.Random) -> Speech:
 def _value(
     parameter: Parameter, tool: Tool, interests: Mapping[str, Value], draw: random.Random, given: Mapping[str, Value]
 ) -> Value:
-    """Draw a parameter's value: one of the user's interests or any other; never a value already used."""
+    """Draw a parameter's value: one of the user's interests or any other value, but never one that was already used."""
     source = "homework" if (tool.name, parameter.name) == ("homework_checker", "text") else parameter.name
     taken = [given.get(parameter.name), given.get(_DIFFERENT.get(parameter.name, ""))]
     values = [value for value in parameter.of or _DRAWS[source] if value not in taken]
@@ -142,7 +145,7 @@ def _value(
 
 
 def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[str, Any]:
-    """Return the values of a call's placeholders: its arguments, and the columns of its output's rows."""
+    """Return the values of a call's placeholders: the call's arguments, and the columns of the rows in its output."""
     call = str(number) if number > 1 else ""
     words: dict[str, Any] = dict(arguments)
     words["homework"] = arguments.get("text", "")
@@ -156,7 +159,7 @@ def _words(arguments: Mapping[str, Value], output: Output, number: int) -> dict[
 
 
 def _numbered(name: str, call: str) -> str:
-    """Return a name with the number of the call inserted before the letter of a row."""
+    """Return a placeholder's name with the number of the call inserted before the letter of a row."""
     row = name[-2:] if name.endswith(("_b", "_c")) else ""
     return f"{name.removesuffix(row)}{call}{row}"
 
@@ -166,7 +169,7 @@ REQUESTS = content("requests")
 
 @dataclass(frozen=True, slots=True)
 class ToldPreference:
-    """A preference stated in a session.
+    """A preference that a session states.
 
     Attributes:
         flow: The flow's name.
@@ -182,7 +185,7 @@ class ToldPreference:
 def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: random.Random) -> list[PastCall | Speech]:
     """Return a session about a request: the request, the preferences, the calls, and the closing.
 
-    The assistant makes no call before the user has stated everything, and repeats nothing of it.
+    The assistant makes no call before the user has stated the whole preference, and does not repeat any of it.
     """
     turns: list[PastCall | Speech] = [*opening_turns(request.preference, request.slots, form, draw)]
     for call, output in zip(gold.calls, gold.outputs, strict=True):
@@ -193,7 +196,7 @@ def told_turns(request: FlowRequest, gold: Gold, form: PreferenceForm, draw: ran
 def opening_turns(
     preference: Preference, slots: Mapping[str, Value], form: PreferenceForm, draw: random.Random
 ) -> list[Speech]:
-    """Return the turns before the first call: the request, and the preference facet by facet."""
+    """Return the turns before the first call: the request, then the preference facet by facet."""
     said, flow = REQUESTS["flows"][preference.flow], preference.flow
     turns = [_user(filled(draw.choice(said["openings"]), _slots(slots), draw))]
     used: set[str] = set()
@@ -217,7 +220,7 @@ def read_preference(turns: Iterable[tuple[str, str]]) -> ToldPreference | None:
     """Return the preference stated in a session of the scripted source; None if it states none.
 
     Args:
-        turns: Speaker (`user` or `assistant`) and text of each turn, in order; calls are omitted.
+        turns: The speaker (`user` or `assistant`) and text of each turn, in order, without calls.
     """
     said = list(turns)
     answers = [(asked, text) for (asker, asked), (_, text) in pairwise(said) if asker == "assistant"]
@@ -269,7 +272,7 @@ def _said(step: FlowStep, arguments: Mapping[str, Value], user: ApolloUser) -> d
 
 
 def _slots(slots: Mapping[str, Value]) -> dict[str, Any]:
-    """Return the values of a session's placeholders; days are written as dates."""
+    """Return the values of a session's placeholders. Days are written as dates."""
     return {**place_words(slots), "day": f"on {day_of_month(str(slots.get('date', slots['today'])))}"}
 
 
@@ -297,14 +300,14 @@ def _user(text: str) -> Speech:
 
 
 class SessionPiece(NamedTuple):
-    """The turns up to the next call, and that call; None at the end."""
+    """The turns up to the next call, and the next call, which is None at the end."""
 
     turns: Sequence[PastCall | Speech]
     call: dict[str, Any] | None
 
 
 class NextCallError(Exception):
-    """A call without a result so far."""
+    """An exception for a call that has no result yet."""
 
     def __init__(self, call: Mapping[str, Any]) -> None:
         self.call = {"name": call["name"], "arguments": dict(call["arguments"])}
@@ -323,7 +326,7 @@ def told_piece(
 
     Args:
         wanted: The preference that the calls follow.
-        told: The preference that is stated, normally the same.
+        told: The preference that is stated, which is normally the same.
         form: The form in which it is stated.
         resident: The user's city and addresses.
         slots: The request's slots.
@@ -339,7 +342,7 @@ def told_piece(
 
 
 def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output], draw: random.Random) -> SessionPiece:
-    """Return the next piece of a session about an unrelated tool; the whole session is drawn again each time.
+    """Return the next piece of a session about an unrelated tool. The whole session is drawn again for each piece.
 
     Args:
         tool: The tool to call.
@@ -358,7 +361,10 @@ def errand_piece(tool: str, number: int, behind: int, outputs: Sequence[Output],
 
 
 def replayed(outputs: Iterable[Output]) -> Callable[[Mapping[str, Any]], Output]:
-    """Return a function that replays results in order and raises `NextCallError` for the first call without one."""
+    """Return a function that replays results in order.
+
+    It raises `NextCallError` for the first call without a result.
+    """
     left = iter(outputs)
 
     def answer(call: Mapping[str, Any]) -> Output:

@@ -1,4 +1,4 @@
-"""A source folder: users, their sessions, and pairs of a session and a query, as JSONL files."""
+"""A source folder with JSONL files of users, their sessions, and pairs of a session and a query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from dialoom.inputs import DataError, Model, Record, validated
 from dialoom.outputs import folder_output, json_line
-from dialoom.personas.apollo.calls import Value
+from dialoom.personas.apollo.calls import Value, json_text
 from dialoom.personas.apollo.flows import FlowRequest, GoldCall, Preference, Resident
 from dialoom.personas.apollo.world import World
 from dialoom.personas.pools import check_id, values_of
@@ -34,7 +34,7 @@ class ApolloUser(Record):
         gender: Such as `woman`.
         age: In years.
         persona: A sentence or two about the user, unrelated to any preference.
-        interests: Frequent arguments of unrelated tools, by parameter; agents do not see them.
+        interests: Frequent arguments in calls of unrelated tools, by parameter. Agents do not see them.
         city: The city of residence.
         home: The home address.
         work: The work address, in the same city.
@@ -68,23 +68,25 @@ class ApolloUser(Record):
 
 
 class ApolloPair(Record):
-    """A session in which a preference is stated, and a later query that it decides.
+    """A session in which a preference is stated, with a later query that the preference decides.
 
     Attributes:
         id: The pair's id in the source.
         user: The user's id.
-        flow: The flow of both.
-        preference_set: The number, from 1, of the user's preference for the flow.
-        form: The form in which the session states it: directly (`explicit`), or in one of the five implicit forms.
-        query_kind: `reactive` asks for the thing; `proactive` describes what goes on around the user.
-        kind: The way in which the preference reaches the arguments, as in `Flow.kind`.
+        flow: The flow of both the session and the query.
+        preference_set: The number of the preference among the user's preferences for the flow, from 1.
+        form: The form in which the session states the preference: directly (`explicit`), or in one of the five implicit
+            forms.
+        query_kind: `reactive`: the query asks for something. `proactive`: the query describes what happens around the
+            user.
+        kind: How the preference decides the arguments, as in `Flow.kind`.
         query: The query's text.
         today: The day of the query.
         slots: The query's slots, including `today`.
         values: The preference's value for every facet of the flow.
         order: The flow's lookups in the order of the session.
         gold: The expected calls.
-        tools: The flow's tools: those of the gold calls, and with a rule, those of both branches.
+        tools: The flow's tools: those of the gold calls and, if the flow has a rule, those of both branches.
         session: The id of the session.
     """
 
@@ -114,7 +116,7 @@ class ApolloPair(Record):
         return [call.call() for call in self.gold]
 
     def request(self, world: World, user: ApolloUser, preference: Preference | None = None) -> FlowRequest:
-        """Return the query as a flow's request, for the pair's preference or another."""
+        """Return the query as a request of the flow, for the pair's preference or another preference."""
         return FlowRequest(world, preference or self.preference, user.resident, self.slots)
 
 
@@ -124,7 +126,7 @@ _ENDINGS = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "ly", "y", "e")
 
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
-    """Return a word without its ending, if at least three letters remain."""
+    """Return a word without its ending, provided that at least three letters remain."""
     word = word.casefold()
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
@@ -149,7 +151,7 @@ class Speech(Record):
     text: str = Field(min_length=1)
 
     def lines(self) -> tuple[str, ...]:
-        """Return the turn as a history shows it."""
+        """Return the turn in the form that a history shows."""
         return (f"{self.speaker}: {self.text}",)
 
 
@@ -165,18 +167,18 @@ class PastCall(Record):
         return {"name": self.name, "arguments": self.arguments}
 
     def lines(self) -> tuple[str, ...]:
-        """Return the turn as a history shows it: the call and the output as one line of JSON each."""
-        return _json({"call": self.call()}), _json({"output": self.output})
+        """Return the turn in the form that a history shows: one line of JSON for the call, and one for the output."""
+        return json_text({"call": self.call()}), json_text({"output": self.output})
 
 
 class ApolloSession(Record):
-    """One past conversation of a user with an assistant that has tools.
+    """A past conversation of a user with an assistant that has tools.
 
     Attributes:
         id: The session's id in the source.
         user: The user's id.
-        kind: `preference` if it states one, else `unrelated`.
-        topic: Domain and first tool, such as `health/recipe_search`.
+        kind: `preference` if the session states one, otherwise `unrelated`.
+        topic: The domain and the first tool, such as `health/recipe_search`.
         turns: The turns in order.
     """
 
@@ -213,23 +215,19 @@ class ApolloSession(Record):
         return stems("\n".join(self.lines))
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 VERSION = 1
 USERS, SESSIONS, PAIRS, META = "users.jsonl", "sessions.jsonl", "pairs.jsonl", "meta.jsonl"
 
 
 class ApolloMeta(Record):
-    """The settings that a source folder was made with.
+    """The settings with which a source folder was made.
 
     Attributes:
         version: The version of the folder's layout.
         maker: `scripted` from templates, or `written` by models and people.
         seed: The seed of the source.
         world_seed: The world's seed.
-        world: The world's hash: calls and outputs are valid only in this world.
+        world: The world's hash. Calls and outputs are valid only in this world.
     """
 
     version: int = Field(default=VERSION, ge=VERSION, le=VERSION)
@@ -247,7 +245,7 @@ class ApolloSource:
         users: The users by id.
         sessions: The sessions by id.
         pairs: The pairs by id.
-        meta: The settings that they were made with.
+        meta: The settings with which they were made.
     """
 
     users: Mapping[str, ApolloUser]
@@ -295,10 +293,10 @@ class ApolloSource:
 
 
 def read_lines(path: Path, model: type[Model]) -> list[tuple[int, Model]]:
-    """Read the models of a file, each with its line number.
+    """Read a file's lines as objects of a model, each with its line number.
 
     Raises:
-        DataError: If the file is missing or empty, a line is invalid, or two have the same `id`.
+        DataError: If the file is missing or empty, a line is invalid, or two lines have the same `id`.
     """
     found: list[tuple[int, Model]] = []
     lines: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints in a run's file: every value stored once, lists by their additions, forks at no cost."""
+"""LangGraph's checkpoints in a run's file: values are stored once, lists by their additions, and forks copy nothing."""
 
 from .reading import ReadingSaver
 from .saver import Compacted, RunSaver

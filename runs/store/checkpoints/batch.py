@@ -1,8 +1,8 @@
-"""The writer's side of checkpoints: items that arrived together are written in few statements.
+"""Writing of checkpoints: items that arrived together are written in few statements.
 
-A value is identified by its hash alone: whether it is stored is looked up (or cached), and ids are assigned here,
-because there is one writer. A step's writes and the checkpoint that supersedes them often arrive together; then the
-writes do not reach the file at all.
+A value is identified by its hash alone. Whether it is stored is looked up or cached. Ids are assigned here, because
+there is only one writer. A step's writes and the checkpoint that supersedes them often arrive together; then the writes
+are not stored at all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dialoom.runs.store.texts import Texts
 
 from .ids import HashedRows, Ids, Recent, insert_rows
 from .items import Put, PutWrite, PutWrites
-from .memory import Chain, Kept, Key, Packed, Thread, parts_of
+from .memory import Chain, ChannelContent, Key, Packed, Thread, parts_of
 from .values import Large, Value, digest, json_text, text_of
 
 _REMEMBERED = 4096
@@ -33,14 +33,15 @@ _Writes: TypeAlias = dict[Key, dict[tuple[str, int], _Write]]
 
 
 class UnknownPrefixError(LookupError):
-    """A list builds on one that is not stored: it was removed by `compact`, or its transaction failed."""
+    """A list whose prefix is not stored, because `compact` removed the prefix or its transaction failed."""
 
 
 class _Frame(NamedTuple):
-    """The columns that a checkpoint shares with those of the same step in other threads.
+    """The columns that are equal for the checkpoints of the same step in different threads.
 
     Attributes:
-        channels: The channels' versions by name; first those with a value, in the order in which the values are stored.
+        channels: The channels' versions by name. Channels with a value come first, in the order in which the values are
+            stored.
     """
 
     format: int
@@ -62,9 +63,9 @@ class _Frame(NamedTuple):
 
 
 class Batches:
-    """The writer of checkpoints and pending writes, used by the writer only.
+    """The writer of checkpoints and pending writes, used only by the run's writer.
 
-    It caches what was stored recently; `forget` must be called when rows were rolled back or deleted.
+    It caches the ids of recently stored rows; `forget` must be called after rows were rolled back or deleted.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class Batches:
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
     def refer_to(self, texts: Texts) -> None:
-        """Let values refer to the file's texts from now on, instead of repeating them."""
+        """Make values refer to texts that the file already stores instead of repeating them."""
         self._texts = texts
 
     def forget(self) -> None:
@@ -157,8 +158,8 @@ class Batches:
         thread, id_ = put.key
         return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{held}]"
 
-    def _kept(self, kept: Kept) -> str:
-        """Return a channel's value as JSON: an element of a list, a whole list, or the fields of a graph's input."""
+    def _kept(self, kept: ChannelContent) -> str:
+        """Return a channel's value as JSON: a single value, a list, or the fields of a graph's input."""
         if type(kept) is Chain:
             return f'{{"list":{self._lists.ids.known[kept.hash]}}}'
         if type(kept) is dict:
@@ -212,7 +213,7 @@ def _version(name: str, version: int | float | str | None) -> str:
 
 
 def _folded(items: Iterable[Put | PutWrites]) -> tuple[dict[Key, Put], _Writes]:
-    """Merge the items: later ones replace earlier ones, and a checkpoint the writes that led to it."""
+    """Merge items: later items replace earlier ones, and a checkpoint replaces the writes that led to it."""
     puts: dict[Key, Put] = {}
     arrived: dict[Key, list[PutWrites]] = {}
     for item in items:
@@ -231,7 +232,7 @@ def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
 
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
-    """Return a checkpoint's writes by task and position; the first one counts, unless a later one replaces it."""
+    """Return a checkpoint's writes by task and position: of several, the first, unless a later one replaces it."""
     kept: dict[tuple[str, int], _Write] = {}
     for item in items:
         for write in item.writes:

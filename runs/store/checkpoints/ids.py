@@ -1,4 +1,4 @@
-"""Row ids by content, with a cache of recent ones."""
+"""Row ids by the content of the rows, with a cache of recent ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_ONCE = 128
 
 
 class Recent(dict[K, V]):
-    """A dict that `trim` reduces to the entries that were set last."""
+    """A dict that `trim` reduces to its most recently set entries."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -27,10 +27,10 @@ class Recent(dict[K, V]):
 
 
 class Ids(Generic[K]):
-    """The ids of a table, assigned here because there is one writer.
+    """The ids of a table's rows. They are assigned here, because there is only one writer.
 
     Attributes:
-        known: Ids by key; every key in it is stored.
+        known: Cached ids by key; the rows of all these keys are stored.
     """
 
     def __init__(self, table: str, limit: int) -> None:
@@ -44,7 +44,7 @@ class Ids(Generic[K]):
         self._next = None
 
     def new(self, connection: sqlite3.Connection, key: K) -> int:
-        """Return the id of a row that is about to be inserted."""
+        """Assign the id of a row that is about to be inserted, and return it."""
         if self._next is None:
             (last,) = connection.execute(f"SELECT coalesce(max(id), 0) FROM {self._table}").fetchone()
             self._next = int(last) + 1
@@ -53,7 +53,7 @@ class Ids(Generic[K]):
         return id_
 
     def take_back(self, keys: Sequence[K]) -> None:
-        """Release the ids that were assigned last, because they were not used."""
+        """Make the ids that were assigned last available again, because they were not used."""
         self._next = self.known[keys[0]]
         for key in keys:
             del self.known[key]
@@ -83,14 +83,14 @@ class HashedRows:
     def store(
         self, connection: sqlite3.Connection, hashes: Iterable[bytes], columns: Callable[[bytes], tuple[object, ...]]
     ) -> None:
-        """Insert the rows that are not stored. Afterwards all hashes' ids are cached.
+        """Insert the rows that are not stored yet. Afterwards the ids of all hashes are cached.
 
-        Rows that are not cached are mostly new, so they are looked up only if the insertion fails.
+        Hashes that are not cached are mostly new, so they are looked up only if the insertion fails.
 
         Args:
             connection: The writer's connection.
             hashes: The hashes, in the order in which the rows get their ids.
-            columns: Returns a row's columns after the first two, and may use the ids of earlier rows.
+            columns: A function that returns a row's columns after the first two; it may use the ids of earlier rows.
         """
         unknown = [hash_ for hash_ in hashes if hash_ not in self.ids.known]
         if unknown and not self._insert(connection, unknown, columns):
@@ -100,7 +100,7 @@ class HashedRows:
     def _insert(
         self, connection: sqlite3.Connection, hashes: Sequence[bytes], columns: Callable[[bytes], tuple[object, ...]]
     ) -> bool:
-        """Insert a row for each hash; if one of them exists already, insert none and return false."""
+        """Insert a row for each hash. If one of the rows already exists, insert none and return false."""
         rows: list[tuple[object, ...]] = []
         for hash_ in hashes:
             rest = columns(hash_)
@@ -116,12 +116,12 @@ class HashedRows:
 def insert_rows(
     connection: sqlite3.Connection, head: str, columns: int, rows: Sequence[tuple[object, ...]], tail: str = ""
 ) -> int:
-    """Insert many rows by few statements, because the thread releases and reacquires the GIL for each statement.
+    """Insert many rows with few statements, because the thread releases and reacquires the GIL for each statement.
 
     Args:
         connection: The writer's connection.
-        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`: without it, SQLite copies every
-            page that an insertion of many rows changes, so as to undo it if one of them cannot be inserted.
+        head: The statement up to its values, with `OR FAIL`, `IGNORE` or `REPLACE`. Without these, SQLite copies every
+            page that changes, in order to undo the statement if one of its rows cannot be inserted.
         columns: The number of columns.
         rows: The rows.
         tail: The rest of the statement.
@@ -138,7 +138,7 @@ def insert_rows(
 
 
 def _pages(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield pages of few different lengths, to reuse prepared statements: multiples of eight, and the rest."""
+    """Yield pages of few different lengths (multiples of eight, and a rest), to reuse prepared statements."""
     start = 0
     while start < len(items):
         left = len(items) - start

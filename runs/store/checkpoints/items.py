@@ -1,4 +1,4 @@
-"""LangGraph's checkpoints and writes as items for the writer: packed, so that later changes to them do not matter."""
+"""LangGraph's checkpoints and writes as items for the writer, serialised so that later changes do not affect them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.types import ERROR
 from langgraph.constants import START
 
-from .memory import Chain, Id, Kept, Key, Memory, Packed, PackedFields, Thread
+from .memory import Chain, ChannelContent, Id, Key, Memory, Packed, PackedFields, Thread
 from .values import INLINE, Large, Packer, RecordedError, UnstorableError, Value, json_text, pack, plain_text, sized
 
 _NONE = pack(None)
@@ -28,16 +28,16 @@ _SIMPLE = (str, int, bool, type(None))
 _EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 _BEYOND_JSON = re.compile(r'"(?:[^"\\]|\\.)*"|Infinity|NaN')
-"""Python's output for numbers that JSON lacks; also matches strings, so that nothing is found within them."""
+"""Matches numbers in Python's output that JSON does not have. It also matches strings, to skip their content."""
 
 
 class Put(NamedTuple):
     """A checkpoint to be stored.
 
     Attributes:
-        time: Microseconds since 1970; a text that is no time in LangGraph's format is kept as it is.
-        values: The channels' values, relative to what is known of its thread.
-        replayed: The channels that LangGraph rebuilds from the writes of earlier checkpoints, so that these must be
+        time: Microseconds since 1970; a text that is not a time in LangGraph's format is stored unchanged.
+        values: The channels' values, stored as changes to the known values of the thread.
+        replayed: The channels that LangGraph rebuilds from the writes of earlier checkpoints, which must therefore be
             kept.
     """
 
@@ -46,20 +46,20 @@ class Put(NamedTuple):
     time: int | str
     format: int
     versions: ChannelVersions
-    values: Mapping[str, Kept]
+    values: Mapping[str, ChannelContent]
     seen: str
     updated: str | None
     metadata: str
     replayed: tuple[str, ...]
 
     def anew(self, memory: Memory) -> Put:
-        """Return the same item, built as if nothing of its thread were stored."""
+        """Return the same checkpoint with complete values, as if nothing of its thread were stored."""
         memory.forget(self.key[0])
         packed = {name: _as_packed(value) for name, value in self.values.items()}
         return self._replace(values=memory.follow(self.key, self.versions, packed))
 
 
-def _as_packed(kept: Kept) -> Packed | PackedFields:
+def _as_packed(kept: ChannelContent) -> Packed | PackedFields:
     if type(kept) is dict:
         return {name: _elements(part) for name, part in kept.items()}
     return _elements(kept)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ class PutWrites(NamedTuple):
     """The writes of a task in the step after a checkpoint.
 
     Attributes:
-        replaces: Whether they replace earlier writes in the same positions.
+        replaces: Whether they replace earlier writes at the same positions.
     """
 
     key: Key
@@ -93,7 +93,7 @@ class PutWrites(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def id_column(id_: str) -> Id:
-    """Return a checkpoint's id as a column. The bytes of LangGraph's ids sort as their texts do: by time."""
+    """Return a checkpoint's id as a column value. As bytes, LangGraph's ids sort by time, just as their texts do."""
     try:
         column = bytes.fromhex(id_.replace("-", ""))
     except ValueError:
@@ -102,7 +102,7 @@ def id_column(id_: str) -> Id:
 
 
 def id_text(column: Id) -> str:
-    """Return the id that a column holds."""
+    """Return the id that a column value represents."""
     if isinstance(column, str):
         return column
     digits = column.hex()
@@ -110,38 +110,38 @@ def id_text(column: Id) -> str:
 
 
 def time_column(text: str) -> int | str:
-    """Return a time as a column."""
+    """Return a time as a column value."""
     try:
         time = datetime.fromisoformat(text)
         column = (time - _EPOCH) // _MICROSECOND
-    except (ValueError, TypeError):  # no time, or one without a zone
+    except (ValueError, TypeError):  # not a time, or a time without a zone
         return text
     return column if time_text(column) == text else text
 
 
 def time_text(column: int | str) -> str:
-    """Return the time that a column holds."""
+    """Return the time that a column value represents."""
     return column if isinstance(column, str) else (_EPOCH + column * _MICROSECOND).isoformat()
 
 
 def thread_of(config: RunnableConfig) -> Thread:
-    """Return the thread that a configuration names."""
+    """Return the thread that a configuration specifies."""
     configurable = config["configurable"]
     return _thread(str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or ""))
 
 
 @lru_cache(maxsize=4096)
 def _thread(name: str, namespace: str) -> Thread:
-    """Return a thread of that name: always the same object, to save memory."""
+    """Return the thread with a name and namespace; equal threads are one object, to save memory."""
     return name, namespace
 
 
 def put_of(
     config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, memory: Memory, packer: Packer
 ) -> Put:
-    """Return a checkpoint to be stored; its thread is assumed to hold it from now on.
+    """Return a checkpoint as an item to store. From now on, it counts as the latest checkpoint of its thread.
 
-    A channel whose version is that of the checkpoint before is not packed again: its value is the same.
+    A channel with the same version as in the previous checkpoint is not packed again, because its value is the same.
 
     Raises:
         UnstorableError: If a channel's value cannot be stored.
@@ -155,7 +155,7 @@ def put_of(
     updated = checkpoint.get("updated_channels")
     versions = dict(checkpoint["channel_versions"])
     before = memory.held(key[0], parent)
-    packed: dict[str, Packed | PackedFields | Kept] = {}
+    packed: dict[str, Packed | PackedFields | ChannelContent] = {}
     for channel, value in checkpoint["channel_values"].items():
         same = None if before is None else before.unchanged(channel, versions)
         if same is not None:
@@ -179,7 +179,7 @@ def put_of(
 
 
 def _metadata_text(metadata: CheckpointMetadata) -> str:
-    """Return metadata as JSON. Only the slower encoder can write infinite numbers.
+    """Return metadata as JSON. Infinite numbers need the slower encoder.
 
     Raises:
         UnstorableError: If a number is NaN, which neither JSON nor SQLite's queries support.
@@ -199,7 +199,7 @@ def _within_json(found: re.Match[str]) -> str:
 def put_writes_of(
     config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, packer: Packer
 ) -> PutWrites:
-    """Return writes to be stored.
+    """Return writes as an item to store.
 
     Raises:
         UnstorableError: If one of them cannot be stored.
@@ -223,7 +223,7 @@ def _packed_write(channel: str, value: object, packer: Packer) -> Packed:
 
 
 def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...] = ()) -> Packed:
-    """Return a packed value; a long list as its elements, so that a conversation's new message is stored once."""
+    """Return a packed value. A long list is packed by element, so that each message in it is stored only once."""
     if value is None:
         return _NONE
     try:
@@ -237,7 +237,7 @@ def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...]
 
 
 def _place_in(value: object, depth: int = 8) -> str:
-    """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for itself."""
+    """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for the whole."""
     parts: Iterable[tuple[object, object]] = ()
     if not depth:
         return ""

@@ -1,8 +1,8 @@
-"""A cache of threads' values at their last put, so that only changes are examined and written.
+"""A cache of the values that threads had at their last put, so that only changes are examined and written.
 
-A list is stored as a chain. Its hash is computed over the hashes of its elements from the front, `h(i) = H(h(i-1),
-H(element i))`, so that it goes on from the hash of the list that it begins with. A stored list consists of a reference
-to that shorter list, its prefix, and the elements after it.
+A list is stored as a chain. Its hash is computed from the hashes of its elements, `h(i) = H(h(i-1), H(element i))`, so
+that the hash of a longer list can be computed from the hash of a shorter list with which it begins. A stored list
+consists of a reference to that shorter list, which is its prefix, and the elements after the prefix.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Thread: TypeAlias = tuple[str, str]
 
 
 Id: TypeAlias = "bytes | str"
-"""A checkpoint's id as a column: 16 bytes, or the text if it is no UUID in canonical form."""
+"""A checkpoint's id as a column value: 16 bytes, or text if it is not a UUID in canonical form."""
 
 Key: TypeAlias = tuple[Thread, Id]
 """A checkpoint's thread and id."""
 
 Packed: TypeAlias = "Value | list[Value]"
-"""A packed value; for a list that is not short, its elements."""
+"""A packed value; for a long list, the packed elements."""
 
 PackedFields: TypeAlias = dict[str, Packed]
-"""A graph's input as packed fields, so that a field that goes into a channel unchanged shares that channel's rows."""
+"""A graph's input as packed fields. A field that becomes a channel's value unchanged shares the channel's rows."""
 
 
 class Chain(NamedTuple):
@@ -39,8 +39,8 @@ class Chain(NamedTuple):
     Attributes:
         hash: The list's hash.
         elements: All elements.
-        prefix: The hash of the list that it begins with, which is known to be stored; `None` if there is none.
-        start: The length of that list.
+        prefix: The hash of a stored list with which this list begins; `None` if there is none.
+        start: The length of the prefix.
     """
 
     hash: bytes
@@ -54,11 +54,11 @@ class Chain(NamedTuple):
         return self.elements[self.start :]
 
 
-Kept: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
+ChannelContent: TypeAlias = "Value | Chain | dict[str, Value | Chain]"
 """A channel's value in its form for storage."""
 
 
-def parts_of(kept: Kept) -> Iterator[Value | Chain]:
+def parts_of(kept: ChannelContent) -> Iterator[Value | Chain]:
     """Yield the parts of a channel's value: the fields of a dict, or the value itself."""
     if type(kept) is dict:
         yield from kept.values()
@@ -67,7 +67,7 @@ def parts_of(kept: Kept) -> Iterator[Value | Chain]:
 
 
 class _List:
-    """A list as of the last put: its elements, and the lengths and hashes of the lists that were stored on the way."""
+    """A list at the last put: its elements, and the lengths and hashes of the shorter lists that were stored before."""
 
     __slots__ = ("_elements", "_stored")
 
@@ -76,7 +76,7 @@ class _List:
         self._stored: list[tuple[int, bytes]] = []
 
     def follow(self, elements: list[Value]) -> Chain:
-        """Update the list to these elements, and return it for storage."""
+        """Update the list to the given elements, and return it in its form for storage."""
         common = _common(self._elements, elements)
         while self._stored and self._stored[-1][0] > common:
             self._stored.pop()
@@ -102,10 +102,10 @@ class Held(NamedTuple):
 
     id: Id
     versions: ChannelVersions
-    values: Mapping[str, Kept]
+    values: Mapping[str, ChannelContent]
 
-    def unchanged(self, channel: str, versions: ChannelVersions) -> Kept | None:
-        """Return a channel's value if a following checkpoint with these versions has the same; else `None`."""
+    def unchanged(self, channel: str, versions: ChannelVersions) -> ChannelContent | None:
+        """Return a channel's value if it is the same in the next checkpoint, which has these versions; else `None`."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 
@@ -117,7 +117,7 @@ class _Thread:
         self.held: Held | None = None
         self.lists: dict[str, _List] = {}
 
-    def follow(self, channel: str, packed: Packed | PackedFields | Kept) -> Kept:
+    def follow(self, channel: str, packed: Packed | PackedFields | ChannelContent) -> ChannelContent:
         """Return a channel's value in its form for storage."""
         if type(packed) is list:
             known = self.lists.get(channel)
@@ -127,14 +127,14 @@ class _Thread:
         if type(packed) is dict:
             fields = {name: self.follow(f"{channel}\0{name}", part) for name, part in packed.items()}
             return cast("dict[str, Value | Chain]", fields)
-        return cast(Kept, packed)
+        return cast(ChannelContent, packed)
 
 
 class Memory:
-    """The state of the threads that were used last. Threads of the process may share it.
+    """The last known states of the most recently used checkpoint threads. Threads of the process may share it.
 
     Args:
-        threads: The number of threads to keep.
+        threads: The maximum number of checkpoint threads to keep.
     """
 
     def __init__(self, threads: int) -> None:
@@ -143,15 +143,15 @@ class Memory:
         self._lock = Lock()
 
     def held(self, thread: Thread, id_: Id | None) -> Held | None:
-        """Return a thread's state, if its last put was of this checkpoint."""
+        """Return a thread's state if its last put stored this checkpoint; else `None`."""
         known = self._threads.get(thread)
         held = None if known is None else known.held
         return held if held is not None and held.id == id_ else None
 
     def follow(
-        self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | Kept]
-    ) -> Mapping[str, Kept]:
-        """Return a checkpoint's channels in their form for storage; some may be known to be unchanged."""
+        self, key: Key, versions: ChannelVersions, packed: Mapping[str, Packed | PackedFields | ChannelContent]
+    ) -> Mapping[str, ChannelContent]:
+        """Return the values of a checkpoint's channels in their form for storage, and make them the thread's state."""
         thread, id_ = key
         with self._lock:
             known = self._threads.get(thread)
@@ -166,7 +166,7 @@ class Memory:
             return values
 
     def forget(self, thread: Thread) -> None:
-        """Assume that nothing of a thread is stored."""
+        """Discard a thread's state, as if nothing of the thread were stored."""
         with self._lock:
             self._threads.pop(thread, None)
 

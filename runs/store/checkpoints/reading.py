@@ -1,4 +1,4 @@
-"""Reading checkpoints without blocking the writer, and a read-only saver on top."""
+"""Reading checkpoints without blocking the writer, and a read-only saver that does so."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ _ROW = (
     f"seen, updated, metadata {_FROM}"
 )
 _LONGEST = 100_000
-"""The maximum number of additions to a list, more than any conversation has; in a crafted file a list may refer to
-itself.
+"""The maximum number of additions to a list, more than any conversation has: in a crafted file, lists may be circular.
 """
 
 _LIST = f"""
@@ -47,7 +46,7 @@ SELECT elements FROM chain ORDER BY depth DESC
 
 
 class CheckpointReader:
-    """Reader of checkpoints, from a connection that other threads may use as well.
+    """A reader of checkpoints over a connection that several threads may use.
 
     Args:
         connection: Opened with `check_same_thread=False`; only this object may open transactions on it.
@@ -59,7 +58,7 @@ class CheckpointReader:
         self._text = reading(connection)
 
     def get(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
         where = _where(config, None)
         where.setdefault("threads.namespace = ?", "")
         with self._transaction():
@@ -92,7 +91,7 @@ class CheckpointReader:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Run several queries on one state of the file, one thread at a time."""
+        """Make the queries in the block read the same state of the file, one thread at a time."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:
@@ -125,7 +124,7 @@ class CheckpointReader:
         )
 
     def _channel_values(self, held: Mapping[str, Any]) -> dict[str, Any]:
-        """Return values of channels by their stored form: an id, a value in brackets, a list, or fields of these."""
+        """Return channels' values from their stored forms: an id, a value in brackets, a list, or fields of these."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
         for channel, part in held.items():
             if isinstance(part, dict) and "fields" in part:
@@ -146,7 +145,7 @@ class CheckpointReader:
         return ("value", part) if isinstance(part, int) else ("is", revived(part[0], self._text))
 
     def _elements(self, list_: int) -> list[int | list[Any]]:
-        """Return a list's elements from the first on: ids of values, or values in brackets."""
+        """Return all elements of a list, beginning with the first: ids of values, or values in brackets."""
         rows = self._connection.execute(_LIST, (list_,)).fetchall()
         if len(rows) == _LONGEST:
             raise ValueError(f"the list {list_} leads to itself")
@@ -162,7 +161,7 @@ class CheckpointReader:
         return [(task, channel, values[number]) for number, (task, channel, _) in enumerate(rows)]
 
     def _resolved(self, held: Mapping[K, Sequence[Any]]) -> dict[K, Any]:
-        """Return values by their stored form, `(kind, reference)`."""
+        """Return values from their stored forms, `(kind, reference)`."""
         ids = {reference for kind, reference in held.values() if kind == "value"}
         for kind, reference in held.values():
             if kind == "items":
@@ -172,7 +171,7 @@ class CheckpointReader:
         return {key: self._value(kind, reference, texts) for key, (kind, reference) in held.items()}
 
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
-        """Return a value; decoded again at each use, because its owner may change it."""
+        """Return a value, which is decoded again each time because its owner may change it."""
         if kind == "value":
             return value_of(texts[reference], self._text)
         if kind == "items":
@@ -181,7 +180,7 @@ class CheckpointReader:
 
 
 def _where(config: RunnableConfig | None, before: RunnableConfig | None) -> dict[str, object]:
-    """Return the SQL conditions, with the values that they compare with."""
+    """Return the SQL conditions with the values for their parameters."""
     where: dict[str, object] = {}
     if config is not None:
         configurable = config["configurable"]
@@ -204,10 +203,10 @@ def _matches(metadata: Mapping[str, Any], filter_: Mapping[str, Any]) -> bool:
 
 
 class ReadingSaver(BaseCheckpointSaver[int]):
-    """Read-only saver with a connection of its own, which never blocks the writer.
+    """A read-only saver with its own connection, which never blocks the writer.
 
     Args:
-        connection: Opened with `check_same_thread=False`, in no transaction; closed by `close`.
+        connection: Opened with `check_same_thread=False` and not in a transaction; `close` closes it.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -220,15 +219,15 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         self._connection.close()
 
     def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
-        """Return the next version: 1, 2, 3, ... They need not be unique, as values are not looked up by them."""
+        """Return the next version: 1, 2, 3, ... Versions need not be unique, as values are not looked up by version."""
         return (current or 0) + 1
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
         return self._reader.get(config)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that is named, or the thread's latest."""
+        """Return the checkpoint that a configuration specifies, or else the thread's latest one."""
         return self._reader.get(config)
 
     async def alist(
@@ -242,9 +241,9 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         """Yield checkpoints, the latest first.
 
         Args:
-            config: Names their thread, and optionally the namespace and the checkpoint; `None` for all.
-            filter: Values that their metadata must contain.
-            before: Names a checkpoint that they must be older than.
+            config: Specifies the thread, and optionally the namespace and the checkpoint; `None` for all checkpoints.
+            filter: Values that the metadata of the checkpoints must contain.
+            before: Specifies a checkpoint; only older checkpoints match.
             limit: The maximum number of checkpoints.
         """
         for found in self._reader.matching(config, filter, before, limit):

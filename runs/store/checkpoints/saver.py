@@ -1,4 +1,4 @@
-"""LangGraph's checkpoint saver over a run's file."""
+"""LangGraph's checkpoint saver that stores in a run's file."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from .values import Packer
 
 _HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
 _THREADS = 1024
-"""The number of threads whose last values are cached; enough for the scenarios in progress at once."""
+"""The number of threads whose last values are cached; it suffices for the scenarios in progress at one time."""
 
 
 class Compacted(NamedTuple):
-    """The size of the file before and after compaction in bytes, including its log."""
+    """The size of the file, including its log, in bytes, before and after compaction."""
 
     before: int
     after: int
 
 
 class RunSaver(ReadingSaver):
-    """A saver of checkpoints in an SQLite file: each value is stored once, and lists by their additions.
+    """A saver of checkpoints in an SQLite file. Each value is stored once, and a list is stored by its additions.
 
     A put returns when its transaction is committed. Puts that arrive together share one transaction.
 
     Args:
-        writer: Writes the file. All savers of a file share it.
-        path: The file. Its tables exist (`create_tables`).
+        writer: The writer of the file, which all savers of the file share.
+        path: The file, in which the tables must exist (see `create_tables`).
     """
 
     def __init__(self, writer: Writer, path: Path) -> None:
@@ -61,15 +61,15 @@ class RunSaver(ReadingSaver):
     @classmethod
     @asynccontextmanager
     async def open(cls, path: Path, synchronous: str = "NORMAL") -> AsyncIterator[RunSaver]:
-        """Open a saver over a file of its own, which is created if it does not exist.
+        """Open a saver over a file that is not a run. The file is created if it does not exist.
 
         Args:
             path: The file.
             synchronous: `NORMAL`: committed data survives the death of the process; a power cut may lose the last
-                transactions. `FULL`: it survives that too, at the price of waiting for the disk.
+                transactions. `FULL`: committed data survives a power cut too, but each commit waits for the disk.
 
         Raises:
-            StoreError: If another saver or a run has it open.
+            StoreError: If another saver or a run has the file open.
         """
 
         def connect() -> sqlite3.Connection:
@@ -133,7 +133,7 @@ class RunSaver(ReadingSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store a task's writes, until the checkpoint that includes them.
+        """Store a task's writes, which are kept until a checkpoint includes them.
 
         Raises:
             UnstorableError: If a write cannot be stored; nothing is stored.
@@ -143,7 +143,7 @@ class RunSaver(ReadingSaver):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store a task's writes, until the checkpoint that includes them; wait until they are durable.
+        """Store a task's writes and wait until they are durable. They are kept until a checkpoint includes them.
 
         Raises:
             UnstorableError: If a write cannot be stored; nothing is stored.
@@ -153,39 +153,39 @@ class RunSaver(ReadingSaver):
     # Upkeep
 
     async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread."""
+        """Delete a thread's checkpoints and writes."""
         await self._soon(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread and wait until that is durable."""
+        """Delete a thread's checkpoints and writes, and wait until the deletion is durable."""
         self._now(lambda connection: upkeep.delete_threads(connection, [thread_id]))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints whose metadata name one of these runs."""
+        """Delete the checkpoints that one of these LangGraph runs made, as their metadata say."""
         await self._soon(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints whose metadata name one of these runs, and wait until that is durable."""
+        """Delete the checkpoints that one of these LangGraph runs made, and wait until the deletion is durable."""
         self._now(lambda connection: upkeep.delete_runs(connection, run_ids))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints and writes of a thread to another; the values are shared."""
+        """Copy all checkpoints and writes of a thread to another thread; the values are shared."""
         await self._soon(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints and writes of a thread to another, and wait until that is durable."""
+        """Copy all checkpoints and writes of a thread to another thread, and wait until the copy is durable."""
         self._now(lambda connection: upkeep.copy_thread(connection, source_thread_id, target_thread_id))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep only the latest checkpoint of each thread and namespace (`keep_latest`), or none (`delete`)."""
+        """Keep only the latest checkpoint of each thread and namespace (`keep_latest`), or no checkpoint (`delete`)."""
         await self._soon(_pruning(thread_ids, strategy))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Keep only the latest checkpoints (see `aprune`), and wait until that is durable."""
+        """Delete checkpoints as `aprune` does, and wait until the deletion is durable."""
         self._now(_pruning(thread_ids, strategy))
 
     def compact(self) -> Compacted:
-        """Delete unreferenced values and shrink the file. Needs as much free space as the file takes."""
+        """Delete unreferenced values and shrink the file. This needs as much free disk space as the file occupies."""
         before = _size(self._path)
         self._now(upkeep.sweep)
         with closing(sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
@@ -200,7 +200,7 @@ class RunSaver(ReadingSaver):
         self._writer.enqueue(self._job(work)).result()
 
     def _job(self, work: _Work) -> _Work:
-        """Return a job that clears the caches after the work, because it may delete stored rows."""
+        """Return a job that clears the caches after the work, because the work may delete stored rows."""
 
         def job(connection: sqlite3.Connection) -> None:
             try:

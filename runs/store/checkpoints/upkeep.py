@@ -1,4 +1,4 @@
-"""The checkpoint tables, and deleting, copying, thinning and garbage-collecting threads."""
+"""The checkpoint tables; deletion and copying of threads; removal of older checkpoints and unreferenced values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DELETE FROM checkpoint_values WHERE id NOT IN (
 
 
 def delete_threads(connection: sqlite3.Connection, names: Sequence[str]) -> None:
-    """Delete all checkpoints and writes of threads. Their values are left to `sweep`."""
+    """Delete all checkpoints and writes of some threads. `sweep` later deletes their values."""
     of_threads = "thread IN (SELECT id FROM threads WHERE name IN (SELECT value FROM json_each(?)))"
     for table in ("checkpoints", "pending_writes"):
         connection.execute(f"DELETE FROM {table} WHERE {of_threads}", (json.dumps(names),))
@@ -68,7 +68,7 @@ def delete_runs(connection: sqlite3.Connection, run_ids: Sequence[str]) -> None:
 
 
 def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> None:
-    """Copy all checkpoints and writes of a thread to another. Their values are shared."""
+    """Copy all checkpoints and writes of a thread to another thread. The values are shared."""
     if source == target:
         return
     rows = connection.execute("SELECT id, namespace FROM threads WHERE name = ?", (source,)).fetchall()
@@ -89,7 +89,7 @@ def copy_thread(connection: sqlite3.Connection, source: str, target: str) -> Non
 
 
 def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
-    """Delete all checkpoints but the latest of each thread and namespace, with their writes.
+    """Delete all checkpoints except the latest one of each thread and namespace, together with their writes.
 
     Where LangGraph rebuilds a channel from the writes since its last snapshot (`DeltaChannel`), the checkpoints in
     between are kept as well.
@@ -112,7 +112,7 @@ def keep_latest(connection: sqlite3.Connection, names: Sequence[str]) -> None:
 
 
 def sweep(connection: sqlite3.Connection) -> None:
-    """Delete the remains of checkpoints that could not be stored, and all rows without a reference to them."""
+    """Delete incomplete remains of checkpoints that could not be stored, and all rows to which nothing refers."""
     connection.execute(_SWEEP_WRITES)
     connection.execute("DELETE FROM threads WHERE id NOT IN (SELECT thread FROM checkpoints)")
     connection.execute(_SWEEP_FRAMES)
@@ -150,7 +150,7 @@ def create_tables(database: Database) -> None:
         pk="number",
     )
     database.table("checkpoints").create_index(["thread", "id"], unique=True)
-    # The columns that checkpoints of equal steps share, whatever their channels hold.
+    # The columns that are equal for checkpoints of equal steps, whatever the values of their channels.
     database.table("checkpoint_frames").create(
         {"id": int, "hash": bytes, "format": int, "channels": str, "seen": str, "updated": str, "metadata": str},
         pk="id",

@@ -4,13 +4,12 @@ Supported are plain values (None, bool, int, float, str, bytes, list, tuple, set
 messages, and the few types that LangGraph itself puts into channels and writes. Everything else is refused, so that
 every value is read back with the type it was stored with.
 
-Packing (msgpack) is some ten times faster than making JSON, and happens at every put for all channels that were
-written, before the put waits for the writer. The writer makes the JSON from the packed bytes, only for values that were
-not stored before.
+Packing with msgpack is about ten times faster than making JSON. Each put packs all channels that were written, before
+it waits for the writer. The writer makes JSON from the packed bytes, but only for values that are not stored yet.
 
-A value that JSON lacks is an object with one key that begins with `$`: `{"$tuple": [1, 2]}`, `{"$HumanMessage":
-{"content": "Hello"}}`. A dict of the user's with such a key is `{"$dict": [[key, value], ...]}`. A message text that a
-run's file already stores is `{"$text": id}`.
+A value that JSON cannot represent becomes an object with one key that begins with `$`: `{"$tuple": [1, 2]}`,
+`{"$HumanMessage": {"content": "Hello"}}`. A user's dict with such a key becomes `{"$dict": [[key, value], ...]}`. A
+message text that the run's file already stores becomes `{"$text": id}`.
 """
 
 from __future__ import annotations
@@ -45,33 +44,33 @@ _TAGGED = 1
 _EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
 _JSON = b"\xc1"
-"""A byte that never begins msgpack; here, it marks JSON text."""
+"""A byte with which msgpack never begins. It marks packed values that are JSON text."""
 
 _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII = json.JSONEncoder(separators=(",", ":"))
 
 
 INLINE = 48
-"""Values of at most this many packed bytes are stored inline: a reference would take as much space."""
+"""The maximum size in packed bytes of values that are stored inline: a reference would take as much space."""
 
 
 class Large(NamedTuple):
-    """A packed value that gets a row of its own."""
+    """A packed value that is stored in its own row."""
 
     hash: bytes
     body: bytes
 
 
 Value: TypeAlias = bytes | Large
-"""A packed value; a short one is the bytes themselves."""
+"""A packed value. A short value is just its bytes."""
 
 
 class UnstorableError(TypeError):
-    """A value that a checkpoint cannot hold; the message names the type and its place."""
+    """A value that cannot be stored in a checkpoint; the message states its type and its place."""
 
 
 class RecordedError(Exception):
-    """A node's exception as stored: its `str` and `repr`, without its type and traceback.
+    """A node's exception as it is stored: its `str` and `repr`, without type and traceback.
 
     Args:
         said: The exception's `str`.
@@ -89,12 +88,12 @@ class RecordedError(Exception):
 
     @classmethod
     def of(cls, error: BaseException) -> RecordedError:
-        """Return an exception in its form for storage."""
+        """Return an exception in the form in which it is stored."""
         return error if isinstance(error, RecordedError) else cls(str(error), repr(error))
 
 
 class _Part(NamedTuple):
-    """A value that JSON lacks: the name of its kind, and its content."""
+    """A value that JSON cannot represent: the name of its kind, and its content."""
 
     tag: str
     content: Any
@@ -104,27 +103,28 @@ def pack(value: object) -> bytes:
     """Return the bytes of a value: equal values of equal types have equal bytes.
 
     Raises:
-        UnstorableError: If it, or a part of it, is of an unsupported type.
+        UnstorableError: If the value or a part of it has an unsupported type.
     """
     try:
         body = ormsgpack.packb(value, _packed_part, _OPTIONS)
     except Exception:
-        # Either rare values (integers of more than 64 bits, lone surrogates) or unsupported ones; the slower conversion
-        # tells them apart.
+        # The value is either rare (integers of more than 64 bits, lone surrogates) or unsupported; the slower
+        # conversion shows which.
         return _JSON + _text_for(value).encode()
-    # The packer accepts any buffer as bytes. Its marks for them also occur in text, so the value itself is searched.
+    # The packer accepts any buffer as bytes. Its byte marks also occur in texts, so the value itself is searched for
+    # buffers.
     if b"\xc4" in body or b"\xc5" in body or b"\xc6" in body:
         _refuse_buffers(value)
     return body
 
 
 def sized(body: bytes) -> Value:
-    """Return a packed value, hashed if it is not short."""
+    """Return a packed value with its hash if it is long, and as plain bytes if it is short."""
     return body if len(body) <= INLINE else Large(digest(body), body)
 
 
 class _Known(ref[lc.BaseMessage]):
-    """A packed message: its plain fields at that time, and the result."""
+    """A cache entry for a packed message: its plain fields when it was packed, and the packed value."""
 
     __slots__ = ("fields", "packed", "place")
     fields: dict[str, object]
@@ -133,10 +133,11 @@ class _Known(ref[lc.BaseMessage]):
 
 
 class Packer:
-    """A packer of lists' elements that caches the messages among them: every put contains the whole conversation.
+    """A packer of list elements. It caches packed messages, because every put contains the whole conversation.
 
-    A cached message is used if it is the same object with the same plain fields; one with anything mutable inside (tool
-    calls, metadata) is packed again each time. A message that is garbage-collected is dropped from the cache.
+    A cached result is used if the message is the same object with the same plain fields. A message that contains
+    mutable values (tool calls, metadata) is packed each time. A message is dropped from the cache when it is
+    garbage-collected.
     """
 
     def __init__(self) -> None:
@@ -163,7 +164,7 @@ class Packer:
         return packed
 
     def _message(self, message: lc.BaseMessage) -> Value:
-        """Pack a message; one of plain fields directly as its JSON, which saves making it from the packed bytes."""
+        """Pack a message. If it has only plain fields, it is packed as JSON, so that no JSON has to be made later."""
         kind = type(message)
         defaults = _MESSAGES[kind]
         fields: dict[str, object] = {}
@@ -173,7 +174,7 @@ class Packer:
             if of is str or of is bool or field is None:
                 fields[name] = field
             elif (of is list or of is dict) and not field:
-                fields[name] = _EMPTY[of]  # not the field itself, so that a later addition to it is noticed
+                fields[name] = _EMPTY[of]  # a constant, so that a later addition to the field is noticed
             else:
                 return sized(pack(message))
             if not _is_default(field, defaults.get(name, kind)):
@@ -194,7 +195,7 @@ def text_of(body: bytes, find: FindText | None = None) -> str:
 
     Args:
         body: The value.
-        find: Finds those of its texts that are stored; they are replaced by references.
+        find: Looks up texts that are already stored; these are replaced by references.
     """
     if body.startswith(_JSON):
         text = body[1:].decode()
@@ -214,17 +215,17 @@ def own_hash(element: Value) -> bytes:
 
 
 def value_of(text: str, read: ReadText = no_text) -> Any:
-    """Return the value of a JSON text made by `text_of`."""
+    """Return the value that `text_of` converted to this JSON text."""
     return json.loads(text, object_hook=partial(_revived, read))
 
 
 def revived(parsed: Any, read: ReadText = no_text) -> Any:
-    """Return the value of a part of a parsed JSON text made by `text_of`."""
+    """Return the value for a parsed part of a JSON text that `text_of` made."""
     return value_of(json_text(parsed), read) if isinstance(parsed, (list, dict)) else parsed
 
 
 def plain_text(value: object) -> str:
-    """Return the same as `json_text`, but faster; numbers must be finite."""
+    """Return the same text as `json_text`, but faster; numbers must be finite."""
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
@@ -273,14 +274,14 @@ _MADE_ANEW: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
     kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY}
     for kind, defaults in _MESSAGES.items()
 }
-"""The fields whose default is an empty list or dict: two messages must not share the same object."""
+"""The fields whose default is an empty list or dict. Each message needs a new object for these."""
 
 _TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
 
 def _part_of(value: object) -> _Part:
-    """Return the kind and the content of a value that JSON lacks."""
+    """Return the kind and the content of a value that JSON cannot represent."""
     kind = type(value)
     if kind in _MESSAGES:
         assert isinstance(value, lc.BaseMessage)
@@ -310,7 +311,7 @@ def _fields_of_command(command: Command[Any]) -> dict[str, object]:
 
 _PARTS: Mapping[type, Callable[[Any], object]] = {
     tuple: list,
-    set: lambda value: sorted(value, key=pack),  # a join of several nodes keeps the ones it waits for in a set
+    set: lambda value: sorted(value, key=pack),  # a join of several nodes stores the nodes for which it waits in a set
     bytes: lambda value: b64encode(value).decode(),
     Send: _fields_of_send,
     Interrupt: _fields_of_interrupt,
@@ -336,7 +337,7 @@ _REVIVED: Mapping[str, Callable[[Any], object]] = {
 
 
 def _packed_part(value: object) -> ormsgpack.Ext:
-    """Return an extension value, for the packer, of a type that it does not support itself."""
+    """Return an extension value for a value that the packer does not support itself."""
     kind = type(value)
     if kind in _MESSAGES and not value.__pydantic_extra__:  # type: ignore[attr-defined]
         content = value.__dict__
@@ -351,7 +352,7 @@ def _unpacked_part(_code: int, data: bytes) -> _Part:
 
 
 def _readable(value: Any) -> Json:
-    """Return the JSON of a value, or of the unpacker's result."""
+    """Return the JSON for a value, which may be a result of the unpacker."""
     kind = type(value)
     if kind in (str, int, bool) or value is None:
         return value  # type: ignore[no-any-return]
@@ -387,7 +388,7 @@ def _is_default(field: object, default: object) -> bool:
 
 
 def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
-    """Return the value of an object with a `$` key, for the JSON reader."""
+    """Return the value that a JSON object with a `$` key represents."""
     tag = next(iter(parts), "")
     if tag == TEXT:
         return restored(parts[tag], read)
@@ -399,9 +400,10 @@ def _revived(read: ReadText, parts: dict[str, Any]) -> Any:
 
 
 def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseMessage:
-    """Return a message as it was, without its constructor, which would validate and complete the fields again.
+    """Restore a message without calling its constructor, which would validate and complete the fields again.
 
-    Pydantic's own default factories are not called either: it inspects the signature of each before every call.
+    Pydantic's default factories are not called either, because it inspects their signatures before every call, which is
+    slow.
     """
     given = {**content}
     made = {name: type_() for name, type_ in _MADE_ANEW[kind].items() if name not in given}
@@ -409,7 +411,7 @@ def _message(kind: type[lc.BaseMessage], content: Mapping[str, Any]) -> lc.BaseM
 
 
 def _refuse_buffers(value: object) -> None:
-    """Refuse bytearrays and memoryviews, which would be read back as bytes."""
+    """Raise an error for bytearrays and memoryviews, which would be read back as bytes."""
     kind = type(value)
     if kind in (bytearray, memoryview):
         raise UnstorableError(f"a {kind.__name__} cannot be kept in a checkpoint; bytes can")

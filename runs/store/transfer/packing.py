@@ -1,4 +1,4 @@
-"""Packing a scenario with all rows that it refers to, including ids inside JSON columns."""
+"""Packing a scenario with all rows to which it refers, also by ids inside JSON columns."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from dialoom.runs.store.references import TEXT
 Row: TypeAlias = dict[str, Any]
 
 LENT = -1
-"""The value of the column `attempts`, in a worker's file, for a call that another file has made and recorded. It
-used nothing here, and is not transferred back.
+"""The value of the column `attempts`, in a worker's file, for a call that was made and recorded in another file.
+
+Such a call does not count as usage in the worker's file, and is not transferred back.
 """
 
 
 @dataclass(slots=True)
 class Transfer:
-    """The rows of a transfer by table. Their ids are the source file's, and are replaced on unpacking.
+    """The rows of a transfer, by table. Their ids are those of the source file, and are replaced on unpacking.
 
     Attributes:
         position: The scenario's place in the plan; `None` for a common call.
-        lease: The number of the scenario's lease, by which its result is merged once.
+        lease: The number of the scenario's lease, which ensures that its result is merged only once.
         thread: The thread of its checkpoints.
-        rows: The rows by table. `threads` has one for each namespace.
-        texts: The texts that they refer to, by id.
-        lent: The calls transferred with the lease, with their updates: key, replays, branch.
+        rows: The rows by table. The table `threads` has a row for each namespace.
+        texts: The texts to which the rows refer, by id.
+        lent: The calls that were transferred with the lease, as tuples with updated values: key, replays, branch.
     """
 
     position: int | None
@@ -45,11 +46,11 @@ class Transfer:
 
 
 NewId = Callable[[int], int]
-"""Maps an id of one file to that of another."""
+"""A function that maps an id in one file to the id in another file."""
 
 
 def with_messages(column: str, text: NewId, passage: NewId) -> str:
-    """Return a column of messages with its ids replaced: ids of passages, or messages with ids of texts."""
+    """Return a column of messages with the ids of passages and texts replaced."""
     return _json([_entry(entry, text, passage) for entry in json.loads(column)])
 
 
@@ -61,7 +62,7 @@ def _entry(entry: Any, text: NewId, passage: NewId) -> Any:
 
 
 def with_texts(column: str, text: NewId) -> str:
-    """Return JSON with its references to texts replaced."""
+    """Return JSON with the ids in references to texts replaced."""
     return _json(_value(json.loads(column), text)) if f'"{TEXT}' in column else column
 
 
@@ -105,7 +106,7 @@ def _value(value: Any, text: NewId) -> Any:
 
 
 def _key(key: str, text: NewId) -> str:
-    """Return a key of an object; one that refers to a text is replaced, too."""
+    """Return a key of an object; if the key refers to a text, its id is replaced."""
     return f"{TEXT} {text(int(key[len(TEXT) :]))}" if key.startswith(f"{TEXT} ") else key
 
 
@@ -122,25 +123,25 @@ SELECT * FROM player_states WHERE scenario = ?1 OR ?2 AND id IN (
     WHERE position = (SELECT after FROM scenarios WHERE position = ?1) AND earlier.sample = scenarios.sample
     GROUP BY player
 ) ORDER BY id"""
-"""A scenario's states of players; for a worker also the last ones of the conversation before it."""
+"""The query for the states of a scenario's players and, for a worker, the last states in the conversation before."""
 
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
     """Pack a scenario with its calls, checkpoints and results in a file.
 
     Args:
-        connection: Reads the file.
+        connection: A connection that reads the file.
         position: The scenario's place in the plan.
-        thread: The thread of the work: only its checkpoints are packed.
+        thread: The thread of the work. Only the checkpoints of this thread are packed.
         lease: The number of the lease.
-        is_leased: Whether it is packed for a worker: with the documents that it refers to, and only its calls with a
-            reply, marked as `LENT`. Otherwise all calls that were made in this file are packed.
+        is_leased: Whether the scenario is packed for a worker. Then the documents to which it refers are included, and
+            only its calls with a reply, marked as `LENT`. Otherwise all calls that were made in this file are packed.
     """
     return _Packing(connection, Transfer(position, lease, thread)).packed(is_leased)
 
 
 def pack_common(connection: sqlite3.Connection, key: bytes) -> Transfer | None:
-    """Pack the answered common call of a key; `None` if the file has none."""
+    """Pack the answered common call with a key; return `None` if the file has none."""
     packing = _Packing(connection, Transfer(None))
     packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
     return packing.closed() if packing.transfer.of("calls") else None
@@ -175,13 +176,13 @@ class _Packing:
         found = self._rows(f"SELECT * FROM calls WHERE {condition} ORDER BY id", *values)
         for call in found:
             self._messages(call["messages"])
-            self._texts.update(id_ for id_ in (call["reply"], call["reasoning"]) if id_ is not None)
+            self._texts.update(id_ for id_ in (call["reply"], call["reasoning"], call["changes"]) if id_ is not None)
         self.transfer.rows.setdefault("calls", []).extend(found)
         tried = self._in("SELECT * FROM attempts WHERE call IN ({})", [call["id"] for call in found])
         self.transfer.rows.setdefault("attempts", []).extend(tried)
 
     def closed(self) -> Transfer:
-        """Return the transfer, complete with the passages and texts that it refers to."""
+        """Return the transfer, completed by the passages and texts to which it refers."""
         self.transfer.rows["passages"] = list(self._with_passages())
         found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
         self.transfer.texts = {row["id"]: row["content"] for row in found}
@@ -220,7 +221,7 @@ class _Packing:
             self._look(with_texts, value["content"])
 
     def _with_lists(self) -> Iterator[Row]:
-        """Yield lists after those that they build on, so that references can be replaced in one pass."""
+        """Yield each list after its prefix, so that references can be replaced in one pass."""
         found: dict[int, Row] = {}
         while wanted := [id_ for id_ in dict.fromkeys(self._lists) if id_ not in found]:
             self._lists = []
@@ -241,7 +242,7 @@ class _Packing:
         yield from (found[id_] for id_ in sorted(found))
 
     def _documents(self, content: str) -> Iterator[Row]:
-        """Yield the documents that a scenario refers to, directly or through another document."""
+        """Yield the documents to which a scenario refers, directly or through other documents."""
         known: set[str] = set()
         wanted = set(_DOCUMENT.findall(content))
         while wanted:
@@ -254,7 +255,7 @@ class _Packing:
         with_messages(column, self._text, self._passage)
 
     def _look(self, walk: Callable[..., str], column: str) -> None:
-        """Collect the ids in a column."""
+        """Collect the ids of texts, passages, values and lists that occur in a column."""
         if walk is with_texts:
             walk(column, self._text)
         else:

@@ -1,4 +1,4 @@
-"""Unpacking transferred scenarios into a run file: existing rows are kept, and ids are translated."""
+"""Unpacking transferred scenarios into a run file. Existing rows are kept, and ids are replaced."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Unpacking:
             self._checkpoints()
 
     def _find_texts(self) -> None:
-        """Assign the file's ids to texts and passages; a passage comes after those that it consists of."""
+        """Assign the file's ids to texts and passages. A passage comes after the passages of which it consists."""
         texts = self._transfer.texts
         self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
             self._passages[row["id"]] = self._kept_passages.kept(self._connection, self._messages(row["messages"]))
 
     def _results(self) -> None:
-        """Replace the scenario's results in the file by those of the transfer."""
+        """Replace the scenario's results in the file by those in the transfer."""
         position = self._transfer.position
         for table in _RESULTS:
             self._connection.execute(f"DELETE FROM {table} WHERE scenario = ?", (position,))
@@ -108,6 +108,7 @@ class Unpacking:
                 "messages": self._messages(row["messages"]),
                 "reply": self._optional(row["reply"]),
                 "reasoning": self._optional(row["reasoning"]),
+                "changes": self._optional(row["changes"]),
             }
             id_ = insert_call(self._connection, self._kinds, row | changed)
             for attempt in tried.get(row["id"], ()):
@@ -115,14 +116,15 @@ class Unpacking:
         self._uses()
 
     def _answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Return the keys of the calls whose reply the file has."""
+        """Return the keys of those calls whose replies the file already has."""
         query = "SELECT key FROM kept_calls WHERE key IN ({}) AND reply IS NOT NULL"
         return {row[0] for row in rows_of(self._connection, query, keys)}
 
     def _has_common(self, row: Row) -> bool:
-        """Return whether the file has this common call, which every scenario that uses it transfers.
+        """Return whether the file already has a common call, which comes with every scenario that uses it.
 
-        A copy that was transferred while the call was in progress is removed, so that the completed call replaces it.
+        A copy of the call that was transferred while it was in progress is removed, so that the completed call replaces
+        it.
         """
         if row["uid"] is None:
             return False
@@ -142,7 +144,7 @@ class Unpacking:
             insert_use(self._connection, self._kinds, row)
 
     def _checkpoints(self) -> None:
-        """Replace the thread's checkpoints in the file by those of the transfer."""
+        """Replace the thread's checkpoints in the file by those in the transfer."""
         threads = self._threads()
         frames = {row["id"]: self._hashed("checkpoint_frames", row) for row in self._transfer.of("checkpoint_frames")}
         for row in self._transfer.of("checkpoint_values"):
@@ -177,7 +179,7 @@ class Unpacking:
         return found
 
     def _hashed(self, table: str, row: Row) -> int:
-        """Return the id of a row that is identified by its hash; a new one is inserted."""
+        """Return the id of a row that is identified by its hash; a new row is inserted."""
         known = self._connection.execute(f"SELECT id FROM {table} WHERE hash = ?", (row["hash"],)).fetchone()
         return int(known[0]) if known else _insert(self._connection, "", table, row | {"id": None})
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dialoom
 from dialoom import Episode, Judgement, Line, Outcome
 from dialoom.graphs import Estimate
-from dialoom.graphs.aloe_eval.report import Alignment, Scores, charts, compared
+from dialoom.graphs.aloe_eval import Alignment, Scores, charts, compared
 from tests.conftest import Command, lines_of
 from tests.graphs.aloe.players import cast
 from tests.processes import Started
@@ -60,7 +60,7 @@ off by up to 0.005 each move its slope by up to 0.0015 and its R^2 by up to 0.01
 def few_resamples() -> Iterator[None]:
     """For what is not about the intervals' width: a twentieth of the work."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dialoom.graphs.aloe_eval.report.RESAMPLES", 100)
+        patch.setattr("dialoom.graphs.aloe_eval.RESAMPLES", 100)
         yield
 
 
@@ -165,7 +165,7 @@ def test_intervals_resample_whole_dialogues() -> None:
         assert estimate is not None
         assert estimate.low == pytest.approx(3.5 - half, abs=0.2 * half)
         assert estimate.high == pytest.approx(3.5 + half, abs=0.2 * half)
-    assert found.rate == Estimate(n=400, mean=0.0, low=0.0, high=0.0)
+    assert found.rate == Estimate(n=400, mean=0.0, low=0.0, high=0.0, is_constant=False)
     assert found.normalized_rate is None
 
 

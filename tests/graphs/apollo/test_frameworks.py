@@ -33,13 +33,14 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return first_of(agent)
 
 
-def test_reminder_adds_a_paragraph_to_the_system_message(tmp_path: Path, plain: tuple[str, str]) -> None:
+def test_reminder_adds_a_rule_to_the_system_message(tmp_path: Path, plain: tuple[str, str]) -> None:
     agent = Agent({PAIR.query: GOLD})
     played(tmp_path, agent, source(["flight"]), framework=("reminder",), limit=1)
     system, user = first_of(agent)
     assert user == plain[1]
-    added = set(system.splitlines()) - set(plain[0].splitlines())
-    assert len(added) == 1 and "prefers" in added.pop()
+    known = plain[0].splitlines()
+    first, *others = [line for line in system.splitlines() if line not in known]
+    assert first.startswith("- ") and "prefers" in first and all(line.startswith("  ") for line in others)
 
 
 def test_memory_notes_each_session_once_for_all_samples(tmp_path: Path, plain: tuple[str, str]) -> None:

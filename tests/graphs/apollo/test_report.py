@@ -167,7 +167,7 @@ def test_error_labels_are_shown_as_shares_of_failures() -> None:
     assert "errors" not in tables(sample(True, 1.0))
 
 
-def test_retrieval_recall_stands_beside_accuracy() -> None:
+def test_report_shows_retrieval_recall_beside_accuracy() -> None:
     made = [sample(hit, 1.0, pair=f"p{n}", framework="rag", hit=hit) for n, hit in enumerate((True, False))]
     assert rows(tables(*made)["retrieval"]) == [["m", "rag", "2k", 0.5, 0.5]]
 

@@ -108,7 +108,7 @@ def test_accepted_query_that_leaks_is_rejected(drafts: Path, tmp_path: Path) -> 
     )
 
 
-def test_deleted_row_is_written_anew(drafts: Path, tmp_path: Path) -> None:
+def test_deleted_row_is_rewritten(drafts: Path, tmp_path: Path) -> None:
     name = "s-u01-food-1-1"
     changed = mended(
         drafts, tmp_path, "sessions", lambda rows: rows.remove(next(row for row in rows if row["id"] == name))
@@ -118,7 +118,7 @@ def test_deleted_row_is_written_anew(drafts: Path, tmp_path: Path) -> None:
     assert details(run)["drafts"]["sessions"][name]["turns"]
 
 
-def test_changed_preference_has_its_texts_written_anew(drafts: Path, tmp_path: Path) -> None:
+def test_changing_a_preference_rewrites_its_texts(drafts: Path, tmp_path: Path) -> None:
     def change(rows: Rows) -> None:
         for each, spice in zip(rows[0]["sets"], ("none", "mild", "hot"), strict=True):
             each["values"]["spice_level"] = spice

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from dialoom import Judgement, Line
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk
 from dialoom.prompts import PromptLibrary
-from dialoom.prompts.library import SHIPPED
+from dialoom.prompts.prompt import SHIPPED
 
 CORPUS = Path(__file__).parent / "corpus"
 WORDINGS = 10
@@ -65,11 +65,12 @@ class Case:
     ended_by: str
     planted: frozenset[str] = field(default=frozenset())
     is_kept_apart: bool = False
+    has_tools: bool = False
 
     def found(self) -> set[str]:
         """The kinds of faults that the rules find."""
-        talk = Talk.of(self.lines, self.facts, self.ended_by)
-        known = Talk(talk.lines, talk.facts, talk.ended_by, prompts=_prompt_words())
+        talk = Talk.of(self.lines, self.facts, self.ended_by, self.has_tools)
+        known = replace(talk, prompts=_prompt_words())
         return {fault.kind for rule in RULES for fault in rule(known)}
 
 
@@ -119,11 +120,15 @@ def _planted(kind: str, who: str, number: int, piece: str, name: str, make: Made
     if kind == "early_preferences":
         wanted, piece = piece.split(" || ")
         scene = next(scene for scene in _scenes("scenes.txt") if scene.name == wanted)
+    elif kind == "task_not_stated":
+        task, piece = piece.split(" || ", 1)
+        scene = Scene(kind, task, (), ())
     else:
         scene = draw.choice([scene for scene in _task_scenes() if _is_kept_apart(scene.name) == is_kept_apart])
     who = ("user", "assistant")[number % 2] if who == "both" else who
     lines, ended_by = make(scene.worded(draw), who, piece, draw)
-    return Case(name, lines, scene.facts, ended_by, frozenset({kind}), is_kept_apart)
+    has_tools = kind == "claimed_action"
+    return Case(name, lines, scene.facts, ended_by, frozenset({kind}), is_kept_apart, has_tools)
 
 
 def _with_line(lines: list[Line], who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
@@ -148,6 +153,11 @@ def _never_ended(lines: list[Line], _who: str, piece: str, draw: random.Random) 
     return lines, "turn_limit"
 
 
+def _beside_the_point(_lines: list[Line], _who: str, piece: str, _draw: random.Random) -> tuple[list[Line], str]:
+    said = piece.split(" || ")
+    return [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(said)], "turn_limit"
+
+
 def _circling(lines: list[Line], _who: str, piece: str, draw: random.Random) -> tuple[list[Line], str]:
     said, answer = piece.split(" || ")
     pair = [Line(role="user", content=said), Line(role="assistant", content=answer)]
@@ -159,6 +169,7 @@ _MADE: Mapping[str, Made] = {
     "early_end": _ended_early,
     "no_end": _never_ended,
     "loop": _circling,
+    "task_not_stated": _beside_the_point,
 }
 
 

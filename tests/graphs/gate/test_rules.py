@@ -10,13 +10,12 @@ import pytest
 from dialoom import Line
 from dialoom.graphs.gate import RULES, Facts, PromptWords, Talk, copied_forms, coverage, coverage_table, is_reduced
 from dialoom.graphs.gate.rules import TEXT_RULES
-from dialoom.graphs.outcome import KINDS
-from dialoom.prompts import Prompt
+from dialoom.prompts import FunctionCall, Prompt
 from tests.conftest import ROOT
+from tests.gate_figures import labelled_table, planted, planted_table
 
-from .cases import ALLOWED, cases, explanations
+from .cases import cases, explanations
 
-CONVERSATIONS = [kind for kind in KINDS if kind != "copied_form"]
 PRECISION, RECALL = 0.95, 0.85
 WITH_BLANKS = """---
 id: own/judge
@@ -36,21 +35,6 @@ Answer: {"profile": "the known part of the profile" or null, "personality": "the
 """Forms of replies with blanks, as many write them; the prompts that come with dialoom have none."""
 
 
-def _figures() -> dict[str, tuple[int, float, float]]:
-    """How many dialogues of the half kept apart have each kind of fault; precision and recall of its rule."""
-    planted, found, wrong = Counter[str](), Counter[str](), Counter[str]()
-    for case in cases():
-        if case.is_kept_apart:
-            kinds, brought = case.found(), frozenset[str]().union(*(ALLOWED.get(kind, ()) for kind in case.planted))
-            planted.update(case.planted)
-            found.update(kinds & case.planted)
-            wrong.update(kinds - case.planted - brought)
-    return {
-        kind: (planted[kind], found[kind] / ((found[kind] + wrong[kind]) or 1), found[kind] / planted[kind])
-        for kind in CONVERSATIONS
-    }
-
-
 def test_corpus_is_large_enough() -> None:
     """At least 400 sound dialogues and 400 faulty ones, hardly two alike, cut in the middle."""
     kinds = Counter((bool(case.planted), case.is_kept_apart) for case in cases())
@@ -61,14 +45,18 @@ def test_corpus_is_large_enough() -> None:
 
 
 def test_every_rule_reaches_its_precision_and_recall_on_the_test_half() -> None:
-    assert {kind: figure for kind, figure in _figures().items() if figure[1] < PRECISION or figure[2] < RECALL} == {}
+    poor = {
+        kind: counts
+        for kind, counts in planted().items()
+        if counts[1] < PRECISION * (counts[1] + counts[2]) or counts[1] < RECALL * counts[0]
+    }
+    assert poor == {}
 
 
 def test_documentation_has_the_measured_figures() -> None:
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
-    for kind, (planted, precision, recall) in _figures().items():
-        assert f"| `{kind}` | {KINDS[kind]} | {planted} | {precision:.2f} | {recall:.2f} |" in text
-    assert f"| `copied_form` | {KINDS['copied_form']} |" in text
+    assert planted_table() in text
+    assert labelled_table() in text
 
 
 WISH = "Mornings are mine: I bake two loaves before the tram comes, feed the hens behind the house and read the paper."
@@ -104,6 +92,50 @@ def test_typical_faults_of_real_models_are_found_at_their_line(lines: list[str],
     said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
     talk = Talk.of(said, Facts(languages=("en",)))
     assert [(fault.message, fault.kind) for rule in RULES for fault in rule(talk) if fault.kind != "loop"] == found
+
+
+TASK = "Cancel the gym membership at the end of the year and get the deposit of forty euros back."
+
+
+@pytest.mark.parametrize(
+    ("lines", "task", "ended_by", "found"),
+    [
+        (["Hello!", "Hi!", "Nice weather today."], TASK, "", [2]),
+        (["Hello!", "Hi!", "I want out of my gym."], TASK, "", []),
+        # What is answered shows that the task was understood, whatever its words.
+        (["Hello!", "Hi!", "Please get me out of there.", "Shall I cancel your membership?"], TASK, "", []),
+        # Who asks for something may have put the task in other words.
+        (["Hello!", "Hi!", "Could you find a way out for me?"], TASK, "", []),
+        (["Hello!", "Hi!"], TASK, "", []),
+        (["Hello!", "Hi!"], TASK, "limit", [0]),
+        (["Hello!", "Hi!", "Nice weather today."], "", "limit", []),
+        (["Hello!", "Hi!", "Nice weather today."], "Out of the gym.", "limit", []),
+        (
+            ["Hello!", "Hi!", "Nice weather today."],
+            "Den Vertrag im Sportstudio kündigen, und das ist alles",
+            "limit",
+            [],
+        ),
+    ],
+)
+def test_task_is_stated_by_the_second_message(lines: list[str], task: str, ended_by: str, found: list[int]) -> None:
+    said = [Line(role=("user", "assistant")[place % 2], content=text) for place, text in enumerate(lines)]
+    talk = Talk.of(said, Facts(languages=("en",), task=task), ended_by)
+    assert [fault.message for rule in RULES for fault in rule(talk) if fault.kind == "task_not_stated"] == found
+
+
+def test_claim_of_an_action_is_a_fault_only_before_the_first_call_of_a_tool() -> None:
+    call = FunctionCall(id="1", name="refund", arguments="{}")
+    lines = [
+        Line(role="user", content="I want my money back."),
+        Line(role="assistant", content="I've refunded the kettle."),
+        Line(role="assistant", content="", tool_calls=(call,)),
+        Line(role="tool", content="done", tool_call_id="1"),
+        Line(role="assistant", content="I've refunded the jug, too."),
+    ]
+    for has_tools, found in ((True, [1]), (False, [])):
+        talk = Talk.of(lines, Facts(languages=("en",)), has_tools=has_tools)
+        assert [fault.message for rule in RULES for fault in rule(talk) if fault.kind == "claimed_action"] == found
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ HOSTILE: dict[str, dict[str, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_unreadable_replies_are_counted_and_fail_nobody(tmp_path: Path, kind: str) -> None:
+def test_unparsed_replies_are_counted_and_fail_no_scenario(tmp_path: Path, kind: str) -> None:
     players = Players(**{kind: '{"preferences": 1, "domains": {}, "tasks": [{}]' if kind != "summary" else ""})
     run = made(tmp_path, players)
     assert run.status().done == 1 and checks(run) == HOSTILE[kind]
@@ -275,7 +275,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({"single_tasks": 0, "multi_tasks": 0}, "single_tasks must be at least 1 without multi_tasks"),
         ({"affinity_schema": write_schema(tmp_path, [hotels, hotels])}, "the domain 'hotels' stands there twice"),
-        ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
+        ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
         ({"demographics": tmp_path / "people.xlsx"}, "tables of weights in a .toml file, or people in a .csv file"),
     ]
     for options, message in refused:

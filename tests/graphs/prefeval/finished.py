@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dialoom import Episode, Judgement, Outcome
-from dialoom.graphs.prefeval.checkers import ASSISTANT, CHECKERS
+from dialoom.graphs.prefeval.results import ASSISTANT, CHECKERS
 
 RIGHT = (False, True, False, True)
 UNAWARE = (True, False, None, True)

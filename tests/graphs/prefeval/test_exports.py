@@ -14,8 +14,8 @@ import dialoom
 from dialoom import DialoomError, Line
 from dialoom.graphs import Estimate, Shared
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.checkers import error_of
 from dialoom.graphs.prefeval.exports import LEFT_OUT, release_rows
+from dialoom.graphs.prefeval.results import error_of
 from dialoom.graphs.prefeval.scenario import PrefEvalScenario
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, Form, read_chats, sample_pairs
 from dialoom.prompts import PromptLibrary

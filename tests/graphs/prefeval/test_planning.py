@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from dialoom.graphs import RecipeError
-from dialoom.graphs.prefeval.planning import items
-from dialoom.graphs.prefeval.scenario import PrefEvalOptions, PrefEvalScenario, folded, own_places, preceding
+from dialoom.graphs.prefeval.scenario import PrefEvalOptions, PrefEvalScenario, folded, items, own_places, preceding
 from dialoom.personas import DataError
 from dialoom.roles.parameters import tokens
 from tests.graphs.prefeval.invented import TOPICS, row, write_pairs, write_pool
@@ -69,7 +68,7 @@ def test_length_in_tokens_is_the_largest_that_fits(tmp_path: Path) -> None:
     assert next(planned(tmp_path, turns=(3,))).tokens == item.tokens
 
 
-def test_preference_stands_at_start_middle_or_end(tmp_path: Path) -> None:
+def test_preference_is_placed_at_start_middle_or_end(tmp_path: Path) -> None:
     item = next(planned(tmp_path, turns=(4,)))
     said, reply = item.pair.preference, {item.pair.preference: "Noted."}
     for position, at in ((0.0, 0), (0.5, 4), (1.0, 8)):
@@ -93,7 +92,7 @@ def test_further_preferences_are_of_other_topics_and_spread_evenly(tmp_path: Pat
     assert places == [0, 1 + 2 * 3, 2 + 2 * 6, 3 + 2 * 9]
 
 
-def test_three_arms_of_a_conflict_differ_in_what_comes_before(tmp_path: Path) -> None:
+def test_conflict_arms_differ_in_the_earlier_preference(tmp_path: Path) -> None:
     found = list(islice(planned(tmp_path, turns=(4,), conflict=True), 3))
     assert [item.arm for item in found] == ["alone", "agreeing", "conflicting"]
     alone, agreeing, conflicting = (texts(item) for item in found)
@@ -147,7 +146,7 @@ def test_conflict_without_a_conflicting_preference_names_the_row(tmp_path: Path)
         ({"position": (1.5,)}, "give shares from 0 to 1"),
         ({"conflict": True, "extra": (1,)}, "conflict and extra exclude each other"),
         ({"conflict": True, "position": (0.0,)}, "must be above 0 with conflict"),
-        ({"embedder": "near"}, "'near' is no embedder"),
+        ({"embedder": "near"}, "'near' is not an embedder"),
         ({"form": ()}, "give at least one"),
     ],
 )

@@ -9,10 +9,10 @@ from typing import Any
 
 import dialoom
 from dialoom import Episode, Judgement
-from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.checkers import error_of
-from dialoom.graphs.prefeval.recipe import chosen
+from dialoom.graphs.prefeval import RECIPE, chosen
+from dialoom.graphs.prefeval.results import error_of
 from dialoom.personas.similarity import packed, unit
+from dialoom.settings import ModelLike
 from tests.graphs.prefeval.invented import write_pairs, write_pool
 
 OWN = "I never want boats of kind 0."
@@ -33,7 +33,7 @@ class Assistant:
         kind, said = "answer", "Take this one."
         if last.startswith("I "):
             kind, said = "reply", "Noted."
-        elif "new answer" in last or "choose once more" in last:
+        elif "new answer" in last or "choose again" in last:
             kind, said = "revision", "**Response:** Take that one."
         elif "critique" in last:
             kind, said = "critique", "It forgets. It must change."
@@ -47,9 +47,9 @@ class Assistant:
 def checked(text: str) -> str:
     """The metric that a checker's request is about."""
     asked = {
-        "violates": "go against the preference?",
+        "violates": "violate the preference?",
         "acknowledges": "state or imply",
-        "hallucinates": "got the preference wrong?",
+        "hallucinates": "get the preference wrong?",
         "helpful": "Is the answer helpful?",
     }
     return next(metric for metric, words in asked.items() if words in text)
@@ -82,7 +82,7 @@ def played(folder: Path, assistant: Assistant, judge: Judge, **options: Any) -> 
         "limit": 1,
         **options,
     }
-    models: dict[str, dialoom.ModelLike] = {
+    models: dict[str, ModelLike] = {
         "assistant": assistant,
         **({"judge": judge} if options.get("task") != ("classification",) else {}),
     }

@@ -13,8 +13,8 @@ import pytest
 from dialoom import Episode, Judgement
 from dialoom.graphs import Chart, Estimate, Table
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.checkers import CHECKERS, error_of, error_type
 from dialoom.graphs.prefeval.report import charts, compared
+from dialoom.graphs.prefeval.results import CHECKERS, error_of, error_type
 from dialoom.graphs.reporting import Cell
 from dialoom.runs.agreement import agreement, read_labels, write_sample
 from dialoom.runs.store import RunFile

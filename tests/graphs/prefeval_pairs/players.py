@@ -58,7 +58,7 @@ class Players:
 def _kind(text: str) -> str:
     if "Use no more than 300 words." in text:
         return "answer"
-    if "Does the answer go against" in text:
+    if "Does the answer violate" in text:
         return "violates"
     name: str = re.findall(r'JSON object of[^"]*"(\w+)"', text)[-1]
     if name == "explanation":

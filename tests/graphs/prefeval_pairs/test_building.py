@@ -293,7 +293,7 @@ def test_impossible_options_are_refused(tmp_path: Path) -> None:
         ({"shortest": 5, "longest": 4}, "shortest must be at most longest, 4, got 5"),
         ({"drafts": tmp_path / "empty"}, "holds no .json file"),
         ({"drafts": tmp_path, "until": "written"}, "must be a later stage than written"),
-        ({"embedder": "word2vec"}, "'word2vec' is no embedder"),
+        ({"embedder": "word2vec"}, "'word2vec' is not an embedder"),
     ]
     for options, told in refused:
         with pytest.raises(dialoom.DialoomError, match=told):

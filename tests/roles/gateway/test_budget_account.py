@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dialoom import Budget, DialoomError, Price
-from dialoom.cli.settings import call_settings
+from dialoom.cli.settings import CallCommand, settings_of
 from dialoom.roles import (
     BudgetError,
     Completion,
@@ -21,7 +21,7 @@ from dialoom.roles import (
 )
 from dialoom.roles.gateway.budget import Account, Spend
 from dialoom.roles.gateway.gateway import MAX_ATTEMPTS, Limits
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, request
 from tests.server import Answer, Response, broken_off, busy, completion, error, serving
@@ -132,7 +132,7 @@ def test_stated_price_wins_and_unknown_stays_unknown() -> None:
 @pytest.mark.parametrize("option", ["m", "m=", "m=1", "=1,2", "m=1,2,3,4", "m=one,2", "m=-1,2", "m=nan,2", "m=1,inf"])
 def test_malformed_price_is_refused(option: str) -> None:
     with pytest.raises(DialoomError, match="IN,OUT"):
-        call_settings({"price": [option]})
+        settings_of(CallCommand, {"price": [option]})
 
 
 FAULTS: dict[str, Answer | Response] = {

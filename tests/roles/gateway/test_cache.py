@@ -128,7 +128,7 @@ def _of_another_program(path: Path) -> None:
         connection.execute("CREATE TABLE t (x)")
 
 
-def _newer(path: Path) -> None:
+def _of_another_version(path: Path) -> None:
     ResponseCache(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
@@ -138,8 +138,8 @@ def _newer(path: Path) -> None:
     ("make", "said"),
     [
         (_not_sqlite, "not a database"),
-        (_of_another_program, "no cache"),
-        (_newer, "newer dialoom"),
+        (_of_another_program, "not a cache of dialoom"),
+        (_of_another_version, "another version of dialoom"),
         (Path.mkdir, "is a folder"),
     ],
 )

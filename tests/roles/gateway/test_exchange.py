@@ -206,6 +206,14 @@ async def test_cached_tokens_are_booked_and_priced_apart() -> None:
     assert costs[0] > costs[1] > 0
 
 
+async def test_price_of_another_name_of_the_model_is_no_price_of_a_router(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+    status, body = ended("heron", "stop", RIGHT)
+    with serving(lambda _body, _number: (status, {**body, "model": "openai/gpt-5-mini"})) as server:
+        reply = await ask(request(server.url, "openrouter/openai/gpt-5-mini"))
+    assert (reply.output_tokens, reply.cost) == (RIGHT["completion_tokens"], None)
+
+
 async def test_more_cached_tokens_than_tokens_are_unknown() -> None:
     usage = {**RIGHT, "prompt_tokens_details": {"cached_tokens": 800}}
     with serving(lambda _body, _number: ended("heron", "stop", usage)) as server:

@@ -14,7 +14,7 @@ from dialoom.roles.errors import Absence, UnansweredError
 from dialoom.roles.gateway.cache import marked, wants_markers
 from dialoom.roles.gateway.gateway import Limits
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
-from dialoom.roles.gateway.tool_wire import wire_messages
+from dialoom.roles.gateway.wire import wire_messages
 from tests.ledgers import MemoryLedger, a_place
 from tests.roles.gateway.asking import KEY, ask, request
 from tests.server import (

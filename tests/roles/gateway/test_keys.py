@@ -12,9 +12,10 @@ import pytest
 
 from dialoom import load_env_file
 from dialoom.personas import DataError
-from dialoom.roles import BindingError
+from dialoom.roles import BindingError, ModelBinding
 from dialoom.roles.gateway import Request
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend, load_litellm
+from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.secrets import redacted
 from tests.conftest import Command
 from tests.invented import write_release
@@ -27,7 +28,7 @@ PLAIN = "plain+4f9a/8c7b=6d5e"
 WITH_FILE = """
 import sys
 from pathlib import Path
-from dialoom.roles.gateway.provider_keys import load_env_file
+from dialoom.roles.gateway.model_facts import load_env_file
 load_env_file(Path("keys.env"))
 from dialoom.cli import main
 main()
@@ -173,3 +174,26 @@ async def test_callback_registered_with_litellm_is_called(registry: str) -> None
             setattr(litellm, name, [])
         for name in ("_async_success_callback", "_async_failure_callback"):
             setattr(litellm, name, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-5-mini", "OPENAI_API_KEY"),
+        ("gemini/gemini-2.5-flash", "GEMINI_API_KEY"),
+        ("xai/grok-4", "XAI_API_KEY"),
+        ("cohere/command-a", "COHERE_API_KEY"),
+        ("moonshot/kimi-k2", "MOONSHOT_API_KEY"),
+        ("dashscope/qwen-max", "DASHSCOPE_API_KEY"),
+        ("deepinfra/house", "DEEPINFRA_API_KEY"),
+    ],
+)
+def test_key_is_looked_for_where_litellm_looks_for_it(model: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in ("OPENAI_API_KEY", "GOOGLE_API_KEY", "CO_API_KEY", name):
+        monkeypatch.delenv(each, raising=False)
+    assert name in load_litellm().validate_environment(model)["missing_keys"]
+    cast = {"judge": ModelBinding(model=model, temperature=None)}
+    with pytest.raises(BindingError, match=f"no key in {name} for {model}"):
+        check_keys(cast)
+    monkeypatch.setenv(name, "k")
+    check_keys(cast)

@@ -27,9 +27,8 @@ from dialoom.roles import (
 from dialoom.roles.gateway.cache import ResponseCache, cache_key, marked
 from dialoom.roles.gateway.completions import kept_text, read_reply
 from dialoom.roles.gateway.litellm_backend import LiteLLMBackend
-from dialoom.roles.gateway.structure import Shapes
-from dialoom.roles.gateway.tool_support import knows_tools
-from dialoom.roles.gateway.tool_wire import wire_messages
+from dialoom.roles.gateway.model_facts import knows_tools
+from dialoom.roles.gateway.wire import Shapes, wire_messages
 from tests.ledgers import MemoryLedger, a_place, a_request
 from tests.roles.gateway.asking import QUICK, ask, request
 from tests.server import Answer, ChatServer, Response, completion, ended, error, serving
@@ -69,6 +68,20 @@ async def test_model_that_knows_schemas_gets_strict_types() -> None:
     assert "default" not in str(given)
 
 
+@pytest.mark.parametrize(
+    ("asked", "keys"),
+    [
+        ('Answer in JSON: "explanation" is why, "score" is from 1 to 5.', ["explanation", "score"]),
+        ('Answer in JSON: "score" is from 1 to 5, "explanation" is why.', ["score", "explanation"]),
+        ('Answer in JSON: "explanation" is why.', ["score", "explanation"]),
+    ],
+)
+async def test_keys_of_a_reply_are_in_the_order_in_which_the_prompt_names_them(asked: str, keys: list[str]) -> None:
+    with serving(lambda _body, _number: completion('{"score": 4, "explanation": "so"}')) as server:
+        await ask(request(server.url, content=asked, reply_type=score_type(1, 5), structured="schema"))
+    assert [*server.requests[0]["response_format"]["json_schema"]["schema"]["properties"]] == keys
+
+
 async def test_plain_text_role_is_asked_for_no_shape() -> None:
     with serving(lambda _body, _number: completion("Words.")) as server:
         assert await played(server, None) == "Words."
@@ -78,8 +91,30 @@ async def test_plain_text_role_is_asked_for_no_shape() -> None:
 @pytest.mark.parametrize(("content", "is_asked"), [("Answer in JSON.", True), ("Answer.", False)])
 async def test_json_mode_is_used_only_if_the_request_mentions_it(content: str, is_asked: bool) -> None:
     with serving(lambda _body, _number: completion('{"score": 4}')) as server:
-        await ask(request(server.url, "hosted_vllm/x", content, reply_type=score_type(1, 5), structured="json"))
+        reply = await ask(request(server.url, "hosted_vllm/x", content, reply_type=score_type(1, 5), structured="json"))
     assert server.requests[0].get("response_format") == ({"type": "json_object"} if is_asked else None)
+    change = "structured 'json' sent as 'prompt alone' (the prompt does not mention JSON)"
+    assert (change in (reply.changes or "")) is not is_asked
+
+
+async def test_another_form_than_the_chosen_one_is_recorded() -> None:
+    refusal = error(400, "response_format: json_schema is not supported")
+
+    def answer(body: dict[str, Any], _number: int) -> Answer:
+        return refusal if body["response_format"]["type"] == "json_schema" else completion('{"score": 4}')
+
+    with serving(answer) as server:
+        asked = request(server.url, reply_type=score_type(1, 5), structured="schema")
+        change = "structured 'schema' sent as 'JSON mode with a schema'"
+        assert change in ((await ask(asked)).changes or "")
+        strict = Gateway(MemoryLedger(), QUICK.model_copy(update={"strict_params": True}))
+        with pytest.raises(PermanentProviderError, match=f"strict_params: {change}"):
+            await strict.complete(asked, a_place())
+    assert [body["response_format"]["type"] for body in server.requests] == [
+        "json_schema",
+        "json_object",
+        "json_schema",
+    ]
 
 
 async def test_provider_that_refuses_shapes_is_not_asked_again() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 import dialoom
 from dialoom.graphs.apollo import RECIPE
-from dialoom.personas.apollo import TOOLS, compare, execute
+from dialoom.personas.apollo import TOOLS, World, compare, execute
 from dialoom.personas.apollo.scores import read_turn, responses_text
-from dialoom.personas.apollo.source import ApolloPair, ApolloSession, ApolloSource, history, write_source
-from dialoom.personas.apollo.source.scripted import scripted_source
+from dialoom.personas.apollo.source import ApolloMeta, ApolloPair, ApolloSession, ApolloSource, history, write_source
+from dialoom.personas.apollo.source.scripted import ERRANDS, drawn_users, user_part
 from dialoom.prompts import Utterance
 from dialoom.roles.offline.apollo import asked_flow
 
@@ -29,7 +29,10 @@ READ = 24
 @lru_cache(maxsize=1)
 def source() -> ApolloSource:
     """One user, with a pair for each of three preferences for each flow."""
-    return scripted_source(users=1, pairs_of_set=2)
+    world = World()
+    people = drawn_users(world, 1, 0)
+    part = user_part(world, people[0], 2, ERRANDS, 0)
+    return ApolloSource.of(people, part.sessions, part.pairs, ApolloMeta(seed=0, world=world.hash))
 
 
 def act(

@@ -23,7 +23,7 @@ from .asking import answer
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_parts_lines_and_instructions_are_told_apart() -> None:
+def test_parts_lines_and_instructions_are_distinguished() -> None:
     request = read_request(
         [
             {"role": "system", "content": '<menu day="Monday">Soup: leek\nBread: N/A</menu>'},

@@ -104,7 +104,7 @@ FACTS = {
 }
 
 
-def test_profiles_are_told_in_the_first_person_and_learnt(tmp_path: Path) -> None:
+def test_profiles_are_stated_in_the_first_person_and_learnt(tmp_path: Path) -> None:
     people = [{"id": str(number), "profile": fact, "personality": "Calm."} for number, fact in enumerate(FACTS)]
     (tmp_path / "people.jsonl").write_text("".join(json.dumps(person) + "\n" for person in people))
     run = play(tmp_path, "aloe", personas=tmp_path / "people.jsonl", limit=len(FACTS), rounds=1)

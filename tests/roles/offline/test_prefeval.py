@@ -10,7 +10,7 @@ import pytest
 
 import dialoom
 from dialoom.graphs.prefeval import RECIPE
-from dialoom.graphs.prefeval.checkers import error_of
+from dialoom.graphs.prefeval.results import error_of
 from dialoom.personas.preferences import DEFAULT_POOL, FORMS, ChatLine, PreferencePair, read_chats, sample_pairs
 from dialoom.roles.offline import SpokenLine
 from dialoom.roles.offline.prefeval import number_of, statement_of, telling

@@ -83,6 +83,28 @@ def test_missing_combinations_of_facets_are_named(tmp_path: Path) -> None:
     assert table.rows == [["kind", "domains", 4, 1, 0.25, "multi with Books"]]
 
 
+def test_columns_that_a_person_decides_are_compared_over_people(tmp_path: Path) -> None:
+    people = [("Ada", 34, "brief"), ("Bo", 34, "wordy"), ("Cy", 61, "brief"), ("Di", 61, "brief"), ("Ed", 61, "brief")]
+    rows = [
+        {"messages": other(f"Line {n}"), "person": person, "age": age, "style": style, "goal": n // 5 % 2 + (age > 34)}
+        for n, (person, age, style) in enumerate(people * 10)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = dialoom.describe(tmp_path / "rows.jsonl")["combinations"]
+    assert [row[:4] for row in table.rows] == [
+        ["person", "goal", 15, 5],
+        ["age", "style", 4, 1],
+        ["age", "goal", 6, 2],
+        ["style", "goal", 6, 1],
+    ]
+    assert table.notes[-1].endswith(" has one only: age by person; style by person.")
+    for last, is_compared in (("Di", True), ("Cy", False)):  # four combinations of four people, and of three
+        few = [row for row in rows if str(row["person"]) <= last]
+        (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in few))
+        found = dialoom.describe(tmp_path / "rows.jsonl")["combinations"]
+        assert (["age", "style"] in [row[:2] for row in found.rows]) is is_compared
+
+
 def test_real_looking_personal_data_is_found_and_not_repeated(tmp_path: Path) -> None:
     real = other(
         "Write to anna.keller@posteo.de, or ring +49 30 901820, card 4111 1111 1111 1111, DE89370400440532013000"
@@ -132,7 +154,7 @@ def test_text_is_escaped_on_the_page(tmp_path: Path) -> None:
         (b"{no json\n", "rows.jsonl:1"),
         (b"", "no dialogues"),
         (b'{"messages": []}\n"caf\xe9"\n', "rows.jsonl:2: not UTF-8: byte 0xe9 at 5"),
-        (b"PAR1 and no more PAR1", "no Parquet"),
+        (b"PAR1 and no more PAR1", "not a readable Parquet file"),
     ],
 )
 def test_unreadable_file_is_refused_by_line(tmp_path: Path, content: bytes, said: str) -> None:

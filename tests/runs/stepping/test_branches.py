@@ -124,7 +124,7 @@ def test_bad_branch_name_is_refused(made_once: MadeOnce, name: str) -> None:
     path = dialogue(made_once)
 
     async def act(stepper: Stepper) -> None:
-        with pytest.raises(DialoomError, match="is no name for a branch; letters"):
+        with pytest.raises(DialoomError, match="is not a name for a branch; letters"):
             await stepper.fork(name)
         assert len(stepper.branches()) == 1
 

@@ -44,7 +44,7 @@ def rewritten(case: Path, old: str, new: str) -> ReplayResult:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_replayed_case_comes_out_the_same(made_once: MadeOnce, recipe: str) -> None:
+def test_replayed_case_gives_the_same_outcome(made_once: MadeOnce, recipe: str) -> None:
     path = play(made_once, recipe)
 
     async def count(stepper: Stepper) -> int:
@@ -166,7 +166,7 @@ def test_graph_that_goes_another_way_is_named(dialoom: Command, tmp_path: Path) 
         (b"{}", "format: Field required"),
         (b'{"format": "dialoom case, version 9"}', "format: Input should be 'dialoom case, version 1'"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[1, 2]", "is no saved case: it: Input should be"),
+        (b"[1, 2]", "is not a saved case: it: Input should be"),
     ],
 )
 def test_malformed_case_is_one_line(tmp_path: Path, broken: bytes, said: str) -> None:

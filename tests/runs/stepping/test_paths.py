@@ -61,7 +61,7 @@ def a_state() -> dict[str, Any]:
         ("judgements", []),
     ],
 )
-def test_path_reads_what_stands_there(path: str, there: Any) -> None:
+def test_path_reads_the_value_at_its_place(path: str, there: Any) -> None:
     assert value_at(a_state(), path) == there
 
 
@@ -357,7 +357,7 @@ def condition(text: str, *channels: str) -> Condition:
     return Condition.parse(text, ["user", "assistant", "judge/tone"], ["judge", "user"], ["turn", "round"], channels)
 
 
-def test_node_condition_holds_where_it_comes_next() -> None:
+def test_node_condition_holds_before_the_node_runs() -> None:
     assert condition("judge/tone").is_met(at("assistant", "judge/tone"))
     assert not condition("judge/tone").is_met(at("assistant", roles="judge"))
     assert not condition("user").is_met(at("assistant", roles="user"))
@@ -425,7 +425,7 @@ def test_unevaluable_condition_is_an_error(text: str, words: str) -> None:
 def test_malformed_condition_is_refused_with_the_four_forms(text: str) -> None:
     with pytest.raises(ConditionError) as caught:
         condition(text)
-    assert f"{text!r} is no condition" in str(caught.value)
+    assert f"{text!r} is not a condition" in str(caught.value)
     assert "a node (user, assistant, judge/tone), a role (judge, user)" in str(caught.value)
     assert "(turn N, round N), or an expression over the state" in str(caught.value)
 

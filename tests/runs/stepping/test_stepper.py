@@ -200,7 +200,7 @@ def test_line_that_a_role_cannot_say_is_refused(made_once: MadeOnce) -> None:
             await stepper.say("judge", "Nice")
         with pytest.raises(DialoomError, match="judge cannot say 'Nice' here"):
             await stepper.say("judge_task_completion", "Nice")
-        with pytest.raises(DialoomError, match="the next step asks judge, not 'user'"):
+        with pytest.raises(DialoomError, match="the next step calls judge, not 'user'"):
             await stepper.say("user", "Hi.")
         await stepper.goto(1)
         with pytest.raises(DialoomError, match="user cannot say nothing"):

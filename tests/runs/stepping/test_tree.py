@@ -99,7 +99,7 @@ def test_freed_column_is_used_again() -> None:
     assert tree(None, 0, 0, 2, 2) == ["*     0", "|\\", "* |   1", "  *   2", " /|", "| *   3", "*     4"]
 
 
-def test_second_beginning_stands_apart() -> None:
+def test_second_root_is_drawn_separately() -> None:
     assert tree(None, 0, None, 2) == ["*   0", "*   1", "", "*   2", "*   3"]
     assert draw_tree([TreeNode(5, 3, "the parent is not drawn")]) == ["*   5 the parent is not drawn"]
 
@@ -239,7 +239,7 @@ def test_malformed_condition_is_no_corruption(made_once: MadeOnce) -> None:
         async with dialoom.open_run(path).look(1) as looking:
             await looking.first_where(looking.condition("turn three please"))
 
-    with pytest.raises(dialoom.DialoomError, match="'turn three please' is no condition"):
+    with pytest.raises(dialoom.DialoomError, match="'turn three please' is not a condition"):
         asyncio.run(act(dialogue(made_once)))
 
 

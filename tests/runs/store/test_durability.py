@@ -210,7 +210,7 @@ def size(connection: sqlite3.Connection) -> int:
     return int(letters)
 
 
-def test_any_list_comes_back_as_it_was(connection: sqlite3.Connection) -> None:
+def test_stored_lists_are_read_back_unchanged(connection: sqlite3.Connection) -> None:
     draw = random.Random(5)
     passages = Passages()
     lists = [turns(1, length) for length in (0, 1, LONG, LONG + 1, LONG + 2, 3000)]

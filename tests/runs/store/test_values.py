@@ -58,7 +58,7 @@ def same(one: Any, other: Any) -> bool:
 def test_plain_values_come_back_as_they_were(value: Any) -> None:
     text = text_of(pack(value))
     assert same(value_of(text), value)
-    json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    json.loads(text.encode(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 @given(PLAIN, PLAIN)

@@ -167,7 +167,7 @@ async def test_jobs_after_closing_are_refused(writer: Writer) -> None:
         writer.enqueue(refuse)
 
 
-def test_job_of_a_closed_loop_comes_before_later_ones(writer: Writer, tmp_path: Path) -> None:
+def test_job_of_a_closed_loop_runs_before_later_ones(writer: Writer, tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
 
     async def leave() -> None:
@@ -261,7 +261,7 @@ async def test_failed_commit_is_reported_to_all_of_its_batch(tmp_path: Path) -> 
     assert rows(tmp_path / "w.db", "SELECT n FROM t") == []
 
 
-async def test_cancelled_caller_harms_nobody(writer: Writer, tmp_path: Path) -> None:
+async def test_cancelled_caller_does_not_affect_others(writer: Writer, tmp_path: Path) -> None:
     held_up = HeldUp()
     blocking = asyncio.wrap_future(writer.enqueue(held_up))
     await asyncio.to_thread(held_up.started.wait)
@@ -346,7 +346,7 @@ async def test_queued_jobs_come_first(writer: Writer, tmp_path: Path) -> None:
     assert rows(tmp_path / "w.db", "SELECT n FROM t ORDER BY rowid") == [(1,), (2,), (3,)]
 
 
-async def test_wal_file_is_checkpointed_while_a_run_goes_on(writer: Writer, tmp_path: Path) -> None:
+async def test_wal_file_is_checkpointed_during_a_run(writer: Writer, tmp_path: Path) -> None:
     def insert(connection: sqlite3.Connection, pages: Sequence[range]) -> None:
         connection.executemany("INSERT INTO t VALUES (?)", [(number,) for page in pages for number in page])
 

@@ -10,9 +10,11 @@ import hashlib
 import importlib.util
 import json
 import shutil
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from dialoom.prompts import ChatMessage
 from dialoom.runs.agreement import as_json, write_sample
 from dialoom.runs.configuration.recipes import load_recipe
 from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.progress import SAME_IN_A_ROW
 from dialoom.runs.store import RunFile
 from tests.conftest import ROOT
 from tests.logical_dump import differences, logical_dump
@@ -297,18 +300,27 @@ def _is_mixed(case: Case, path: Path) -> bool:
 
 
 def _is_judged(path: Path, judging: str) -> bool:
-    """Whether some of a set's judgings failed, if there are enough for that."""
+    """Whether some of a set's judgings failed, if there are enough for that, but too few to stop the work.
+
+    Which of them come in a row, and what is left undone if they stop it, depends on time.
+    """
     failures = _failures(path, judging)
     with RunFile(path) as run:
         asked = sum(each["judging"] == judging for each in run.calls())
-    return max(failures.values(), default=0) <= 1 and (bool(failures) or asked < _MANY)
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT count(*) FROM judged WHERE judging = ? AND error IS NOT NULL"
+        (failed,) = connection.execute(query, (judging,)).fetchone()
+    return max(failures.values(), default=0) <= 1 and failed < SAME_IN_A_ROW and (bool(failures) or asked < _MANY)
 
 
 def _failures(path: Path, judging: str | None) -> Counter[int]:
-    """How many calls of each scenario failed, in playing or in a set's judging."""
+    """How many calls of each scenario failed, in playing or in a set's judging; of shared calls, how many in all.
+
+    A scenario may wait for several shared calls at once, such as the notes of a user's sessions.
+    """
     with RunFile(path) as run:
         failed = [each for each in run.calls() if each["judging"] == judging and each["error"] is not None]
-    return Counter(each["number"] for each in failed if each["number"] is not None)
+    return Counter(each["number"] for each in failed)
 
 
 def _results(path: Path) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 
 from dialoom import Budget
 from dialoom.roles.gateway.budget import Spend
-from dialoom.roles.gateway.prices import Prices
+from dialoom.roles.gateway.model_facts import Prices
 from dialoom.runs.gateway_setup import CallPolicy
 from dialoom.runs.store.transfer import Transfer
 from dialoom.runs.workers import cluster, pool
@@ -100,6 +100,7 @@ class NearCluster:
         self.leased: list[list[int]] = []
         self.handles: list[NearHandle] = []
         self.told: list[asyncio.Future[None]] = []
+        self.at_end: Callable[[], object] = lambda: None  # while Ray would shut down
 
     def wake(self, worker: str) -> set[int]:
         """Have a worker report at once, though it has nothing to say; returns what it has."""
@@ -134,6 +135,8 @@ def near_cluster(monkeypatch: pytest.MonkeyPatch, is_deadly: Deadly = lambda _de
     @asynccontextmanager
     async def machines(_policy: CallPolicy) -> AsyncIterator[NearCluster]:
         yield found
+        found.at_end()
+        await asyncio.sleep(0)
 
     monkeypatch.setattr(pool, "cluster", machines)
     monkeypatch.setattr(cluster, "check_ray", lambda: None)

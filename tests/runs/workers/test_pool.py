@@ -257,6 +257,16 @@ def test_stopping_reaches_all_workers(
     assert door.resume(run.path).status().done == 12
 
 
+def test_workers_are_not_called_once_their_cluster_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near, control = near_cluster(monkeypatch), door.Control()
+    told = list[NearHandle]()
+    near.at_end = control.stop
+    monkeypatch.setattr(NearHandle, "stop", lambda handle: told.append(handle))
+    run = door.play(RECIPE, path=tmp_path / "run.db", workers=2, concurrency=2, control=control, **SHARED)
+    assert run.status().done == 12
+    assert len(near.handles) == 2 and not told
+
+
 def test_worker_that_still_writes_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = door.plan(RECIPE, path=tmp_path / "run.db", **SHARED)
     folder_of(run.path).mkdir()

@@ -1,0 +1,321 @@
+"""Tests of assistants: replays of saved cases, expectations of scores, and test results as JUnit XML and Markdown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from dialoom.graphs import Episode
+from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.errors import RunError
+from dialoom.runs.report.requirements import Checked, Requirement, check_outcome
+from dialoom.runs.stepping import Case, ReplayResult, read_case
+from dialoom.runs.stepping import replay as play_case
+from dialoom.settings import ModelLike, PathLike, prompt_sets
+from dialoom.shown import harmless, markdown_code, markdown_text
+
+from .blocking import in_daemon_threads
+from .run import RunReader
+
+__tracebackhide__ = methodcaller("errisinstance", AssertionError)
+"""Let pytest show an unmet expectation at the test's line, without the lines of this module."""
+
+
+async def areplay(
+    case: Case | PathLike,
+    *,
+    live: Collection[str] = (),
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: PathLike | Sequence[PathLike] | None = None,
+    trust: bool | Trust = False,
+) -> ReplayResult:
+    """Play a saved case with the current code, from its recorded replies or with live roles that reply again.
+
+    Example:
+        >>> asyncio.run(dialoom.areplay("talk.case.json")).is_same
+        True
+
+    Args:
+        case: The case that `save` in the step debugger wrote, or its file. Files that the case names are looked up
+            beside its file first, then in the working folder, then where they were when it was saved.
+        live: The roles that reply again, with their current prompts and code. Every other speaker repeats its recorded
+            messages, even if the messages before them are different now. A judge's recorded reply is used only if the
+            conversation is the one that it judged.
+        models: Models of live roles, in place of the recorded ones.
+        prompts: Sets of prompts that replace the recipe's own, for live roles; as for `play`.
+        trust: Trust the code and the addresses that the case refers to.
+
+    Returns:
+        The result. `is_same` tells whether the conversation took the recorded path or, with live roles, whether the
+        judgements are the recorded ones.
+
+    Raises:
+        RunError, RecipeError, BindingError: If the case cannot be played.
+        TrustError: If the case refers to code or an address that this user has not given, and `trust` is not set.
+    """
+    read, folders = (case, []) if isinstance(case, Case) else (read_case(Path(case)), [Path(case).absolute().parent])
+    trusting = trust if isinstance(trust, Trust) else Trust(trust)
+    return await play_case(read, trusting, folders=folders, live=live, models=models, prompts=prompt_sets(prompts))
+
+
+def replay(
+    case: Case | PathLike,
+    *,
+    live: Collection[str] = (),
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: PathLike | Sequence[PathLike] | None = None,
+    trust: bool | Trust = False,
+) -> ReplayResult:
+    """Play a saved case; the blocking form of `areplay`.
+
+    Example:
+        >>> dialoom.replay("talk.case.json", live=["assistant"]).is_same
+        True
+    """
+    return _waited_for(areplay(case, live=live, models=models, prompts=prompts, trust=trust))
+
+
+def _waited_for(played: Coroutine[Any, Any, ReplayResult]) -> ReplayResult:
+    with ThreadPoolExecutor(1, thread_name_prefix="dialoom") as thread:  # the caller may have an event loop
+        return thread.submit(asyncio.run, in_daemon_threads(played)).result()
+
+
+def check_replay(
+    path: Path, live: Sequence[str], requirements: Sequence[str], allow: Sequence[str], root: Path
+) -> None:
+    """Play a saved case as a test, with its live roles, trusting the code that it refers to.
+
+    Args:
+        path: The case.
+        live: The roles that reply again.
+        requirements: Requirements on the scores, in place of the recorded judgements.
+        allow: Conditions that do not fail a requirement.
+        root: The folder in which files and modules that are not beside the case are looked up.
+
+    Raises:
+        AssertionError: If the result is not the recorded one, or a requirement is not met.
+        RunError: As for `areplay` and `require_of_replay`.
+    """
+    played = _waited_for(play_case(read_case(path), Trust(True), folders=[path.parent, root], live=live))
+    told = [*played.lines, *played.scores, *played.departures]
+    if requirements and not played.departures:
+        checked = require_of_replay(played, requirements, allow=allow)
+        unmet = [each for each in checked if not each.is_met]
+        if unmet:
+            raise AssertionError("\n".join([*map(str, unmet), *told, worst_conversation(played, unmet[0])]))
+    elif not played.is_same:
+        raise AssertionError("\n".join([f"{path.name} does not come out as recorded", *told, *played.changed]))
+
+
+def require_of_replay(
+    played: ReplayResult,
+    requirements: Sequence[str | Requirement],
+    *,
+    is_confident: bool = False,
+    allow: Collection[str] = (),
+) -> list[Checked]:
+    """Return whether requirements on the scores of a replay are met.
+
+    Raises:
+        RunError: If the replayed conversation did not end and so has no scores, or a requirement cannot be checked.
+    """
+    if played.outcome is None:
+        raise RunError(f"the case could not be played to its end: {'; '.join(played.departures)}")
+    if not played.live:
+        raise RunError("requirements are for roles that answer anew, and none did", setting="live")
+    wanted = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+    return check_outcome(_episode(played), played.recipe, played.bindings.by_role, wanted, is_confident, allow)
+
+
+def _episode(played: ReplayResult) -> Episode:
+    assert played.outcome is not None, "only a replay with an outcome has scores"
+    return Episode(played.scenario.id, played.scenario.facets(), "done", played.outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An expectation of scores; see `expect`.
+
+    Example:
+        >>> scored = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"]).metric("task_completion")
+        >>> _ = scored.at_least(0.5)
+
+    Attributes:
+        of: The run, or the replay.
+        allow: Conditions that do not fail an expectation; see `Run.require`.
+        judging: The set of judgements of a run; by default the oldest.
+        where: Only scenarios of a run that match this expression.
+        name: The metric.
+        k: If set, the number of trials of a scenario that must all succeed.
+        is_confident: Whether the whole 95 % interval must meet the expectation, not only the mean.
+    """
+
+    of: RunReader | ReplayResult
+    allow: tuple[str, ...] = ()
+    judging: str | None = None
+    where: str | None = None
+    name: str = ""
+    k: int | None = None
+    is_confident: bool = False
+
+    def metric(self, name: str) -> Expectation:
+        """Return an expectation of one metric, such as `resolved` or `tone (assistant)`."""
+        return changed(self, name=name)
+
+    def pass_k(self, k: int) -> Expectation:
+        """Return an expectation of pass^k: the probability that k trials of a scenario all succeed."""
+        return changed(self, k=k)
+
+    def confident(self) -> Expectation:
+        """Return an expectation that the whole 95 % interval must meet, not only the mean."""
+        return changed(self, is_confident=True)
+
+    def at_least(self, bound: float) -> Expectation:
+        """Expect that the mean is at least a value; for verdicts, that the share of true ones (from 0 to 1) is.
+
+        Raises:
+            AssertionError: If the expectation is not met; the message has the value, the reason and the worst
+                conversation.
+            RunError: If the expectation cannot be checked; see `Run.require`.
+        """
+        return self._expected(">=", bound)
+
+    def at_most(self, bound: float) -> Expectation:
+        """Expect that the mean is at most a value; it raises the same errors as `at_least`."""
+        return self._expected("<=", bound)
+
+    def not_worse_than(self, baseline: RunReader | PathLike) -> Expectation:
+        """Expect that the metric (or without one, every metric) is not lower than in another run, by the paired test.
+
+        Raises:
+            AssertionError, RunError: As for `at_least`. Apart from the role under evaluation, the two runs must have
+                the same settings.
+        """
+        if not isinstance(self.of, RunReader):
+            raise RunError("not_worse_than compares runs, and this is a replay")
+        compared = self.of.require(
+            not_worse_than=baseline,
+            metrics=[self.name] if self.name else [],
+            allow=self.allow,
+            judging=self.judging,
+            where=self.where,
+        )
+        return self._met(compared)
+
+    def _expected(self, sign: str, bound: float) -> Expectation:
+        if not self.name:
+            raise RunError("name a metric first: expect(run).metric('resolved').at_least(0.8)")
+        wanted = Requirement(self.name, sign, bound, None if self.k is None else True, self.k)
+        if isinstance(self.of, ReplayResult):
+            if self.of.outcome is None:
+                raise AssertionError("\n".join(["the case could not be played to its end", *self.of.departures]))
+            found = require_of_replay(self.of, [wanted], is_confident=self.is_confident, allow=self.allow)
+        else:
+            found = self.of.require(
+                wanted, is_confident=self.is_confident, allow=self.allow, judging=self.judging, where=self.where
+            )
+        return self._met(found)
+
+    def _met(self, found: Sequence[Checked]) -> Expectation:
+        unmet = [each for each in found if not each.is_met]
+        if not unmet:
+            return self
+        shown = worst_conversation(self.of, unmet[0], self.judging, self.where)
+        raise AssertionError("\n".join([*map(str, unmet), *([shown] if shown else [])]))
+
+
+def expect(
+    of: RunReader | ReplayResult,
+    *,
+    allow: Sequence[str] = (),
+    judging: str | None = None,
+    where: str | None = None,
+) -> Expectation:
+    """Return an expectation of a run's or a replay's scores, for tests; it raises `AssertionError` if it is not met.
+
+    Example:
+        >>> expected = dialoom.expect(dialoom.open_run("run.db"), allow=["offline"])
+        >>> _ = expected.metric("task_completion").at_least(0.5)
+        >>> expected.metric("personalization").at_least(5)
+        Traceback (most recent call last):
+            ...
+        AssertionError: ...
+
+    Args:
+        of: A run, or the result of `dialoom.replay` with live roles.
+        allow: Conditions that do not fail the expectation: `offline`, `missing`, `constant`, `unfinished`; see
+            `Run.require`.
+        judging: The set of judgements; by default the oldest.
+        where: Only scenarios that match this expression.
+    """
+    return Expectation(of, tuple(allow), judging, where)
+
+
+_MOST_LINES = 40
+
+
+def worst_conversation(
+    of: RunReader | ReplayResult, unmet: Checked, judging: str | None = None, where: str | None = None
+) -> str:
+    """Return the conversation with the worst score of a requirement's metric, as text; empty if nothing was scored.
+
+    A missing score is worse than any other. Of several conversations with the worst score, the first is returned.
+    """
+    episodes = of.episodes(judging, where=where) if isinstance(of, RunReader) else [_episode(of)]
+    worst: tuple[float, Episode, str] | None = None
+    for episode in episodes:
+        for each in episode.outcome.judgements:
+            if unmet.metric not in (each.metric, f"{each.metric} ({each.target})"):
+                continue
+            rank = float("-inf") if each.score is None else (-1 if unmet.is_upper else 1) * float(each.score)
+            if worst is None or rank < worst[0]:
+                score = "no score" if each.score is None else each.score
+                worst = rank, episode, f"{each.metric} {score}: {each.explanation}"
+    if worst is None:
+        return ""
+    _, episode, score = worst
+    lines = [f"{line.role}: {line.spoken}" for line in episode.outcome.messages]
+    left = [f"({len(lines) - _MOST_LINES} earlier messages)"] if len(lines) > _MOST_LINES else []
+    return harmless("\n".join([f"the worst conversation, {episode.id}: {score}", *left, *lines[-_MOST_LINES:]]))
+
+
+def junit(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
+    """Return checked requirements as JUnit XML, with one test case for each.
+
+    Args:
+        name: The name of the suite, such as the run's file.
+        found: The checked requirements.
+        worst: The worst conversation for each requirement; an empty text if there is none.
+    """
+    failures = str(sum(not each.is_met for each in found))
+    suite = ElementTree.Element("testsuite", name=harmless(name), tests=str(len(found)), failures=failures)
+    for each, shown in zip(found, worst, strict=True):
+        case = ElementTree.SubElement(suite, "testcase", classname=harmless(name), name=harmless(each.requirement))
+        if not each.is_met:
+            told = ElementTree.SubElement(case, "failure", message=harmless("; ".join(each.reasons)))
+            told.text = shown
+        ElementTree.SubElement(case, "system-out").text = harmless(str(each))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def markdown_summary(name: str, found: Sequence[Checked], worst: Sequence[str]) -> str:
+    """Return checked requirements as Markdown for a pull request; the arguments are those of `junit`."""
+    met = sum(each.is_met for each in found)
+    lines = [f"### {markdown_code(name)}: {met} of {len(found)} requirements met", ""]
+    lines += ["| | requirement | value, 95 % interval | |", "|---|---|---|---|"]
+    for each in found:
+        cells = [markdown_text(text) for text in (each.requirement, each.value, "; ".join(each.reasons))]
+        lines.append(f"| {'met' if each.is_met else '**not met**'} | {' | '.join(cells)} |")
+    for each, shown in zip(found, worst, strict=True):
+        if shown and not each.is_met:
+            quoted = [f"    {line}" for line in shown.splitlines()]
+            lines += ["", f"{markdown_text(each.requirement)}:", "", *quoted]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,194 @@
+"""Import of recorded conversations into a run: all are checked first, then the new ones are added in transactions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Unpack
+
+from dialoom.graphs.outcome import Outcome
+from dialoom.graphs.recipe import completed
+from dialoom.graphs.study import FileFunction, read_study
+from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, transcripts_of
+from dialoom.graphs.transcript_rows import Reader
+from dialoom.inputs import DataError
+from dialoom.runs.configuration.recipes import is_file_spec
+from dialoom.runs.configuration.trust import recipe_references
+from dialoom.runs.engine import in_thread
+from dialoom.runs.errors import RunError, StoppedError
+from dialoom.runs.planning import judgement_set, prepare
+from dialoom.runs.store import OWN_JUDGEMENTS, RunStore
+from dialoom.settings import PathLike
+
+from .blocking import blocking
+from .operations import Run
+from .resolving import resolve
+from .settings import PlaySettings
+from .tasks import check_transcripts, take_study
+
+_AT_ONCE = 200
+"""Conversations that are written in one transaction."""
+
+_MOST_SHOWN = 20
+"""The number of broken rows that an error or a result quotes; the others are only counted."""
+
+
+@dataclass
+class Imported:
+    """The result of an import.
+
+    Example:
+        >>> imported = dialoom.import_transcripts("talks.jsonl", path="talks.db")
+        >>> imported.added + imported.known
+        1
+
+    Attributes:
+        run: The run.
+        added: The number of new conversations.
+        known: The number of conversations that the run had already, or that the file repeats.
+        broken: The number of broken rows, which were skipped.
+        errors: The first errors in broken rows, each with file and line.
+        is_complete: False if the import was stopped; importing again adds the rest.
+    """
+
+    run: Run
+    added: int = 0
+    known: int = 0
+    broken: int = 0
+    errors: list[str] = field(default_factory=list)
+    is_complete: bool = True
+
+
+async def aimport_transcripts(
+    source: PathLike,
+    *,
+    path: PathLike,
+    study: PathLike | None = None,
+    reader: str | Reader | None = None,
+    broken: Literal["refuse", "skip"] = "refuse",
+    **settings: Unpack[PlaySettings],
+) -> Imported:
+    """Import conversations recorded elsewhere into a run of the recipe `transcript`, new or existing.
+
+    Example:
+        >>> run = dialoom.import_transcripts("talks.jsonl", path="talks.db").run
+        >>> run.episode(1).outcome.messages[0].content
+        'Where is my order?'
+
+    Args:
+        source: A file, or a folder of files: rows with `messages`, ShareGPT, dialoom's exports, PersonaLens' release
+            dialogues, inspect_ai logs; see `docs/transcripts.md`.
+        path: The run's file; if it exists, the conversations that it does not have yet are added.
+        study: A study. Its judges and checks can score the conversations, and its user can continue them.
+        reader: A reader for a format of your own: a function from a path to numbered rows, or
+            `path/to/file.py:function`.
+        broken: `refuse` imports nothing if a row is broken; `skip` leaves broken rows out. No row is repaired.
+        **settings: Who plays the roles when a conversation is continued, as for `play`.
+
+    Raises:
+        DataError: If a row is broken, or the file cannot be read.
+        RunError: If `path` holds another run, or another setting is wrong.
+        StoppedError: If the import was stopped while the rows were checked; nothing is imported.
+    """
+    if broken not in ("refuse", "skip"):
+        raise RunError(f"broken must be 'refuse' or 'skip', got {broken!r}", setting="broken")
+    control = settings.get("control")
+    found = Path(source)
+
+    def work(is_given_up: Callable[[], bool]) -> Imported:
+        read = _loaded(reader)
+        if not found.exists():
+            raise DataError(found, "there is no such file")
+        if broken == "refuse":
+            _check(found, read, is_given_up)
+        with _opened(Path(path), study, settings) as store:
+            imported = Imported(Run(path, trust=True))
+            _add(store, found, read, imported, is_given_up)
+        return imported
+
+    return await in_thread(work, lambda: control is not None and control.is_draining)
+
+
+def _loaded(reader: str | Reader | None) -> Reader | None:
+    if isinstance(reader, str):
+        if not is_file_spec(reader):
+            raise RunError(f"reader must have the form file.py:function, got {reader!r}", setting="reader")
+        return FileFunction(reader, (str(Path.cwd()),)).load()
+    return reader
+
+
+def _check(source: Path, reader: Reader | None, is_stopped: Callable[[], bool]) -> None:
+    """Read all rows without keeping any.
+
+    Raises:
+        DataError: If rows are broken; the message lists them.
+    """
+    count, first = 0, list[DataError]()
+    for _, found in transcripts_of(source, reader):
+        if is_stopped():
+            raise StoppedError("stopped while the rows were checked; nothing was imported")
+        if isinstance(found, DataError):
+            count += 1
+            first += [found] if len(first) < _MOST_SHOWN else []
+    if first:
+        more = f"\nand {count - len(first):,} more" if count > len(first) else ""
+        said = "\n".join(map(str, first[1:]))
+        raise RunError(
+            f"{first[0]}" + (f"\n{said}" if said else "") + f"{more}\n{count:,} broken rows; nothing was imported"
+        )
+
+
+@contextlib.contextmanager
+def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Iterator[RunStore]:
+    """Open the run for writing; it is made and planned if it does not exist."""
+    given = None if study is None else transcripts(read_study(Path(study), is_played=False))
+    if path.exists():
+        store = RunStore(path)
+    else:
+        settings["options"] = {"judge": False}  # what is recorded is judged afterwards
+        new = resolve(given or transcripts(), False, **settings)
+        store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
+    with store:
+        check_transcripts(store)
+        take_study(store, given)
+        store.give(recipe_references(store.config.recipe, recipe=given))
+        if not store.is_planned:
+            store.plan([], [], judgement_set(OWN_JUDGEMENTS, store.prompts, {}))
+        yield store
+
+
+def _add(
+    store: RunStore, source: Path, reader: Reader | None, imported: Imported, is_stopped: Callable[[], bool]
+) -> None:
+    """Add the conversations that the run does not have yet, `_AT_ONCE` in one transaction."""
+    recipe = store.recipe
+    assert isinstance(recipe, Transcripts)
+    waiting: list[tuple[Transcript, Outcome]] = []
+
+    def write() -> None:
+        added = store.results.record(waiting)
+        imported.added += added
+        imported.known += len(waiting) - added
+        waiting.clear()
+
+    for _, found in transcripts_of(source, reader):
+        if is_stopped():
+            imported.is_complete = False
+            break
+        if isinstance(found, DataError):
+            imported.broken += 1
+            imported.errors += [str(found)] if len(imported.errors) < _MOST_SHOWN else []
+            continue
+        if store.position_of(found.id) is not None:  # the gate's rules take most of the time
+            imported.known += 1
+            continue
+        outcome = completed(recipe, found, recipe.recorded(found))
+        waiting.append((found, store.gate.passed(found, outcome)))
+        if len(waiting) == _AT_ONCE:
+            write()
+    write()
+
+
+import_transcripts = blocking("import_transcripts", aimport_transcripts)

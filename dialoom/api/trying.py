@@ -1,0 +1,200 @@
+"""Trial of a judge on labelled conversations, before a run is paid for: its health, and its agreement with people."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from dialoom.graphs import Table
+from dialoom.graphs.capabilities import WithJudging
+from dialoom.graphs.transcript import labelled_rows
+from dialoom.graphs.transcript_rows import LABEL
+from dialoom.inputs import DataError, is_sqlite
+from dialoom.runs.configuration.trust import Trust
+from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import items_of
+from dialoom.runs.report.health import health_of, health_table
+from dialoom.runs.report.report import markdown
+from dialoom.runs.report.reported import add_offline_column, reported_runs
+from dialoom.runs.store import RunFile
+from dialoom.runs.store.connections import copy_run
+from dialoom.settings import PathLike, Players, PlayerSettings, part
+
+from .blocking import blocking
+from .importing import aimport_transcripts
+from .judges import bound_judges, set_names
+from .operations import ajudge
+from .settings import JudgeSettings
+
+if TYPE_CHECKING:
+    from dialoom.runs.agreement import Labels
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeTrial:
+    """The result of a trial of a judge.
+
+    Example:
+        >>> trial = dialoom.try_judge("labelled.jsonl", "offline/placeholder", judges="judges.toml")
+        >>> [table.name for table in trial.tables]
+        ['judge-health', 'agreement']
+
+    Attributes:
+        tables: The health of each judge and its agreement with the labels.
+        is_complete: False if the trial was stopped.
+    """
+
+    tables: Sequence[Table]
+    is_complete: bool
+
+    def __repr__(self) -> str:
+        return f"<JudgeTrial: {', '.join(table.name for table in self.tables)}>"
+
+    def __str__(self) -> str:
+        return markdown(self.tables, "Trial of a judge")
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+async def atry_judge(
+    source: PathLike,
+    model: Players | None = None,
+    *,
+    judges: PathLike | None = None,
+    labels: PathLike | None = None,
+    path: PathLike | None = None,
+    repeat: int = 1,
+    retry_failed: bool = False,
+    **settings: Unpack[JudgeSettings],
+) -> JudgeTrial:
+    """Let a judge score labelled conversations, and return its health and its agreement with the labels.
+
+    Nothing but the judge is played, and nothing is kept unless `path` is given. Needs the extra `agree`.
+
+    Example:
+        >>> trial = dialoom.try_judge("labelled.jsonl", "offline/placeholder", judges="judges.toml")
+        >>> trial.tables[0].rows[0][0]
+        'resolved (assistant)'
+
+    Args:
+        source: Conversations in a format of `import_transcripts`, or a run. All such conversations are scored by a
+            study's judges; of a run, its recipe's judges score the labelled scenarios.
+        model: The judge, as for `judge`; several, in a list, are tried one after the other.
+        judges: The study with the judges; required for conversations, not for a run.
+        labels: A labels file; by default the labels are in the rows (`"label:anna": {"resolved": "yes"}`), or in the
+            labels file of the run.
+        path: A file to store the judged run in; a repeated trial continues it.
+        repeat: How often all conversations are judged, to see how far the judge agrees with itself.
+        retry_failed: Judge again what failed in an earlier trial with the same `path`.
+        **settings: As for `judge`.
+
+    Raises:
+        DataError: If conversations or labels cannot be read, or there are no labels.
+        RunError: If a setting is wrong, or no conversation was judged.
+        StoreError: If `path` cannot be written, or `source` is a file that is not a run.
+    """
+    from dialoom.runs.agreement import labels_beside, read_labels  # deferred: imports numpy
+    from dialoom.runs.report.rater_agreement import require_statistics
+
+    require_statistics()
+    found, where = Path(source), None
+    is_run = is_sqlite(found)
+    if is_run and judges is not None:
+        raise RunError(f"judges: {found} is a run, which its own recipe's judges score", setting="judges")
+    if not is_run and judges is None:
+        raise RunError("judges is missing: name the study whose judges are tried", setting="judges")
+    given = None
+    if labels is not None or is_run:
+        given = read_labels(labels_beside(found) if labels is None else Path(labels))
+    elif next(labelled_rows(found), None) is None:
+        raise DataError(found, f'no row has a label; give a row one as "{LABEL}NAME", or a labels file')
+    with ExitStack() as stack:
+        if path is None:
+            target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{found.stem}.db"
+        else:
+            target = Path(path)
+        if is_run and given is not None:
+            where = _where_labelled(found, given)
+            if not target.exists():
+                copy_run(found, target)
+        else:
+            await aimport_transcripts(found, path=target, study=judges, control=settings.get("control"))
+        run = await ajudge(
+            target, model, judges=judges, repeat=repeat, where=where, retry_failed=retry_failed, **settings
+        )
+        assert run.ended is not None
+        with RunFile(target, trust=Trust(settings.get("trust", False))) as file:
+            bound = bound_judges(file.recipe, model, part(PlayerSettings, settings))
+            names = [name for _, name in set_names(bound, None, 1)]
+            known = _labels_in(found, file, names[0]) if given is None else given
+            return JudgeTrial([*_tables(file, names, known)], run.ended.is_complete)
+
+
+try_judge = blocking("try_judge", atry_judge)
+
+
+def _where_labelled(path: Path, labels: Labels) -> str:
+    """Return an expression for the scenarios that have a label."""
+    from dialoom.runs.agreement.items import scenario_of
+
+    with RunFile(path) as file:
+        ids = {found[1] for row in labels.rows if (found := scenario_of(file, row.item)) is not None}
+    if not ids:
+        raise DataError(labels.path, "no label is of a scenario of the run")
+    return f"id in {sorted(ids)!r}"
+
+
+def _labels_in(source: Path, run: RunFile, judging: str) -> Labels:
+    """Return the labels that the rows of a file of conversations hold.
+
+    Raises:
+        DataError: If a row has a label for something that is not judged.
+    """
+    from dialoom.runs.agreement.labels import LabelRow, Labels
+
+    rows = [*labelled_rows(source)]
+    annotators = tuple(dict.fromkeys(name for row in rows for name in row.labels))
+    checks = {check.metric for check in WithJudging.of(run.recipe).checks}
+    found: list[LabelRow] = []
+    for row in rows:
+        episode = run.episode(run.resolve(row.id), judging)
+        if episode is None or not episode.outcome.judgements:
+            continue  # its judging failed
+        judged = [each for each in items_of(episode, run.recipe) if each.judgement.metric not in checks]
+        keys = [each.id.removeprefix(f"{row.id}/") for each in judged]
+        whole = {each.judgement.metric: key for each, key in zip(judged, keys, strict=True) if not each.group.by_turn}
+        cells: dict[str, dict[str, str]] = defaultdict(dict)
+        for name, given in row.labels.items():
+            labels = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+            for key, label in labels.items():
+                item = whole.get(key, key)
+                if item not in keys or (labels is not given and len(keys) > 1):
+                    told = f"{LABEL}{name}: {given!r:.60} does not say what it labels: give an object with"
+                    raise DataError(source, f"{told} {' or '.join([*whole, *keys])}", row.line)
+                cells[item][name] = "" if label is None else str(label)
+        found += [
+            LabelRow(f"{row.id}/{key}", "", row.line, tuple(by_name.get(name, "") for name in annotators))
+            for key, by_name in cells.items()
+        ]
+    return Labels(source, annotators, found)
+
+
+def _tables(run: RunFile, names: Sequence[str], labels: Labels) -> Iterator[Table]:
+    """Yield the health of each judge and its agreement with the labels."""
+    from dialoom.runs.agreement import agreement, table_of
+
+    several = len(names) > 1
+    for name in names:
+        reported = reported_runs([run], run.recipe, name)
+        if not (health := health_of(reported[0], None)):
+            raise RunError(f"{name} judged no conversation, so there is nothing to compare with the labels")
+        made = [*health_table(health, several=False), table_of(agreement(run, labels, judging=name))]
+        for table in made:
+            table.title += f" ({name})" if several else ""
+        yield from add_offline_column(made, reported)

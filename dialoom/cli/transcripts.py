@@ -1,0 +1,146 @@
+"""Recorded conversations: `dialoom import`, and `new study --from-transcripts`, where a model infers their users."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+import typer
+
+from dialoom import PlaySettings, aestimate, aimport_transcripts
+from dialoom.api.importing import Imported
+from dialoom.api.run import RunReader
+from dialoom.api.settings import CallSettings
+from dialoom.graphs import Episode, Recipe
+from dialoom.graphs.traits import MEASURED
+from dialoom.outputs import folder_output, json_line
+from dialoom.runs.errors import RunError
+from dialoom.settings import Budget, Players, part
+
+from .errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_SOME_FAILED
+from .flags import by_role
+from .playing import play_or_resume, print_estimate, run_with_display
+from .settings import RunCommand
+from .terminal import say
+from .watcher import Watcher
+
+_PARTS = ("person", "goal", "traits")
+_INFERRED = "inferred"
+_MOST_TURNS = 30
+"""The maximum `max_turns` of a study, however long the recorded conversations are."""
+
+
+def seed_study(recipe: Recipe, given: RunCommand, talks: Path, folder: Path, name: str) -> int:
+    """Carry out `dialoom new study --from-transcripts`, and return the exit code.
+
+    Args:
+        recipe: The recipe that infers the users.
+        given: The recipe's options, and the players.
+        talks: The conversations.
+        folder: The study's folder. The run is stored beside it, and the same command continues the run.
+        name: The study's name.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RunError(f"{folder} exists already; give another folder")
+    if given["dry_run"]:
+        settings = part(PlaySettings, given)
+        watcher = Watcher(settings, log_format=given["log_format"])
+        print_estimate(
+            run_with_display(aestimate(recipe, **settings), watcher), cast("Budget | None", settings["budget"])
+        )
+        return EXIT_DONE
+    run = folder.with_name(f"{folder.absolute().name}.run.db")
+    watcher = play_or_resume(recipe, run, given)
+    if (code := watcher.exit_code()) not in (EXIT_DONE, EXIT_SOME_FAILED) or RunReader(run).status().pending:
+        say(f"{folder} is not written yet: the same 'dialoom new study' goes on, and then writes it")
+        return code
+    done = [episode for episode in RunReader(run).episodes() if episode.state == "done"]
+    counts = Counter(kind for each in done for kind in _PARTS if _statements(each, kind))
+    if not counts:
+        say(
+            f"dialoom: no study was written: nothing could be inferred from any of the {len(done):,} conversations; "
+            f"dialoom report {run} says why",
+            err=True,
+        )
+        return EXIT_SOME_FAILED
+    _write(folder, name, talks.name, done)
+    said = ", ".join(f"{kind} of {counts[kind]:,}" for kind in _PARTS)
+    say(f"{folder} is written: {len(done):,} users; inferred: {said}; the others are unparsed or not shown")
+    return code
+
+
+def _statements(episode: Episode, kind: str) -> list[str]:
+    """Return the inferred statements of a kind whose evidence was found in the conversation."""
+    found: Sequence[Mapping[str, Any]] = episode.outcome.details[kind]
+    return [each["statement"] for each in found if each["result"] == _INFERRED]
+
+
+def _write(folder: Path, name: str, source: str, episodes: Sequence[Episode]) -> None:
+    """Write the study's files."""
+    opens = Counter(each.outcome.details["opens"] for each in episodes).most_common(1)[0][0]
+    turns = max(round(each.outcome.details["manner"]["patience"]) for each in episodes)
+    words = {
+        "@NAME@": name,
+        "@SOURCE@": json.dumps(source, ensure_ascii=False),
+        "@TURNS@": str(min(turns + 1, _MOST_TURNS)),
+        "@OPENS@": opens,
+    }
+    text = resources.files(__package__).joinpath("templates", "study-of-transcripts.toml.txt").read_text("utf-8")
+    for placeholder, word in words.items():
+        text = text.replace(placeholder, word)
+    evidence = [{"id": each.id, **{kind: each.outcome.details[kind] for kind in _PARTS}} for each in episodes]
+    files = {"people": map(_person, episodes), "tasks": map(_task, episodes), "evidence": evidence}
+    with folder_output(folder) as made:
+        with made.text("study.toml") as file:
+            file.write(text)
+        for file_name, rows in files.items():
+            with made.text(f"{file_name}.jsonl") as file:
+                file.writelines(map(json_line, rows))
+
+
+def _person(episode: Episode) -> dict[str, Any]:
+    return {
+        "id": episode.id,
+        "description": " ".join(_statements(episode, "person")),
+        "traits": "; ".join(_statements(episode, "traits")),
+        **dict.fromkeys(MEASURED, ""),
+        **episode.outcome.details["manner"],
+    }
+
+
+def _task(episode: Episode) -> dict[str, str]:
+    goal = " ".join(_statements(episode, "goal"))
+    return {"goal": goal, "opening": episode.outcome.details["opening"].strip(), "id": episode.id}
+
+
+def import_file(
+    source: Path, out: Path, judges: Path | None, reader: str | None, skip_broken: bool, models: Sequence[str]
+) -> None:
+    """Carry out `dialoom import`."""
+    named: dict[str, Players] = dict(by_role(models))
+    settings: CallSettings = {}
+    watcher = Watcher(settings)
+    work = aimport_transcripts(
+        source,
+        path=out,
+        study=judges,
+        reader=reader,
+        broken="skip" if skip_broken else "refuse",
+        models=named,
+        **settings,
+    )
+    found: Imported = run_with_display(work, watcher)
+    for error in found.errors:
+        say(error, err=True)
+    if found.broken > len(found.errors):
+        say(f"and {found.broken - len(found.errors):,} more", err=True)
+    known = f", {found.known:,} there already" if found.known else ""
+    left = f", {found.broken:,} broken rows left out" if found.broken else ""
+    say(f"{out}: {found.added:,} conversations added{known}{left}")
+    if not found.is_complete:
+        say("stopped; the same command adds the rest")
+        raise typer.Exit(EXIT_INTERRUPTED)

@@ -1,0 +1,42 @@
+"""Agents of other frameworks as players: a function for each framework that makes a player of an agent."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Messages = list[dict[str, str]]
+
+
+def pydantic_ai_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
+    """Make a player of a pydantic-ai `Agent`."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    def converted(message: dict[str, str]) -> Any:
+        if message["role"] == "assistant":
+            return ModelResponse([TextPart(message["content"])])
+        part = SystemPromptPart if message["role"] == "system" else UserPromptPart
+        return ModelRequest([part(message["content"])])
+
+    async def reply(messages: Messages) -> str:
+        return str((await agent.run(message_history=list(map(converted, messages)))).output)
+
+    return reply
+
+
+def openai_agents_player(agent: Any) -> Callable[[Messages], Awaitable[str]]:
+    """Make a player of an `Agent` of the OpenAI Agents SDK."""
+    from agents.run import Runner
+
+    async def reply(messages: Messages) -> str:
+        return str((await Runner.run(agent, [dict(message) for message in messages])).final_output)
+
+    return reply
+
+
+def smolagents_player(make_agent: Callable[[], Any]) -> Callable[[Messages], str]:
+    """Make a player of a function that makes a smolagents agent; an agent of its own works on each reply."""
+
+    def reply(messages: Messages) -> str:
+        talk = "\n".join(f"{message['role']}: {message['content']}" for message in messages)
+        return str(make_agent().run(f"Reply to the last message of this conversation.\n\n{talk}"))
+
+    return reply

@@ -1,0 +1,27 @@
+"""The tables of docs/sessions.md: what is restored of each kind of stateful players, and what is refused; by cog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dialoom.roles.restoring import KINDS, REFUSALS, SAME, USES, Refusal
+
+
+def kinds() -> str:
+    """Return the table of kinds of players and what becomes of their conversations."""
+    rows = []
+    for kind in KINDS:
+        cells = [kind.instead.get(use, SAME) for use in USES]
+        said = [f"refused: {cell.reason}" if isinstance(cell, Refusal) else cell for cell in cells]
+        rows.append([kind.name, kind.kept, *said])
+    return _table(["player", "state after each reply", *USES], rows)
+
+
+def refusals() -> str:
+    """Return the table of combinations that are refused."""
+    return _table(["combination", "when", "reason"], [[each.combination, each.when, each.reason] for each in REFUSALS])
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

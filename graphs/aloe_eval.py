@@ -1,0 +1,428 @@
+"""The ALOE benchmark: it measures how well an assistant adapts to a user who reveals their persona gradually.
+
+The conversations, judge and alignment levels of "Aligning LLMs with Individual Preferences via Interaction" (COLING
+2025), in our own words and code.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dialoom.graphs.aloe import without_directions
+from dialoom.graphs.aloe.tree import SPOKEN, PersonaOptions, PersonaScenario
+from dialoom.graphs.conversation import DialogueState
+from dialoom.graphs.dialogue import DialogueRecipe, Turns
+from dialoom.graphs.judge import Case, Graph, Judge, add_judges
+from dialoom.graphs.outcome import Episode, Outcome
+from dialoom.graphs.recipe import AbsolutePath, RecipeError
+from dialoom.graphs.reporting import FEWEST, RESAMPLES, Cell, Chart, Estimate, Facet, FittedLine, Runs, Series, Table
+from dialoom.graphs.reporting.statistics import is_constant, percentiles
+from dialoom.graphs.stage import Stage, node
+from dialoom.personas.pools import Persona, read_personas
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_WEIGHTS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """The alignment figures of a model, each with its 95 % interval; a figure is `None` where it is undefined.
+
+    Attributes:
+        levels: AL(k) for k = 1, ..., K; each n is the number of dialogues with a score at that round. A round without a
+            level is left out of all other figures.
+        average: The mean of the levels. Its n, and that of all following figures, is the number of dialogues with any
+            score.
+        rate: IR, the slope of the least-squares line through the levels (equation 3); points per round. `None` with
+            fewer than two levels.
+        normalized_rate: N-IR, the slope after min-max normalization over **all** rounds. Equation 4 writes a running
+            minimum and maximum, but only the global ones give the figures of table 1. `None` for flat levels.
+        r_squared: R^2 of the line, the same before and after normalization. `None` for flat levels.
+        intercept: The line's value at k = 0.
+    """
+
+    levels: tuple[Estimate | None, ...]
+    average: Estimate
+    rate: Estimate | None
+    normalized_rate: Estimate | None
+    r_squared: Estimate | None
+    intercept: float | None
+
+
+class Scores:
+    """Scores of many dialogues, stored as one number per dialogue and round."""
+
+    def __init__(self) -> None:
+        self._rounds: list[array[float]] = []
+        self._dialogues = 0
+
+    def add(self, scores: Mapping[int, float]) -> None:
+        """Add one dialogue's scores by round, from 1; rounds without a score do not count in their AL."""
+        while len(self._rounds) < max(scores, default=0):
+            self._rounds.append(array("d", [np.nan]) * self._dialogues)
+        for number, column in enumerate(self._rounds, start=1):
+            column.append(scores.get(number, np.nan))
+        self._dialogues += 1
+
+    def alignment(self) -> Alignment | None:
+        """Return all figures with percentile bootstrap intervals; `None` without any score.
+
+        A resample draws as many dialogues as there are, with replacement, and computes every figure again. The scores
+        of one dialogue stay together, because they depend on each other. If a figure is undefined for a resample (e.g.
+        the N-IR of flat levels), that resample is left out of the figure's interval. The generator's seed is fixed and
+        the dialogues are sorted first, so equal scores give equal intervals regardless of their order.
+        """
+        table = self._table()
+        if not len(table):
+            return None
+        levels = _levels(np.ones((1, len(table))), table)
+        resampled = _resampled(table)
+        rows = [*levels[0]], [*resampled.T]
+        counts = np.count_nonzero(~np.isnan(table), axis=0)
+        estimates = [
+            _estimate(int(n), value, values, scores)
+            for n, value, values, scores in zip(counts, *rows, table.T, strict=True)
+        ]
+        figures = zip(_figures(levels), _figures(resampled), strict=True)
+        average, rate, intercept, normalized, r_squared = (
+            _estimate(len(table), value[0], values, table) for value, values in figures
+        )
+        assert average is not None
+        line = None if intercept is None else intercept.mean
+        return Alignment(tuple(estimates), average, rate, normalized, r_squared, line)
+
+    def _table(self) -> Floats:
+        """Return sorted scores by dialogue and round, NaN where missing. Dialogues without any score are left out."""
+        if not self._rounds:
+            return np.empty((0, 0))
+        table = np.column_stack([np.frombuffer(column) for column in self._rounds])
+        table = table[~np.isnan(table).all(axis=1)]
+        return table[np.lexsort(table.T)]
+
+
+def _resampled(table: Floats) -> Floats:
+    """Return levels by resample and round. They are computed in batches, so that the weights fit in a few megabytes."""
+    n = len(table)
+    draw = np.random.default_rng(0)
+    at_once = max(1, min(RESAMPLES, _WEIGHTS_AT_ONCE // n))
+    levels = np.empty((RESAMPLES, table.shape[1]))
+    for start in range(0, RESAMPLES, at_once):
+        some = min(at_once, RESAMPLES - start)
+        # The number of times that each dialogue was drawn.
+        weights = np.stack([np.bincount(draw.integers(n, size=n), minlength=n) for _ in range(some)])
+        levels[start : start + some] = _levels(weights.astype(np.float64), table)
+    return levels
+
+
+def _levels(weights: Floats, table: Floats) -> Floats:
+    """Return AL by row of weights and round; NaN where no dialogue with a weight has a score."""
+    present = ~np.isnan(table)
+    return _divided(weights @ np.where(present, table, 0.0), weights @ present.astype(np.float64))
+
+
+def _figures(levels: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return average, slope, intercept, normalized slope and R^2 of each row of levels; NaN where undefined."""
+    present = ~np.isnan(levels)
+    n = present.sum(axis=1).astype(np.float64)
+    rounds = np.where(present, np.arange(1.0, levels.shape[1] + 1), 0.0)
+    values = np.where(present, levels, 0.0)
+    mean_round, average = _divided(rounds.sum(axis=1), n), _divided(values.sum(axis=1), n)
+    x = np.where(present, rounds - mean_round[:, None], 0.0)
+    y = np.where(present, values - average[:, None], 0.0)
+    xx, xy, yy = (x * x).sum(axis=1), (x * y).sum(axis=1), (y * y).sum(axis=1)
+    # Flatness is tested on the range: due to rounding, the sum of squares of equal levels may not be exactly 0.
+    spread = np.where(present, levels, -np.inf).max(axis=1) - np.where(present, levels, np.inf).min(axis=1)
+    flat = ~(spread > 0)
+    slope = _divided(np.where(flat, 0.0, xy), xx)
+    intercept = average - slope * mean_round
+    normalized = _divided(slope, np.where(flat, 0.0, spread))
+    return average, slope, intercept, normalized, _divided(xy * xy, np.where(flat, 0.0, xx * yy))
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    """Return the quotient; NaN where the divisor is 0."""
+    quotient: Floats = np.divide(above, below, out=np.full(np.shape(above), np.nan), where=below != 0)
+    return quotient
+
+
+def _is_constant(scores: Floats) -> bool:
+    """Return whether all scores of a judge are equal, given enough of them; missing scores are NaN."""
+    had = scores[~np.isnan(scores)]
+    return bool(had.size) and is_constant(had.size, float(had.min()), float(had.max()))
+
+
+def _estimate(n: int, value: float, resampled: Floats, scores: Floats) -> Estimate | None:
+    """Return a figure with its interval, or `None` if it is undefined. Fewer than 5 dialogues give no interval.
+
+    Args:
+        n: The number of dialogues.
+        value: The figure.
+        resampled: The figure of each resample.
+        scores: The scores that the figure is computed from.
+    """
+    had = resampled[~np.isnan(resampled)]
+    if np.isnan(value) or not len(had):
+        return None
+    constant = _is_constant(scores)
+    if n < FEWEST:
+        return Estimate(n, float(value), None, None, constant)
+    return Estimate(n, float(value), *percentiles(had), constant)
+
+
+METRIC, TARGET = "alignment", "assistant"
+"""The metric and the target of the reported judgements. The turn of such a judgement is the round, from 1."""
+
+SCALE = (1.0, 5.0)
+_STATUSES = ("ok", "unparsed", "error")
+
+_LEVELS = (
+    "AL(k): mean score of the replies of round k, 1 to 5, over the n dialogues that have one. In brackets: 95 % "
+    f"bootstrap intervals; whole dialogues are resampled (none for fewer than {FEWEST})."
+)
+_FIGURES = (
+    "Average: mean of AL(k) over the rounds. IR: slope of the least-squares line through AL(k), in points per round. "
+    "N-IR: the same slope with the lowest AL(k) as 0 and the highest as 1. R²: how well the line fits. "
+    "A dash: undefined, as the N-IR and R² of a flat AL are."
+)
+_ASKEW = (
+    "Resampling adds noise, and noise widens the range of AL(k) and makes it less of a line: where AL(k) hardly "
+    "changes, the intervals of N-IR and R² lie askew."
+)
+_HAD = (
+    "Not sampled: rounds of finished dialogues of which this set of judgements has none (outside a sample that "
+    "was judged, or their judging failed). Not reached: rounds that a failed dialogue did not come to. Only "
+    "those that are ok have a score."
+)
+_MEANS = (
+    "Rounds and tokens are means over finished dialogues; tokens are those that the assistant wrote, as its "
+    "provider counted them."
+)
+
+
+def compared(runs: Runs) -> list[Table]:
+    """Return the tables of levels by round, improvement, judgements and dialogues, with a row per run.
+
+    Each run is read once.
+    """
+    models = [_Model(label, episodes) for label, episodes in runs]
+    last = max((len(model.alignment.levels) for model in models if model.alignment), default=0)
+    scored = models if last else []
+    improvement = ["average AL", "IR", "N-IR", "R²"]
+    found = [
+        Table(
+            "alignment",
+            "Alignment level by round",
+            ["model", *(f"k={k}" for k in range(1, last + 1))],
+            [[model.label, *model.levels(last)] for model in scored],
+            [_LEVELS],
+            scales={f"k={k}": SCALE for k in range(1, last + 1)},
+        ),
+        Table(
+            "improvement",
+            "Average alignment and improvement over the rounds",
+            ["model", *improvement],
+            [[model.label, *model.improvement] for model in scored],
+            [_FIGURES, _ASKEW],
+            decimals=dict.fromkeys(improvement[1:], 3),
+            scales={"average AL": SCALE},
+        ),
+        Table(
+            "judgements",
+            "Judgements by status",
+            ["model", *_STATUSES, "not sampled", "not reached"],
+            [[model.label, *model.judgements] for model in models if any(map(model.statuses.get, _STATUSES))],
+            [_HAD],
+        ),
+        Table(
+            "dialogues",
+            "The dialogues",
+            ["model", "dialogues", "failed", "rounds", "tokens per reply"],
+            [[model.label, *model.sizes] for model in models if model.dialogues],
+            [_MEANS],
+        ),
+    ]
+    for table in found:
+        table.facets = {"model": None}
+        table.judged = {column: [f"{METRIC} ({TARGET}) by turn"] for column in table.columns[1:]}
+    return [table for table in found if table.rows]
+
+
+def charts(runs: Runs) -> list[Chart]:
+    """Return a chart of AL by round with intervals and fitted lines; no chart if no run has a score."""
+    models = [_Model(label, episodes) for label, episodes in runs]
+    chart = Chart("alignment", "Alignment level by round", "round k", "AL(k), mean score from 1 to 5", y_range=SCALE)
+    chart.series = [_series(model.label, model.alignment) for model in models if model.alignment]
+    chart.notes.append("Bands: 95 % bootstrap intervals. Dashed: least-squares lines, whose slope is IR.")
+    return [chart] if chart.series else []
+
+
+class _Model:
+    """The figures of one run."""
+
+    def __init__(self, label: str, episodes: Iterable[Episode]) -> None:
+        self.label = label
+        self.dialogues = self.failed = self.unsampled = self.replies = self.rounds = 0
+        self.tokens: int | None = 0
+        self.statuses: Counter[str] = Counter()
+        scores = Scores()
+        for episode in episodes:
+            self._count(episode)
+            scores.add(self._scores(episode))
+        self.alignment = scores.alignment()
+
+    def _scores(self, episode: Episode) -> dict[int, float]:
+        """Return one dialogue's scores by round."""
+        scores: dict[int, float] = {}
+        judgements = [each for each in episode.outcome.judgements if (each.metric, each.target) == (METRIC, TARGET)]
+        self.unsampled += episode.state == "done" and not judgements
+        for judgement in judgements:
+            if judgement.turn is not None:
+                self.statuses[judgement.status] += 1
+                self.rounds = max(self.rounds, judgement.turn)
+                if judgement.score is not None:
+                    scores[judgement.turn] = float(judgement.score)
+        return scores
+
+    def _count(self, episode: Episode) -> None:
+        self.dialogues += 1
+        if episode.state != "done":
+            self.failed += 1
+            return
+        self.replies += sum(line.role == "assistant" for line in episode.outcome.messages)
+        tokens = episode.output_tokens.get("assistant")
+        self.tokens = None if self.tokens is None or tokens is None else self.tokens + tokens
+
+    def levels(self, last: int) -> list[Cell]:
+        """Return the alignment levels AL(k) from round 1 to a round."""
+        levels: list[Cell] = [*self.alignment.levels] if self.alignment else []
+        return [*levels, *[None] * (last - len(levels))]
+
+    @property
+    def improvement(self) -> list[Cell]:
+        """The average level, IR, N-IR and R²."""
+        found = self.alignment
+        return [found.average, found.rate, found.normalized_rate, found.r_squared] if found else [None] * 4
+
+    @property
+    def judgements(self) -> list[Cell]:
+        """The number of judgements by status, and the number of missing judgements."""
+        counts = [*(self.statuses[status] for status in _STATUSES), self.rounds * self.unsampled]
+        return [*counts, self.rounds * self.dialogues - sum(counts)]
+
+    @property
+    def sizes(self) -> list[Cell]:
+        """The number of dialogues, and their mean sizes."""
+        done = self.dialogues - self.failed
+        tokens = None if self.tokens is None or not self.replies else self.tokens / self.replies
+        return [self.dialogues, self.failed, self.replies / done if done else None, tokens]
+
+
+def _series(label: str, found: Alignment) -> Series:
+    line = None
+    if found.rate is not None and found.intercept is not None:
+        fit = f", R² {found.r_squared.mean:.3f}" if found.r_squared is not None else ""
+        line = FittedLine(found.intercept, found.rate.mean, f"IR {found.rate.mean:.3f}{fit}")
+    return Series.of(label, range(1, len(found.levels) + 1), found.levels, line)
+
+
+class AloeEvalOptions(PersonaOptions):
+    """The options of the recipe `aloe-eval`."""
+
+    unlike: AbsolutePath | None = Field(
+        None, description="JSONL of personas that were trained on; personas with the same profiles are left out."
+    )
+
+
+def _answers(scenario: PersonaScenario, outcome: Outcome) -> Iterator[Case]:
+    """Yield each answer as a case, with the message before it and the persona."""
+    for turn in range(1, len(outcome.messages) // 2 + 1):
+        message, answer = (line.content for line in outcome.messages[2 * turn - 2 : 2 * turn])
+        yield Case(turn, {"message": message, "answer": answer, **scenario.persona()})
+
+
+class AloeEval(DialogueRecipe):
+    """A benchmark of how well an assistant adapts, round by round, to users who reveal themselves gradually (ALOE)."""
+
+    name = "aloe-eval"
+    languages = ("en",)
+    roles = {"user": 0.8, "assistant": 0.0, "judge": 0.0}
+    reply_limits = dict.fromkeys(("user", "assistant"), SPOKEN)
+    prompts = ("aloe/user", "aloe/assistant")
+    turns = Turns(max_turns="rounds", unit="round", limit_reason="all_rounds")
+    judges = (Judge("alignment", prompt="aloe/judge-alignment", scale=(1, 5), cases=_answers, node="judge"),)
+    options_type = AloeEvalOptions
+    scenario_type = PersonaScenario
+    facets = (Facet("persona", splits=True),)
+    evaluated = "assistant"
+
+    def scenarios(
+        self, options: AloeEvalOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[PersonaScenario]:
+        """Yield a conversation for each persona, in the file's order."""
+        for person in _unlike(options.people(), options.unlike, note)[: options.limit]:
+            yield PersonaScenario(
+                person=person.id, profile=person.profile, personality=person.personality, rounds=options.rounds
+            )
+
+    def graph(self, options: AloeEvalOptions) -> Graph:
+        """Return the graph: user and assistant speak in turn.
+
+        The judge scores each answer while the next message is written.
+        """
+        from langgraph.graph import START, StateGraph  # slow to import, and not needed to read a run
+
+        builder = StateGraph(DialogueState, context_schema=Stage)
+        for role in self.turns.order:
+            builder.add_node(role, node(self.speaker(role)))
+        after = add_judges(builder, self, self.judges_used(options))
+
+        async def after_assistant(state: DialogueState) -> list[str]:
+            return after if state["ended_by"] else [*after, "user"]
+
+        builder.add_edge(START, "user")
+        builder.add_edge("user", "assistant")
+        builder.add_conditional_edges("assistant", after_assistant, [*after, "user"])
+        return builder
+
+    def played_by(self, scenario: PersonaScenario) -> Mapping[str, str]:
+        """Return the persona that the simulated user played."""
+        return scenario.persona()
+
+    def spoken(self, reply: str) -> str:
+        """Return a user's message without stage directions."""
+        return without_directions(reply)
+
+    def compared(self, runs: Runs) -> list[Table]:
+        """Return alignment levels by round and their improvement, as in the paper's table 1, with one row per run."""
+        return compared(runs)
+
+    def charts(self, runs: Runs) -> list[Chart]:
+        """Return a chart of the alignment levels by round with fitted lines, as in the paper's figure 4."""
+        return charts(runs)
+
+
+def _unlike(people: Sequence[Persona], trained: Path | None, note: Callable[[str], None]) -> list[Persona]:
+    if trained is None:
+        return list(people)
+    profiles = {person.profile for person in read_personas(trained)}
+    left = [person for person in people if person.profile not in profiles]
+    note(f"{len(people) - len(left):,} personas left out, as {trained.name} holds their profiles")
+    if not left:
+        raise RecipeError(
+            f"unlike {trained}: the file contains the profile of every persona, so none is left", setting="unlike"
+        )
+    return left
+
+
+RECIPE = AloeEval()

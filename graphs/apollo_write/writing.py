@@ -1,0 +1,535 @@
+"""The nodes that write and check a profile, sets of preferences, sessions (from one call to the next), and queries."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from dialoom.graphs.apollo.loop import gold_refusal
+from dialoom.graphs.generation import Note, Result, due, earlier, problem, written
+from dialoom.graphs.stage import Scene, Update, ask_each
+from dialoom.personas.apollo import CallError, canonical, execute
+from dialoom.personas.apollo.flows import FLOWS, FlowError, FlowPair, Preference, Resident, find_pairs, find_sets
+from dialoom.personas.apollo.source import PastCall
+from dialoom.personas.apollo.source.checks import (
+    errand_refusal,
+    leaking_place,
+    preferences_refusal,
+    profile_refusal,
+    query_refusal,
+    query_wording_refusal,
+    session_refusal,
+    unrelated_refusal,
+    wording_refusal,
+)
+from dialoom.personas.apollo.source.drafts import (
+    PreferencesDraft,
+    PreferenceSet,
+    QueryDraft,
+    RequestSlots,
+    SessionDraft,
+    UserDraft,
+)
+from dialoom.personas.apollo.source.scripted import (
+    SETS,
+    about_flow,
+    definitions,
+    example_errand,
+    example_session,
+    facets_shown,
+    occasion,
+    values_text,
+)
+from dialoom.personas.apollo.source.sessions import REQUESTS, flow_tools, spoken
+
+from .drafts import (
+    UNCHECKED,
+    PlannedErrand,
+    PlannedPair,
+    Rows,
+    WriteState,
+    ask_checker,
+    draft_of,
+    passed,
+    planned_pairs,
+    planned_sessions,
+    review,
+    rows_of,
+    stated,
+    unwritten_of,
+)
+from .scenario import GuessedValues, ReadTalk, WriteScenario, world_of
+
+_refusal = partial(preferences_refusal, count=SETS)
+_NOTHING_TO_ASK = "requests: from this home and work nothing can be asked that would tell preferences apart"
+
+
+async def introduce(state: WriteState, scene: Scene) -> Update:
+    """Write the profile."""
+    scenario: WriteScenario = scene.scenario
+    seed = {"number": scenario.user, "seed": scenario.seed_persona, "city": scenario.city}
+    asked = {id_: {**seed, **earlier(state, id_)} for id_ in due(state, unwritten_of(state, "users", [scenario.user]))}
+    replies, problems = await written(scene, "apollo_write/profile", asked)
+    place = {"city": scenario.city, "home": scenario.home, "work": scenario.work}
+    made = [UserDraft(id=id_, user=id_, **place, **reply.model_dump()) for id_, reply in replies.items()]
+    return {"drafts": {"users": rows_of(made)}, "problems": problems}
+
+
+async def look_at_user(state: WriteState, scene: Scene) -> Update:
+    """Check that the profile is unrelated to any preference, and that its places exist."""
+    scenario: WriteScenario = scene.scenario
+    world = world_of(scenario)
+
+    def rules(draft: UserDraft) -> str | None:
+        try:
+            city = world.city(draft.city)
+            for place in ("home", "work"):
+                world.place(city, getattr(draft, place), place)
+        except CallError as error:
+            return f"place: {error}"
+        return profile_refusal(draft)
+
+    async def checker(drafts: Mapping[str, UserDraft]) -> dict[str, str]:
+        inputs = {id_: {"user": draft.person().information("")[:2]} for id_, draft in drafts.items()}
+        return await ask_checker(scene, "profile", "apollo_write/profile-check", inputs)
+
+    def text(draft: UserDraft) -> str:
+        return "\n".join(draft.person().information("")[:2])
+
+    draft: UserDraft | None = draft_of(state, "users", scenario.user)
+    return await review(state, scene, "users", {draft.id: draft} if draft else {}, rules, checker, text)
+
+
+async def offer(state: WriteState, scene: Scene) -> Update:
+    """Draw some sets of three preferences for each flow, without a model.
+
+    Requests exist for all of these preferences.
+    """
+    scenario: WriteScenario = scene.scenario
+    user = passed(state, "users", scenario.user)
+    offers = dict(state["offers"])
+    for flow in _due(state, scenario, scenario.flows) if user else ():
+        if flow not in offers:  # in a thread, so that the run can be stopped
+            offers[flow] = await asyncio.to_thread(_offers, scenario, flow, user.resident)
+    return {"offers": offers}
+
+
+async def prefer(state: WriteState, scene: Scene) -> Update:
+    """Have the writer choose the set that suits the user best, and write the story of each preference."""
+    scenario: WriteScenario = scene.scenario
+    user = passed(state, "users", scenario.user)
+    asked = dict[str, dict[str, Any]]()
+    for flow in _due(state, scenario, state["offers"]) if user else ():
+        if not (offers := state["offers"][flow]):
+            continue
+        asked[_id(scenario, flow)] = {
+            "user": user.person().information("")[:2],
+            "about": about_flow(flow),
+            "facets": facets_shown(flow, {facet.name: facet.values[0] for facet in FLOWS[flow].facets}),
+            "offers": [[values_text(each["values"]) for each in three] for three in offers],
+            **earlier(state, _id(scenario, flow)),
+        }
+    replies, problems = await written(scene, "apollo_write/preferences", asked)
+    notes = [
+        Note(
+            kind="preferences",
+            id=_id(scenario, flow),
+            check="requests",
+            round=1,
+            result="dropped",
+            reason=_NOTHING_TO_ASK,
+        )
+        for flow, offers in state["offers"].items()
+        if not offers and not state["round"]
+    ]
+    made = []
+    for id_, reply in replies.items():
+        flow, offers = _flow(id_), state["offers"][_flow(id_)]
+        if reply.choice > len(offers) or len(reply.stories) != SETS:
+            problems[id_] = problem(
+                "choice",
+                f"choice: number {reply.choice} with {len(reply.stories)} stories; give one from 1 to {len(offers)}, "
+                f"with {SETS} stories",
+            )
+            continue
+        sets = [
+            PreferenceSet(**each, story=story)
+            for each, story in zip(offers[reply.choice - 1], reply.stories, strict=True)
+        ]
+        draft = PreferencesDraft(id=id_, user=scenario.user, flow=flow, sets=tuple(sets))
+        made.append(draft.model_copy(update={"requests_for": draft.drawn_for(user.resident, scenario.pairs)}))
+    return {"drafts": {"preferences": rows_of(made)}, "problems": problems, "notes": notes}
+
+
+async def look_at_preferences(state: WriteState, scene: Scene) -> Update:
+    """Check that tools can express the preferences, that requests exist for them, and that they suit the user."""
+    scenario: WriteScenario = scene.scenario
+    user = passed(state, "users", scenario.user)
+    if user is None:
+        return {"round": 0}
+    drafts, problems = {}, dict(state["problems"])
+    for flow in scenario.flows:
+        draft = draft_of(state, "preferences", _id(scenario, flow))
+        if draft is not None:
+            drafts[draft.id], why = await asyncio.to_thread(_with_requests, scenario, draft, user.resident)
+            problems |= {draft.id: each} if (each := stated(why)) else {}
+
+    async def checker(asked: Mapping[str, PreferencesDraft]) -> dict[str, str]:
+        inputs = {
+            id_: {
+                "user": user.person().information("")[:2],
+                "about": about_flow(draft.flow),
+                "sets": [{"wanted": values_text(each.values), "story": each.story} for each in draft.sets],
+            }
+            for id_, draft in asked.items()
+        }
+        return await ask_checker(scene, "fit", "apollo_write/preferences-check", inputs)
+
+    def text(draft: PreferencesDraft) -> str:
+        return "\n".join(f"{values_text(each.values)}: {each.story}" for each in draft.sets)
+
+    update = await review(state, scene, "preferences", drafts, _refusal, checker, text, problems)
+    drawn = rows_of(drafts.values())
+    return {**update, "drafts": {"preferences": {**drawn, **update["drafts"]["preferences"]}}}
+
+
+def _offers(scenario: WriteScenario, flow: str, resident: Resident) -> list[list[dict[str, Any]]]:
+    """Return sets of three preferences with their requests, as plain values; none if there are no valid requests."""
+    found = []
+    for number in range(scenario.offers):
+        draw = random.Random(f"offers {scenario.seed} {scenario.user} {flow} {number}")
+        also = partial(leaking_place, flow)
+        try:
+            sets = find_sets(world_of(scenario), FLOWS[flow], resident, draw, SETS, scenario.pairs, also)
+        except FlowError:
+            break
+        found.append([_plain(each) for each in sets])
+    return found
+
+
+def _plain(pairs: Sequence[FlowPair]) -> dict[str, Any]:
+    wanted = pairs[0].told.preference
+    requests = [{"told": dict(each.told.slots), "asked": dict(each.asked.slots)} for each in pairs]
+    return {"values": dict(wanted.values), "order": list(wanted.order), "requests": requests}
+
+
+def _with_requests(
+    scenario: WriteScenario, draft: PreferencesDraft, resident: Resident
+) -> tuple[PreferencesDraft, str | None]:
+    """Return a draft with requests for its current preferences, or the problem that prevents requests."""
+    for_ = draft.drawn_for(resident, scenario.pairs)
+    if draft.requests_for == for_:
+        return draft, None
+    if wrong := _refusal(draft):
+        return draft, wrong
+    draw = random.Random(f"requests {scenario.seed} {draft.id}")
+    also = partial(leaking_place, draft.flow)
+    try:
+        found = find_pairs(world_of(scenario), draft.preferences(), resident, draw, scenario.pairs, also)
+    except FlowError as error:
+        return draft, f"requests: {error}"
+    sets = [
+        each.model_copy(update={"requests": tuple(RequestSlots(**pair) for pair in _plain(pairs)["requests"])})
+        for each, pairs in zip(draft.sets, found, strict=True)
+    ]
+    return draft.model_copy(update={"sets": tuple(sets), "requests_for": for_}), None
+
+
+def _due(state: WriteState, scenario: WriteScenario, flows: Iterable[str]) -> list[str]:
+    """Return the flows whose preferences have to be written now."""
+    planned = unwritten_of(state, "preferences", [_id(scenario, flow) for flow in flows])
+    return [_flow(id_) for id_ in due(state, planned)]
+
+
+def _id(scenario: WriteScenario, flow: str) -> str:
+    return f"{scenario.user}-{flow}"
+
+
+def _flow(id_: str) -> str:
+    return id_.partition("-")[2]
+
+
+Planned = PlannedPair | PlannedErrand
+_MOST_CALLS = 3
+"""Maximum number of calls in an unrelated session."""
+
+
+async def talk(state: WriteState, scene: Scene) -> Update:
+    """Write the next turns of every unfinished session; rewritten sessions start over."""
+    scenario: WriteScenario = scene.scenario
+    planned, going_on = planned_sessions(scenario, state), state["calls"]
+    begun = {} if going_on else {id_: _beginning(planned[id_], id_, scenario) for id_ in _new(state, planned)}
+    under_way: dict[str, SessionDraft] = begun or {id_: draft_of(state, "sessions", id_) for id_ in going_on}
+    inputs = {id_: _inputs(scenario, state, planned[id_], draft) for id_, draft in under_way.items()}
+    replies, problems = dict[str, Any](), dict(state["problems"])
+    for prompt, type_ in (("apollo_write/session", PlannedPair), ("apollo_write/errand", PlannedErrand)):
+        about = {id_: each for id_, each in inputs.items() if isinstance(planned[id_], type_)}
+        found, unparsed = await written(scene, prompt, about)
+        replies |= found
+        problems |= unparsed
+    made, calls = [], Rows()
+    for id_, reply in replies.items():
+        draft = under_way[id_]
+        made.append(draft.model_copy(update={"turns": (*draft.turns, *(turn.speech() for turn in reply.turns))}))
+        if reply.call is not None:
+            calls[id_] = reply.call.model_dump()
+    return {"drafts": {"sessions": rows_of(made)}, "calls": calls, "problems": problems}
+
+
+async def call(state: WriteState, scene: Scene) -> Update:
+    """Run the next call of each session. A session with a wrong call is stopped."""
+    scenario: WriteScenario = scene.scenario
+    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    made, going_on, problems = [], Rows(), dict(state["problems"])
+    for id_, called in state["calls"].items():
+        draft = draft_of(state, "sessions", id_)
+        why = _wrong_call(scenario, planned[id_], draft, called)
+        if why:
+            problems[id_] = problem("call", f"call: {why}")
+            continue
+        given = {name: value for name, value in called["arguments"].items() if value is not None}
+        turn = PastCall(name=called["name"], arguments=given, output=execute(world, called))
+        made.append(draft.model_copy(update={"turns": (*draft.turns, turn)}))
+        going_on[id_] = {}
+    return {"drafts": {"sessions": rows_of(made)}, "calls": going_on, "problems": problems}
+
+
+async def look_at_sessions(state: WriteState, scene: Scene) -> Update:
+    """Check that each session states its preference in the planned form, and that unrelated sessions state none."""
+    scenario: WriteScenario = scene.scenario
+    planned, world = planned_sessions(scenario, state), world_of(scenario)
+    drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "sessions", id_)) is not None}
+
+    first = {planned[id_].session(draft).words: id_ for id_, draft in reversed(drafts.items()) if draft.turns}
+
+    def rules(draft: SessionDraft) -> str | None:
+        each = planned[draft.id]
+        if not draft.turns:
+            return "shape: nothing is said"
+        session = each.session(draft)
+        if first[session.words] != draft.id:
+            return f"twin: word for word it is {first[session.words]}"
+        if isinstance(each, PlannedErrand):
+            return errand_refusal(session, each.tool) or unrelated_refusal(world, session)
+        told = wording_refusal(each.preference, each.form, each.slots.told, session)
+        return session_refusal(world, each.user, each.preference, each.form, session) or told
+
+    async def checker(asked: Mapping[str, SessionDraft]) -> dict[str, str]:
+        pairs, errands = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
+        for id_, draft in asked.items():
+            each = planned[id_]
+            lines = [f"{speaker}: {text}" for speaker, text in spoken(each.session(draft))]
+            if isinstance(each, PlannedErrand):
+                errands[id_] = {"lines": lines}
+            else:
+                facets = facets_shown(each.preference.flow, each.preference.values)
+                pairs[id_] = {"facets": facets, "lines": lines}
+        replies = await ask_each(scene, "apollo_write/session-check", pairs)
+        found = {id_: _misread(planned[id_], reply) for id_, reply in replies.items()}
+        return found | await ask_checker(scene, "talk", "apollo_write/errand-check", errands)
+
+    def text(draft: SessionDraft) -> str:
+        return "\n".join(planned[draft.id].session(draft).lines)
+
+    return await review(state, scene, "sessions", drafts, rules, checker, text)
+
+
+def _new(state: WriteState, planned: Mapping[str, Planned]) -> list[str]:
+    """Return the sessions that have to be written, including those whose inputs have changed."""
+    rows = state["drafts"]["sessions"]
+    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.told]
+    return due(state, unwritten_of(state, "sessions", planned) + stale)
+
+
+def _beginning(planned: Planned, id_: str, scenario: WriteScenario) -> SessionDraft:
+    form = planned.form if isinstance(planned, PlannedPair) else None
+    return SessionDraft(id=id_, user=scenario.user, about=planned.told, form=form)
+
+
+def _inputs(scenario: WriteScenario, state: WriteState, planned: Planned, draft: SessionDraft) -> dict[str, Any]:
+    before = earlier(state, draft.id)
+    shared = {"lines": (), **before}
+    if draft.turns:
+        shared = {"lines": planned.session(draft).lines, **before, "written": ""}
+    if isinstance(planned, PlannedErrand):
+        user = draft_of(state, "users", scenario.user).person()
+        about = {"tool": planned.tool, "number": planned.number, "definitions": definitions([planned.tool])}
+        example = example_errand(scenario.world_seed, planned.tool)
+        return {"user": user.information("")[:2], **about, "example": example, **shared}
+    flow = planned.preference.flow
+    return {
+        "user": planned.user.information("")[:5],
+        "flow": flow,
+        "about": about_flow(flow),
+        "form": planned.form,
+        "story": planned.story,
+        "facets": facets_shown(flow, planned.preference.values),
+        "order": planned.preference.order,
+        "occasion": occasion(planned.slots.told),
+        "definitions": definitions(flow_tools(FLOWS[flow])),
+        "example": example_session(scenario.world_seed, flow, planned.form),
+        **shared,
+    }
+
+
+def _wrong_call(scenario: WriteScenario, planned: Planned, draft: SessionDraft, called: Mapping[str, Any]) -> str:
+    """Return the problem of a call that is invalid or not expected here, or an empty text."""
+    before = [turn for turn in draft.turns if isinstance(turn, PastCall)]
+    try:
+        wanted = canonical(called)
+    except CallError as error:
+        return str(error)
+    output = execute(world_of(scenario), called)
+    if isinstance(output, dict) and "error" in output:
+        return str(output["error"])
+    if isinstance(planned, PlannedErrand):
+        is_wrong = called["name"] != planned.tool or len(before) >= _MOST_CALLS
+        told = f"{called['name']} after {len(before)} calls; {planned.tool} is called, once or twice"
+        return told if is_wrong else ""
+    gold = planned.request(scenario).gold().plain()
+    if len(before) < len(gold) and wanted == canonical(gold[len(before)]):
+        return ""
+    right = gold[len(before)] if len(before) < len(gold) else "no further call"
+    return f"{dict(called)} is not what the preference asks for; it should be {right}"
+
+
+def _misread(planned: Any, reply: ReadTalk | None) -> str:
+    """Return how the checker's reading differs from the intended preference; empty if it does not."""
+    if reply is None:
+        return UNCHECKED
+    if reply.verdict == "wrong":
+        return f"talk: {reply.explanation or 'the checker finds it wrong'}"
+    read = {each.facet: each.value for each in reply.facets}
+    for name, value in planned.preference.values.items():
+        if not same_value(read.get(name), value):
+            return f"told: from what is said, {name} reads as {read.get(name)!r}; it should be {value!r}"
+    if reply.form != planned.form:
+        return f"form: it reads as {reply.form}; it should be {planned.form}"
+    return ""
+
+
+def same_value(read: Any, value: Any) -> bool:
+    """Return whether a value that a reader found equals another value, regardless of spelling."""
+    one, other = (str(each).casefold().replace("_", " ").strip() for each in (read, value))
+    return one == other
+
+
+SOLVER = "solver"
+_LEAK = "verified leak: a model that has not read the history makes the right calls"
+
+
+async def ask(state: WriteState, scene: Scene) -> Update:
+    """Write the queries of pairs whose session has passed."""
+    scenario: WriteScenario = scene.scenario
+    planned = _with_session(scenario, state)
+    rows = state["drafts"]["queries"]
+    stale = [id_ for id_, each in planned.items() if id_ in rows and rows[id_]["about"] != each.asked]
+    asked = {
+        id_: {**_inputs_of_queries(planned[id_]), **earlier(state, id_)}
+        for id_ in due(state, unwritten_of(state, "queries", planned) + stale)
+    }
+    replies, problems = await written(scene, "apollo_write/query", asked)
+    made = [
+        QueryDraft(id=id_, user=scenario.user, about=planned[id_].asked, kind=planned[id_].kind, query=reply.query)
+        for id_, reply in replies.items()
+    ]
+    return {"drafts": {"queries": rows_of(made)}, "problems": problems}
+
+
+async def look_at_queries(state: WriteState, scene: Scene) -> Update:
+    """Check that queries reveal no preference but state everything else that the call needs."""
+    scenario: WriteScenario = scene.scenario
+    planned = _with_session(scenario, state)
+    drafts = {id_: draft for id_ in planned if (draft := draft_of(state, "queries", id_)) is not None}
+
+    def rules(draft: QueryDraft) -> str | None:
+        each = planned[draft.id]
+        pair = each.pair(scenario, draft.query)
+        worded = query_wording_refusal(draft.query, each.kind, each.user)
+        world = world_of(scenario)
+        return worded or query_refusal(world, each.user, pair) or gold_refusal(world, pair)
+
+    async def checker(asked: Mapping[str, QueryDraft]) -> dict[str, str]:
+        inputs = {}
+        for id_, draft in asked.items():
+            slots = planned[id_].slots.asked
+            seen = {"kind": planned[id_].kind, "occasion": occasion(slots), "query": draft.query}
+            inputs[id_] = {**_shared_inputs(planned[id_]), **seen}
+        return await ask_checker(scene, "query", "apollo_write/query-check", inputs)
+
+    return await review(state, scene, "queries", drafts, rules, checker, lambda draft: draft.query)
+
+
+async def verify(state: WriteState, scene: Scene) -> Update:
+    """Have a model answer each query several times without the history.
+
+    Drop queries that are ever answered correctly.
+    """
+    scenario: WriteScenario = scene.scenario
+    times, planned = scenario.verify_leaks, _with_session(scenario, state)
+    drafts: dict[str, QueryDraft] = {
+        id_: draft for id_ in planned if (draft := passed(state, "queries", id_)) and draft.verified < times
+    }
+    asked = {
+        (id_, time): {**_shared_inputs(planned[id_]), "query": draft.query}
+        for id_, draft in drafts.items()
+        for time in range(times)
+    }
+    replies = await ask_each(scene, "apollo_write/solve", asked)
+    notes, after = list[Note](), list[QueryDraft]()
+    for id_, draft in drafts.items():
+        answers = [reply for (of, _), reply in replies.items() if of == id_ and reply is not None]
+        is_leak = any(_is_right(scenario, planned[id_], answer) for answer in answers)
+        after.append(draft.reviewed(_LEAK) if is_leak else draft.model_copy(update={"verified": len(answers)}))
+        check, reason = ("verified leak", _LEAK) if is_leak else ("", "")
+        result: Result = "dropped" if is_leak else "passed"
+        notes.append(Note(kind="verified queries", id=id_, check=check, round=1, result=result, reason=reason))
+    if drafts:
+        leaks = sum(note["result"] == "dropped" for note in notes)
+        scene.tell(f"{scenario.user}: {leaks} of {len(drafts)} queries are answered without the history")
+    return {"drafts": {"queries": rows_of(after)}, "notes": notes}
+
+
+def _with_session(scenario: WriteScenario, state: WriteState) -> dict[str, PlannedPair]:
+    """Return the pairs whose session has passed."""
+    pairs = planned_pairs(scenario, state)
+    return {each.id: each for each in pairs if passed(state, "sessions", each.session_id)}
+
+
+def _shared_inputs(planned: PlannedPair) -> dict[str, Any]:
+    """Return the prompt inputs that writer, checker and solver have in common."""
+    flow, slots = planned.preference.flow, planned.slots.asked
+    return {
+        "user": planned.user.information(str(slots["today"])),
+        "about": about_flow(flow),
+        "facets": facets_shown(flow, planned.preference.values),
+    }
+
+
+def _inputs_of_queries(planned: PlannedPair) -> dict[str, Any]:
+    flow = planned.preference.flow
+    return {
+        **_shared_inputs(planned),
+        "flow": flow,
+        "kind": planned.kind,
+        "occasion": occasion(planned.slots.asked),
+        "example": REQUESTS["flows"]["flight" if flow == "hotel" else "hotel"][planned.kind][0],
+    }
+
+
+def _is_right(scenario: WriteScenario, planned: PlannedPair, answer: GuessedValues) -> bool:
+    """Return whether guessed values lead to the gold calls."""
+    flow = FLOWS[planned.preference.flow]
+    said = {each.facet: each.value for each in answer.facets}
+    values = {}
+    for name in planned.preference.values:
+        known = [value for value in flow.facet(name).values if same_value(said.get(name), value)]
+        if not known:
+            return False
+        values[name] = known[0]
+    request = planned.pair(scenario, "?").request(world_of(scenario), planned.user)
+    guessed = request.gold(Preference(flow.name, values, planned.preference.order))
+    return guessed.same_calls(request.gold())

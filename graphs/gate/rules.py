@@ -1,0 +1,522 @@
+"""The rules: each reads a conversation and yields the faults that it detects, without calls to models."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from dialoom.graphs.gate.talk import (
+    LONGEST,
+    RUN,
+    STRETCH,
+    PromptWords,
+    Said,
+    Talk,
+    Vocabulary,
+    commonest_words,
+    headings_of,
+    language_of,
+    normal,
+    runs_of,
+    script_of,
+    sentences_of,
+    spelt,
+    stems,
+    vocabularies,
+    words_of,
+)
+from dialoom.graphs.outcome import DialogueFault, Judgement
+
+_LETTERS = 2_000
+"""The number of letters from which a line's script and language are derived."""
+
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"”'’»)\]*_]*(?=\s|$)")
+_BARE_ITEM = re.compile(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d{1,3}[.)])\s*\Z")
+_OPEN = re.compile(r"[,;(\[{“«—–/&+-]\Z|(?<=\s)\"\Z")
+_FEWEST_LEFT, _FEWEST_IN_ONE, _FEWEST_IN_ALL, _LONG = 3, 8, 20, 14
+
+
+def empty_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines without a letter, a digit or a symbol such as an emoji."""
+    for line in talk.checked_lines():
+        if not any(letter.isalnum() or unicodedata.category(letter) == "So" for letter in set(line.text)):
+            yield line.fault("empty_line", line.shown())
+
+
+def cut_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines that are cut off, by the provider's finish reason or by their ending."""
+    for line in talk.checked_lines():
+        if line.is_cut:
+            yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text) - 80)))
+        elif sureness := _breaks_off(line.text.rstrip(), talk.vocabulary):
+            yield line.fault("cut_line", "…" + line.shown(max(0, len(line.text.rstrip()) - 80)), sureness)
+
+
+def foreign_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines in a language other than the conversation's. Names, titles and single words do not count."""
+    if not talk.facts.languages:
+        return
+    ours = [each for code, each in vocabularies().items() if code in talk.facts.languages]
+    for line in talk.checked_lines() if ours else ():
+        text = line.own[:_LETTERS]
+        if sureness := _is_foreign(text, ours):
+            yield line.fault("other_language", line.shown(), sureness)
+
+
+def _breaks_off(text: str, language: Vocabulary) -> float:
+    """Return the confidence that a text is cut off."""
+    if not any(map(str.isalnum, text[-2_000:])):
+        return 0.0
+    if text.count("```") % 2 or _BARE_ITEM.search(text[-40:]):
+        return 0.9
+    words = words_of(text[-60:])
+    last_word = words[-1] if words and text[-1].isalpha() else ""
+    if _OPEN.search(text[-3:]) or last_word in language.unfinished:
+        return 0.9
+    if last_word in language.trailing and text[0].isupper() and len(words) >= _FEWEST_IN_ONE:
+        return 0.6
+    return 0.6 if text[-1].isalpha() and _lacks_its_end(text[-2_000:]) else 0.0
+
+
+def _lacks_its_end(text: str) -> bool:
+    """Return whether a long text that uses full stops lacks the last one."""
+    *before, left = _SENTENCE_END.split(text.rsplit("\n", 1)[-1])
+    if before:
+        return len(left.split()) >= _FEWEST_LEFT and len(text.split()) >= _FEWEST_IN_ALL
+    return "\n" not in text and text[0].isupper() and "," in text and len(left.split()) >= _LONG
+
+
+def _is_foreign(text: str, ours: list[Vocabulary]) -> float:
+    if _is_of_another_script(text, ours):
+        return 1.0
+    words = words_of(text)
+    hits = commonest_words(words)
+    mine = {each.code for each in ours}
+    own = max(hits[code] for code in mine)
+    best = max((count for code, count in hits.items() if code not in mine), default=0)
+    return 0.9 if best >= 3 and best >= 2 * own and best >= 0.2 * len(words) else 0.0
+
+
+def _is_of_another_script(text: str, ours: list[Vocabulary]) -> bool:
+    known = frozenset[str]().union(*(each.scripts for each in ours))
+    if text.isascii() and "LATIN" in known:
+        return False
+    letters = [letter for letter in text if letter.isalpha()]
+    scripts = Counter("LATIN" if letter < "ɐ" else script_of(letter) for letter in letters)
+    other = sum(count for script, count in scripts.items() if script not in known)
+    return other >= 4 and other > len(letters) / 2
+
+
+_TAG = re.compile(r"(?:<|&lt;)\s{0,3}/?\s{0,3}([A-Za-z][\w-]{0,40})")
+_MARK = re.compile(
+    r"<\|[\w-]{1,30}\|>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>"  # chat templates
+    r"|^#{2,}\s*(?:instruction|response|input|system)s?\b"
+    r"|\{\{[^{}\n]{1,80}\}\}|\{%[^{}\n]{1,80}%\}"
+    r"|\[\s*(?:insert|your|user'?s?|customer'?s?|assistant'?s?|name|date|time|city"
+    r"|place|location|number)\b[^\[\]\n(]{0,60}\](?![(:]| :)"
+    r"|<\s*(?:insert|your)\s[^<>\n]{1,60}>",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HTML = frozenset(
+    "a b blockquote body br code div em h1 h2 h3 h4 hr html i img li mark ol p pre s small span strong sub sup table "
+    "td th tr u ul".split()
+)
+_MADE_UP = re.compile(r"(?:^|\n)[ \t]*<([A-Za-z][\w-]{1,40})(?: [\w-]{1,40}){0,3}>|</([A-Za-z][\w-]{1,40})>")
+_FEWEST_BESIDE = 2
+_FEWEST_TOLD, _LIKE_TOLD = 5, 0.65
+"""The content words of a sentence, and the share of them (Dice's coefficient) from which it repeats an instruction."""
+
+
+def leaked_prompts(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines that contain tags or instructions of prompts, chat-template markers, or unfilled placeholders.
+
+    An instruction is also recognised in other words, and a line that speaks of the role that its speaker plays.
+    """
+    stop = stems(talk.vocabulary.stop)
+    told = [each for sentence in talk.prompts.sentences if len(each := sentence - stop) >= _FEWEST_TOLD]
+    for line in talk.checked_lines():
+        if (mark := _MARK.search(line.own)) is not None:
+            yield line.fault("prompt_leak", mark[0])
+        elif (tag := _tag(line, talk.prompts)) is not None:
+            yield line.fault("prompt_leak", tag)
+        elif (tag := _made_up_tag(line, talk.facts.end_markers)) is not None:
+            yield line.fault("prompt_leak", tag, 0.8)
+        elif heading := next((each for each in headings_of(line.own) if each in talk.prompts.headings), ""):
+            yield line.fault("prompt_leak", heading, 0.9)
+        elif (words := _instruction(line, talk.prompts)) is not None:
+            yield line.fault("prompt_leak", words, 0.9)
+        elif talk.is_spoken and (staging := talk.vocabulary.staging.search(spelt(line.own))) is not None:
+            yield line.fault("prompt_leak", staging[0], 0.8)
+        elif talk.is_spoken and _rephrases(line, told, stop):
+            yield line.fault("prompt_leak", line.shown(), 0.7)
+
+
+def stray_markers(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield messages that contain an end marker. The marker of a regular ending was removed before."""
+    patterns = {
+        marker: re.compile(rf"(?<![A-Za-z]){re.escape(marker)}(?![A-Za-z])") for marker in talk.facts.end_markers
+    }
+    for line in talk.checked_lines():
+        if (marker := next((each for each in patterns if patterns[each].search(line.prose)), None)) is not None:
+            yield line.fault("end_marker", marker)
+
+
+def unfilled_blanks(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield texts that consist only of a placeholder from the reply form."""
+    for line in talk.checked_lines():
+        if _gives_back(normal(line.text[:400]), talk.prompts.forms):
+            yield line.fault("prompt_leak", line.shown())
+
+
+def copied_forms(judgements: Iterable[Judgement], prompts: PromptWords) -> Iterator[DialogueFault]:
+    """Yield judgements whose explanation consists only of a placeholder from the reply form."""
+    for each in judgements:
+        if _gives_back(normal(each.explanation[:400]), prompts.forms):
+            about = f"{each.metric} ({each.target})" + ("" if each.turn is None else f" of turn {each.turn}")
+            yield DialogueFault(who="judge", kind="copied_form", words=f"{about}: {each.explanation:.80}")
+
+
+def _gives_back(explanation: str, forms: Iterable[str]) -> bool:
+    return any(form in explanation and len(explanation.split()) - len(form.split()) < _FEWEST_BESIDE for form in forms)
+
+
+def _tag(line: Said, prompts: PromptWords) -> str | None:
+    names = (found for found in _TAG.finditer(line.own) if found[1].lower() in prompts.tags)
+    found = next(names, None)
+    return None if found is None else line.own[found.start() : found.end() + 40].split("\n")[0]
+
+
+def _made_up_tag(line: Said, end_markers: Collection[str]) -> str | None:
+    """Return a tag in a line that no prompt uses, if the tag begins the line or is a closing tag."""
+    found = (each for each in _MADE_UP.finditer(line.own) if (each[1] or each[2]).lower() not in _HTML)
+    tag = next((each for each in found if (each[1] or each[2]) not in end_markers), None)
+    return None if tag is None else tag[0].strip()
+
+
+def _rephrases(line: Said, told: Iterable[frozenset[str]], stop: frozenset[str]) -> bool:
+    """Return whether a sentence of a line has nearly the content words of an instruction."""
+    said = [each - stop for each in sentences_of(line.own)]
+    said = [each for each in said if len(each) >= _FEWEST_TOLD]
+    return any(
+        2 * len(each & sentence) >= _LIKE_TOLD * (len(each) + len(sentence)) for sentence in told for each in said
+    )
+
+
+def _instruction(line: Said, prompts: PromptWords) -> str | None:
+    places = (place for place, run in enumerate(runs_of(line.words)) if run in prompts.runs)
+    return next((" ".join(line.words[place : place + RUN]) for place in places), None)
+
+
+_LAST, _FAREWELLS = 6, 2
+_FEW = 3
+_FEWEST_OF_TASK, _FEWEST_OF_SHORT, _FEWEST_SAID, _BEGINNING = 6, 4, 20, 4
+"""Tasks of fewer content words are often stated in other words; they count if the user has said much."""
+
+_EARLY = 2
+"""An end after at most this many lines of the user is early."""
+
+
+def early_preferences(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield a fault if the opening reveals something that it must not, apart from the task itself."""
+    facts = talk.facts
+    if talk.since or not talk.lines or not facts.kept_back:
+        return
+    opening, stop = talk.lines[0], talk.vocabulary.stop
+    if opening.role != facts.user:
+        return
+    told = stems(opening.words) - stems(words_of(facts.task))
+    kept = [item for text in facts.kept_back for item in text.split(",")]
+    shown = [item.strip() for item in kept if _is_told(stems(words_of(item)) - stems(stop), told)]
+    stated = talk.vocabulary.likes.search(spelt(opening.own))
+    if stated is not None and not talk.vocabulary.likes.search(spelt(facts.task)):
+        yield opening.fault("early_preferences", stated[0], 0.9 if shown else 0.7)
+    elif any(len(words_of(item)) > 1 for item in shown) or len(shown) > 1:
+        yield opening.fault("early_preferences", ", ".join(shown), 0.8)
+
+
+def unstated_tasks(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield a fault if the user's first two messages and the replies to them do not touch the task."""
+    users = [place for place, line in enumerate(talk.lines) if line.role == talk.facts.user]
+    if len(users) < _EARLY and not (users and talk.ended_by):
+        return
+    last = users[:_EARLY][-1]
+    if last >= talk.since and _misses_the_task(talk.lines[: last + 2], talk):
+        yield talk.lines[last].fault("task_not_stated", talk.lines[last].shown(), 0.8)
+
+
+def _misses_the_task(lines: Sequence[Said], talk: Talk) -> bool:
+    """Return whether lines have no content word of the task, and the user asks for nothing in them.
+
+    A user who asks for something may have put the task in other words. A task in another language is not compared.
+    """
+    words, task = talk.vocabulary, talk.facts.task
+    if not words.is_spaced or language_of(task) not in (None, talk.language):
+        return False
+    wanted = _beginnings(set(words_of(task)) - words.stop - words.fillers - words.vague)
+    said = sum(len(line.words) for line in lines if line.role == talk.facts.user)
+    is_long = len(wanted) >= (_FEWEST_OF_SHORT if said >= _FEWEST_SAID else _FEWEST_OF_TASK)
+    if not is_long or any(wanted & _beginnings(line.words) for line in lines):
+        return False
+    return not any(words.requests.search(spelt(line.own)) for line in lines if line.role == talk.facts.user)
+
+
+def _beginnings(words: Iterable[str]) -> set[str]:
+    """Return the beginnings by which forms of a word are compared generously: `cooked` and `cook` are the same."""
+    return {word[:_BEGINNING] for word in words}
+
+
+def early_ends(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield a fault if the user ends a conversation before any part of the task was answered, asked about or done."""
+    facts = talk.facts
+    if not facts.user_ends or talk.ended_by != facts.user_ends:
+        return
+    users = [place for place, line in enumerate(talk.lines) if line.role == facts.user]
+    if not users or len(users) > _EARLY:
+        return
+    last = talk.lines[users[-1]]
+    before = [line for line in talk.lines[: users[-1]] if line.role != facts.user]
+    if not any(_touches(line, talk) for line in before) or _leaves_unanswered(before, last, talk):
+        yield last.fault("early_end", last.shown(), 0.8)
+
+
+def endless_goodbyes(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield a fault if the user says goodbye, but the limit ends the conversation."""
+    facts = talk.facts
+    if not facts.limit or talk.ended_by != facts.limit:
+        return
+    lines = [line for line in talk.lines if line.role == facts.user][-_LAST:]
+    farewells = [line for line in lines if _is_farewell(line, talk)]
+    if len(farewells) >= _FAREWELLS:
+        yield farewells[0].fault("no_end", farewells[0].shown(), 0.9)
+    elif facts.user_ends and farewells and farewells[0] is lines[-1] and _is_farewell(lines[-1], talk, few=1):
+        yield farewells[0].fault("no_end", farewells[0].shown(), 0.7)
+
+
+def _is_farewell(line: Said, talk: Talk, few: int = _FEW) -> bool:
+    """Return whether a line is a goodbye with fewer than `few` other words that carry content."""
+    words, text = talk.vocabulary, spelt(line.own)
+    rest = set(words_of(words.closings.sub(" ", text))) - words.stop
+    return words.closings.search(text) is not None and "?" not in text and len(rest) < few
+
+
+def _touches(line: Said, talk: Talk) -> bool:
+    """Return whether a line is more than a greeting: it has content, or says that something was done."""
+    words = talk.vocabulary
+    return bool(set(line.words) - words.stop - words.fillers) or words.dealt.search(spelt(line.own)) is not None
+
+
+def _leaves_unanswered(before: list[Said], last: Said, talk: Talk) -> bool:
+    """Return whether the user ends the conversation instead of answering a question that blocks the task."""
+    words = talk.vocabulary
+    if any(words.dealt.search(spelt(line.own)) for line in before):
+        return False
+    question = spelt(before[-1].own[-300:])
+    asked = question.rstrip("\"'”) ").endswith("?") and words.asks.search(_last_sentence(question)) is not None
+    return asked and _is_farewell(last, talk)
+
+
+def _last_sentence(text: str) -> str:
+    return text.rstrip("?!. \"'”)").replace("!", ".").replace("?", ".").rpartition(". ")[2]
+
+
+def _is_told(item: frozenset[str], told: frozenset[str]) -> bool:
+    return bool(item) and item <= told
+
+
+_FEWEST_WORDS, _FEWEST_LONG = 6, 5
+"""Shorter lines, such as thanks, are not compared, nor are spelled-out names, because they recur in sound talks."""
+
+_LIKE_WORDS, _LIKE_PAIRS = 0.8, 0.65
+"""Two lines are copies from these shares of common words and of common word pairs (Dice's coefficient)."""
+
+_AGAIN_SHARE = 0.5
+"""A line also counts as a copy if this share of its words repeats long passages of a single earlier line."""
+
+_SPOKEN_AS = 2
+"""The number of shared first-person words from which the second speaker has copied a line rather than rephrased it."""
+
+_LOOKED_BACK = 12
+"""The number of earlier lines that are searched for a near-copy. Exact copies are searched in all earlier lines."""
+
+_LOOP = 6
+"""The number of consecutive messages without a new word (three turns) that make a loop."""
+
+_NEW_SHARE = 0.1
+_T = TypeVar("_T", bound=Hashable)
+
+
+def copied_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines that nearly copy an earlier line of the speaker (`repetition`), of the other (`echo`), or of both.
+
+    In texts that are not spoken, only exact copies are faults, because their recipe decides how similar they may be.
+    """
+    seen: dict[tuple[bool, tuple[str, ...]], Said] = {}
+    for place, line in enumerate(talk.lines):
+        if len(line.words) < _FEWEST_WORDS or sum(len(word) > 1 for word in line.words) < _FEWEST_LONG:
+            continue
+        is_users = line.role == talk.facts.user
+        if place >= talk.since:
+            nearby = talk.lines[max(0, place - _LOOKED_BACK) : place]
+            for kind, whose in (("echo", not is_users), ("repetition", is_users)):
+                if (whose, line.words) in seen:
+                    yield line.fault(kind, line.shown())
+                elif talk.is_spoken and any(
+                    (each.role == talk.facts.user) == whose and _are_alike(line, each, talk)
+                    for each in reversed(nearby)
+                ):
+                    yield line.fault(kind, line.shown(), 0.9)
+        seen.setdefault((is_users, line.words), line)
+
+
+def loops(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield a loop fault for each speaker of three turns without a new word."""
+    stop = talk.vocabulary.stop
+    known: set[str] = set()
+    stale: list[Said] = []
+    told: set[str] = set()
+    for place, line in enumerate(talk.lines):
+        content = set(line.words) - stop
+        new = content - known
+        known |= content
+        if line.words and len(new) > _NEW_SHARE * len(content):
+            stale = []
+            continue
+        stale.append(line)
+        if len(stale) < _LOOP or place < talk.since:
+            continue
+        for each in talk.lines[max(talk.since, place - 1) : place + 1]:
+            if each.role not in told:
+                told.add(each.role)
+                yield each.fault("loop", each.shown(), 0.9)
+
+
+def _are_alike(line: Said, before: Said, talk: Talk) -> bool:
+    if len(before.words) < _FEWEST_WORDS:
+        return False
+    again = _said_again(line, before)
+    if not (_is_near(line, before) or again >= _AGAIN_SHARE * len(line.words)):
+        return False
+    mine, yours = line.counted.keys() - before.counted.keys(), before.counted.keys() - line.counted.keys()
+    words = talk.vocabulary
+    if line.role == before.role:  # a request repeated for another object, or insistently, is not a copy
+        if words.reminders.search(spelt(line.own)):
+            return False
+        exchanged = mine - words.stop and yours - words.stop
+        content = (Counter(_asked(each) - words.stop) for each in (line, before))
+        return not exchanged or _dice(*content) > _LIKE_WORDS or again >= 1.5 * STRETCH
+    # A speaker who confirms the other's wish turns `my` into `your` and does not repeat `I`.
+    is_turned = mine & words.persons and yours & words.persons
+    return not is_turned or sum(line.counted[word] for word in words.oneself & before.counted.keys()) >= _SPOKEN_AS
+
+
+def _asked(line: Said) -> set[str]:
+    """Return the words of a line's question, without any options after it.
+
+    If there is no question, return all words.
+    """
+    question, mark, _ = line.text[:LONGEST].partition("?")
+    return set(words_of(question)) if mark else set(line.words)
+
+
+def _is_near(line: Said, before: Said) -> bool:
+    """Return whether two whole lines are nearly the same."""
+    shorter, longer = sorted((len(line.words), len(before.words)))
+    if longer > 1.4 * shorter:
+        return False
+    return _dice(line.counted, before.counted) >= _LIKE_WORDS and _dice(line.pairs, before.pairs) >= _LIKE_PAIRS
+
+
+def _said_again(line: Said, before: Said) -> int:
+    """Return how many words of a line repeat long passages of an earlier line."""
+    there = set(before.stretches)
+    again = (place for place, stretch in enumerate(line.stretches) if stretch in there)
+    return len({place + step for place in again for step in range(STRETCH)})
+
+
+def _dice(one: Counter[_T], other: Counter[_T]) -> float:
+    return 2 * (one & other).total() / (one.total() + other.total())
+
+
+_NAMED = re.compile(
+    r"(?:^|\n)[ \t>*_]{0,4}([A-Z][\w'’-]{1,20}(?: [A-Z][\w'’-]{1,20})?)[*_]{0,3}:[*_]{0,3}[ \t]+([^\n]*)"
+)
+_LABEL = r"(?:user|human|customer|assistant|ai(?: assistant)?|bot|chatbot|system)"
+_SPOKEN_BY = re.compile(
+    rf"(?:^|\n|(?<=[.!?…\"”)])\s)[ \t>*_\-\[(]{{0,4}}({_LABEL})[\])*_]{{0,3}}\s?:[*_]{{0,3}}\s*([^\n]*)", re.IGNORECASE
+)
+_FEWEST_OF_LINE = 2
+
+
+def glued_lines(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines that continue with another speaker's words, or carry their speaker's label."""
+    both = _names_with_both(talk)
+    for line in talk.checked_lines():
+        for label in _SPOKEN_BY.finditer(line.prose):
+            if len(label[2].split()) >= _FEWEST_OF_LINE:
+                yield line.fault("glued_lines", " ".join(label[0].split()))
+                break
+        else:
+            if (words := next((words for name, words in _named(line, talk) if name in both), None)) is not None:
+                yield line.fault("glued_lines", words, 0.7)
+
+
+def swapped_roles(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines of a user who offers help or claims to be a model, or of an assistant who asks for help as users do.
+
+    Quoted text does not count.
+    """
+    for line in talk.checked_lines():
+        words, text = talk.vocabulary, spelt(line.own)
+        patterns = (words.offers, words.selves) if line.role == talk.facts.user else (words.requests,)
+        if found := next(filter(None, (pattern.search(text) for pattern in patterns)), None):
+            yield line.fault("swapped_role", found[0], 0.9)
+
+
+def claimed_actions(talk: Talk) -> Iterator[DialogueFault]:
+    """Yield lines of an assistant with tools that report an action although no tool was called before."""
+    for line in talk.checked_lines() if talk.has_tools else ():
+        found = talk.vocabulary.claims.search(spelt(line.own))
+        if found and line.role != talk.facts.user and not line.is_acted:
+            yield line.fault("claimed_action", found[0], 0.8)
+
+
+def _named(line: Said, talk: Talk) -> Iterator[tuple[str, str]]:
+    """Yield each name that precedes first- or second-person text, with the text."""
+    for found in _NAMED.finditer(line.prose):
+        if talk.vocabulary.persons & set(words_of(found[2])):
+            yield found[1], " ".join(found[0].split())
+
+
+def _names_with_both(talk: Talk) -> set[str]:
+    """Return the names that both speakers put before text. Such a name belongs to a third person."""
+    by_side: tuple[set[str], set[str]] = (set(), set())
+    for line in talk.lines:
+        by_side[line.role == talk.facts.user].update(name for name, _ in _named(line, talk))
+    return by_side[0] & by_side[1]
+
+
+Rule = Callable[[Talk], Iterator[DialogueFault]]
+
+RULES: tuple[Rule, ...] = (
+    copied_lines,
+    loops,
+    swapped_roles,
+    unstated_tasks,
+    claimed_actions,
+    leaked_prompts,
+    stray_markers,
+    glued_lines,
+    empty_lines,
+    cut_lines,
+    foreign_lines,
+    early_preferences,
+    early_ends,
+    endless_goodbyes,
+)
+"""All rules for conversations, in the order in which faults of the same line are reported."""
+
+TEXT_RULES: tuple[Rule, ...] = (copied_lines, leaked_prompts, empty_lines, cut_lines, foreign_lines, unfilled_blanks)
+"""All rules for texts that are not spoken."""

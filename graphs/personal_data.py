@@ -1,0 +1,81 @@
+"""Personal data in texts: mail addresses, account, card and telephone numbers, found and masked."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from .recipe import RecipeError
+
+_MAIL = re.compile(r"[\w.+-]+@((?:[\w-]+\.)+[a-z]{2,})", re.IGNORECASE)
+_KEPT_FOR_EXAMPLES = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$", re.IGNORECASE)
+_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){3,8}\b")
+_CARD = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?!\.?\d)")
+_FICTIONAL = re.compile(r"555[ -]?01\d\d")
+"""American telephone numbers reserved for fiction."""
+
+
+class PersonalDatum(NamedTuple):
+    """Personal data found in a text: its kind, and the characters found."""
+
+    kind: str
+    text: str
+
+    @property
+    def masked(self) -> str:
+        """The found characters, shortened to what is needed to find them again."""
+        return f"{self.text[:3]}…{self.text[-2:]}"
+
+
+def finder() -> Callable[[str], Iterator[PersonalDatum]]:
+    """Return a function that finds personal data in a text.
+
+    Raises:
+        RecipeError: If the libraries are not installed.
+    """
+    try:
+        phones: Any = importlib.import_module("phonenumbers")
+        iban: Any = importlib.import_module("stdnum.iban")
+        luhn: Any = importlib.import_module("stdnum.luhn")
+    except ModuleNotFoundError as error:
+        raise RecipeError(
+            "personal data is found by phonenumbers and python-stdnum, which are not installed: "
+            'pip install "dialoom[describe]"'
+        ) from error
+
+    def find(text: str) -> Iterator[PersonalDatum]:
+        if "@" in text:
+            for match in _MAIL.finditer(text):
+                if not _KEPT_FOR_EXAMPLES.search(match[1]):
+                    yield PersonalDatum("mail address", match[0])
+        if sum(letter.isdigit() for letter in text) < 7:
+            return
+        for match in _ACCOUNT.finditer(text):
+            if iban.is_valid(match[0]):
+                yield PersonalDatum("account number", match[0])
+        for match in _CARD.finditer(text):
+            if luhn.is_valid(re.sub(r"\D", "", match[0])):
+                yield PersonalDatum("card number", match[0])
+        for number in phones.PhoneNumberMatcher(text, "US"):
+            if not _FICTIONAL.search(number.raw_string):
+                yield PersonalDatum("telephone number", number.raw_string)
+
+    return find
+
+
+def masker() -> Callable[[str], str]:
+    """Return a function that replaces personal data in a text by its kind in brackets, e.g. `[mail address]`.
+
+    Raises:
+        RecipeError: If the libraries are not installed.
+    """
+    find = finder()
+
+    def mask(text: str) -> str:
+        for found in sorted(find(text), key=lambda each: len(each.text), reverse=True):
+            text = text.replace(found.text, f"[{found.kind}]")
+        return text
+
+    return mask

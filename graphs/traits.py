@@ -1,0 +1,230 @@
+"""Traits of simulated users: a manner counted in real conversations or given in columns, or a stress kind."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
+
+from dialoom.inputs import DataError
+
+from .gate.talk import language_of, spelt, vocabulary, words_of
+from .outcome import USER
+from .recipe import RecipeError
+from .scenario import Scenario
+from .transcript_rows import recorded_talks
+
+COLUMNS = "columns"
+STRESS: Mapping[str, str] = {
+    "uncooperative": "You answer only a part of what you are asked, and pass over the rest.\n"
+    "You give a detail only when you are asked for it a second time, and you do not say why you want something.",
+    "mistaken": "You are wrong about one fact of your matter, such as a date, a number, a name or what was agreed, and "
+    "you state it as if it were true.\nYou give it up only when you are shown why it cannot be.",
+}
+"""The built-in stress kinds, with the instructions of each."""
+
+MANNER = "manner"
+MEASURED = ("length", "directness", "patience", "corrections")
+TRAIT_FACETS = (*(f"trait_{name}" for name in MEASURED), "stress")
+"""The facets of traits by which results are reported."""
+
+UNKNOWN = "unknown"
+"""The facet's value if a trait could not be counted in a conversation, e.g. corrections in a single line."""
+
+_LEVELS = 3
+
+
+def _located(spec: str) -> str:
+    return spec if spec in STRESS else str(Path(spec).expanduser().absolute())
+
+
+TraitsFrom: TypeAlias = Annotated[str, AfterValidator(_located)]
+"""A stress kind, or a file or folder of conversations, whose path is made absolute."""
+
+
+class TraitedScenario(Scenario):
+    """A scenario whose user may have traits.
+
+    Attributes:
+        traits: The user's instructions under the key `manner`, and facets; empty if the user has no traits.
+    """
+
+    traits: Mapping[str, str] = {}
+
+    @model_serializer(mode="wrap")
+    def _plain(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out the field if it is empty, so that ids of scenarios without traits do not depend on it."""
+        dumped: dict[str, Any] = dump(self)
+        if not self.traits:
+            dumped.pop("traits", None)
+        return dumped
+
+    def trait_facets(self) -> dict[str, str]:
+        """Return the traits by which results are reported."""
+        return {name: value for name, value in self.traits.items() if name != MANNER}
+
+
+Traits: TypeAlias = "Callable[[str, Mapping[str, Any]], dict[str, str]]"
+"""A function that returns the traits of a person, given their name and columns.
+
+All scenarios of a person get the same.
+"""
+
+
+def traits_of(spec: str, draw: Random, note: Callable[[str], None]) -> Traits:
+    """Return a function that gives people's traits.
+
+    Args:
+        spec: A file or folder of real conversations, from which each person draws a conversation and takes its user's
+            manner; or a key of `STRESS`; or `columns`, for each person's own `length`, `directness`, `patience` and
+            `corrections`.
+        draw: The random stream of planning.
+        note: A function that passes a message to the user.
+
+    Raises:
+        DataError: If the file cannot be read, has a broken row, or contains no lines of a user.
+    """
+    if spec in STRESS:
+        return lambda _name, _row: {MANNER: STRESS[spec], "stress": spec}
+    if spec == COLUMNS:
+        return lambda name, row: {MANNER: described(_columns(name, row))}
+    manners, seed = _manners(Path(spec)), draw.getrandbits(64)
+    note(f"traits of users are drawn from {len(manners):,} conversations")
+    levels = {name: _levels([each[name] for each in manners if name in each]) for name in MEASURED}
+
+    def drawn(name: str, _row: Mapping[str, Any]) -> dict[str, str]:
+        manner = Random(f"{seed} {name}").choice(manners)
+        told = {each: levels[each](manner[each]) if each in manner else UNKNOWN for each in MEASURED}
+        return {MANNER: described(manner), **{f"trait_{each}": value for each, value in told.items()}}
+
+    return drawn
+
+
+def _manners(path: Path) -> list[dict[str, float]]:
+    """Return the manner of each conversation's user."""
+    if not path.exists():
+        raise DataError(path, f"there is no such file; give one, or {' or '.join(STRESS)}")
+    found = []
+    for _, row in recorded_talks(path):
+        if isinstance(row, DataError):
+            raise row
+        if said := [line.content for line in row.lines if line.role == USER and line.content.strip()]:
+            found.append(manner_of(said))
+    if not found:
+        raise DataError(path, f"holds no line of the role {USER!r}, from which traits could be counted")
+    return found
+
+
+def _levels(values: Sequence[float]) -> Callable[[float], str]:
+    """Return a function that tells which third of the values a value belongs to, as the range of that third."""
+    ordered = sorted(values)
+    cuts = sorted({ordered[len(ordered) * part // _LEVELS] for part in range(1, _LEVELS)} if ordered else ())
+    parts: dict[int, list[float]] = {}
+    for value in ordered:
+        parts.setdefault(bisect_right(cuts, value), []).append(value)
+
+    def level(value: float) -> str:
+        part = parts[bisect_right(cuts, value)]
+        return f"{part[0]:g}" if part[0] == part[-1] else f"{part[0]:g} to {part[-1]:g}"
+
+    return level
+
+
+def _columns(name: str, row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the manner that a person's columns state."""
+    found = {}
+    for each in MEASURED:
+        if (value := row.get(each, "")) == "":
+            continue
+        try:
+            found[each] = float(value)
+        except (TypeError, ValueError) as error:
+            raise RecipeError(f"traits of {name}: {each!r} must be a number, got {value!r:.60}") from error
+    if not found:
+        raise RecipeError(f"traits of {name}: one of the columns {', '.join(MEASURED)} is needed, got none")
+    return found
+
+
+_OBJECTS = re.compile(
+    r"^(?:no\b(?! (?:problem|worries|need|thanks|thank you))|wrong\b|nope\b|wait\b|but i (?:said|asked|wanted)\b)"
+    r"|\b(?:(?:that(?:'s| is)|this is) (?:not|wrong|incorrect)|not what i (?:asked|said|wanted|meant)"
+    r"|you(?:'re| are) wrong|i (?:said|asked for)|i didn't (?:say|ask|mean)"
+    r"|you (?:forgot|missed|misunderstood|ignored))\b"
+)
+
+
+def share(lines: Sequence[str], holds: Callable[[str], object]) -> float | None:
+    """Return the percentage of lines for which a condition is true; `None` without lines."""
+    return 100 * sum(bool(holds(line)) for line in lines) / len(lines) if lines else None
+
+
+def words_per_line(lines: Sequence[str]) -> float:
+    """Return the mean number of words of a line."""
+    return sum(len(words_of(line)) for line in lines) / len(lines)
+
+
+def disclosed(lines: Sequence[str]) -> float | None:
+    """Return the percentage of all different content words that occur in the first line; `None` for a single line."""
+    stop = vocabulary([language_of("\n".join(lines)) or "en"]).stop
+    told = [{word for word in words_of(line) if word not in stop} for line in lines]
+    whole = set().union(*told)
+    return 100 * len(told[0]) / len(whole) if len(told) > 1 and whole else None
+
+
+def pushed_back(lines: Sequence[str]) -> float | None:
+    """Return the percentage of lines after the first that object to the other side; `None` for one line.
+
+    English phrases show that a line objects.
+    """
+    return share(lines[1:], lambda line: _OBJECTS.search(spelt(line)))
+
+
+Manner = Mapping[str, float]
+"""The values of `length`, `directness`, `patience` and `corrections` that are known."""
+
+
+def manner_of(lines: Sequence[str]) -> dict[str, float]:
+    """Return the manner of a user, counted in the user's lines of a conversation.
+
+    Args:
+        lines: The user's lines, at least one.
+
+    Returns:
+        `length`: words per line. `directness`: the percentage of all different content words that occur in the first
+        line. `patience`: the number of lines. `corrections`: the percentage of lines after the first that object.
+        Values that cannot be counted are left out: `directness` and `corrections` for a single line, `corrections` for
+        languages other than English.
+    """
+    is_english = language_of("\n".join(lines)) in ("en", None)
+    found = {
+        "length": words_per_line(lines),
+        "directness": disclosed(lines),
+        "patience": float(len(lines)),
+        "corrections": pushed_back(lines) if is_english else None,
+    }
+    return {name: round(value, 1) for name, value in found.items() if value is not None}
+
+
+def described(manner: Manner) -> str:
+    """Return a manner as instructions for a simulated user, one per line."""
+    lines = []
+    if (length := manner.get("length")) is not None:
+        words = f"about {length:.0f} words" if length >= 1.5 else "one word"
+        lines.append(f"Each of your messages has {words}.")
+    if (patience := manner.get("patience")) is not None:
+        count = f"about {patience:.0f} messages" if patience >= 1.5 else "one message"
+        lines.append(f"You write {count} in all, and then you stop.")
+    if (directness := manner.get("directness")) is not None:
+        lines.append(f"Your first message tells about {directness:.0f} % of what you tell in all.")
+    if (corrections := manner.get("corrections")) is not None:
+        lines.append(
+            f"In about {corrections:.0f} % of your later messages you object to what the assistant has said."
+            if corrections
+            else "You do not object to what the assistant says unless it is plainly wrong."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,216 @@
+"""Transcripts: conversations that were recorded elsewhere, as a recipe that replays them and can continue them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar, NamedTuple
+
+from dialoom.inputs import DataError
+
+from .conversation import DialogueState, messages_of
+from .dialogue import Turns
+from .gate.talk import Facts
+from .judge import Graph
+from .outcome import Line, Outcome
+from .recipe import RecipeError
+from .simulation import SimulatedTalk, Simulation, SimulationOptions, simulation
+from .stage import Scene, Stage, Update, node
+from .study import USER, Study
+from .transcript_rows import LABEL, RECORDED, Reader, RecordedTalk, files_of, recorded_talk, recorded_talks, rows_of
+
+TRANSCRIPT = "transcript"
+"""The recipe's name."""
+
+_LONGEST_LABEL = 40
+_LONGEST_FACET = 60
+
+
+class Transcript(SimulatedTalk):
+    """A recorded conversation.
+
+    Attributes:
+        name: The conversation's id in its file; empty if there is none.
+        person: The columns that rubrics and briefs use as `person`.
+        task: The columns that rubrics and briefs use as `task`.
+        columns: The other values of the conversation's row.
+        lines: Its messages.
+        tools: The tools that the assistant was offered, in the file's form.
+        ended_by: The reason why it ended.
+    """
+
+    columns: dict[str, Any] = {}
+    lines: tuple[Line, ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    ended_by: str = RECORDED
+
+    @property
+    def label(self) -> str:
+        """The conversation's id in its file, otherwise the beginning of its first line."""
+        return (self.name or next((line.content for line in self.lines if line.role == USER), ""))[:_LONGEST_LABEL]
+
+    def facets(self) -> dict[str, Any]:
+        """Return the short values of the conversation's row."""
+        found = {**self.columns, **self.task, **self.person}
+        return {name: value for name, value in found.items() if _is_short(value)}
+
+    def described(self) -> dict[str, Any]:
+        """Return all values of the conversation's row."""
+        return {**self.columns, **self.task, **self.person, **({"name": self.name} if self.name else {})}
+
+    def id_of(self, values: Mapping[str, Any]) -> str:
+        """Return the id. It has 16 digits of the hash, because files of a million conversations need more than 10."""
+        digest = hashlib.sha256(json.dumps(values, ensure_ascii=False).encode()).hexdigest()[:16]
+        label = re.sub(r"[^0-9A-Za-z]+", "-", self.label).strip("-")
+        return f"{label or 'talk'}-{digest}"
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, str | int | float) and len(str(value)) <= _LONGEST_FACET
+
+
+class Transcripts(Simulation):
+    """Conversations that were recorded elsewhere. If a study is given, it supplies judges, checks and a user.
+
+    For a scenario itself, the graph replays the recording without calling models. On a fork, the roles of the study
+    speak.
+    """
+
+    name = TRANSCRIPT
+    scenario_type: ClassVar[type[SimulatedTalk]] = Transcript
+    facets = ()
+
+    def scenarios(
+        self, options: SimulationOptions, draw: Random, note: Callable[[str], None]
+    ) -> Iterator[SimulatedTalk]:
+        """Refuse to plan, because the conversations are imported.
+
+        Raises:
+            RecipeError: Always.
+        """
+        raise RecipeError("recipe 'transcript': its conversations are imported from a file", setting="recipe")
+
+    def initial(self, scenario: Transcript) -> dict[str, Any]:
+        """Return the state before the first line."""
+        return {**super().initial(scenario), "upcoming": scenario.lines[0].role}
+
+    def graph(self, options: Any) -> Graph:
+        """Return the graph: it replays recorded lines in order or, on a fork, lets the roles speak in turn.
+
+        It has no judges.
+        """
+        from langgraph.graph import END, START, StateGraph  # slow to import, and not needed to read a run
+
+        builder = StateGraph(_TranscriptState, context_schema=Stage)
+        builder.add_node(RECORDED, node(_repeat))
+        ways = [RECORDED, *self.turns.roles, END]
+        builder.add_conditional_edges(START, _after(self.turns, END), ways)
+        builder.add_conditional_edges(RECORDED, _after(self.turns, END), ways)
+        for role in self.turns.roles:
+            builder.add_node(role, node(self._continued(role)))
+            builder.add_conditional_edges(role, _after(self.turns, END), ways)
+        return builder
+
+    def recorded(self, scenario: Transcript) -> Outcome:
+        """Return the outcome that the graph would make of a recording."""
+        turns = sum(line.role == self.turns.order[-1] and not line.tool_calls for line in scenario.lines)
+        return Outcome(messages=scenario.lines, ended_by=scenario.ended_by, counts={f"{self.turns.unit}s": turns})
+
+    def facts(self, scenario: SimulatedTalk) -> Facts:
+        """Return the facts for the gate's rules. Nothing is known about how the conversation was meant to end."""
+        return Facts(languages=self.languages, task=" ".join(str(value) for value in scenario.task.values()))
+
+    def _continued(self, role: str) -> Callable[[DialogueState, Scene], Awaitable[Update]]:
+        """Return the node of a role. It replays the recording or, on a fork, asks the role."""
+        speak = self.speaker(role)
+
+        async def continued(state: DialogueState, scene: Scene) -> Update:
+            if not scene.is_fork:
+                return await _repeat(state, scene)
+            return {**await speak(state, scene), "upcoming": ""}
+
+        continued.__name__ = role
+        return continued
+
+
+class _TranscriptState(DialogueState, total=False):
+    """The state of a transcript.
+
+    Attributes:
+        upcoming: The role of the next recorded line, if it is known; empty on a fork.
+    """
+
+    upcoming: str
+
+
+async def _repeat(state: DialogueState, scene: Scene) -> Update:
+    """Add the next recorded line."""
+    lines, place = scene.scenario.lines, len(state["messages"])
+    if place >= len(lines):
+        return {"ended_by": scene.scenario.ended_by}
+    after = place + 1
+    new = messages_of(lines[:after])[place:]
+    if after == len(lines):
+        return {"messages": new, "ended_by": scene.scenario.ended_by, "upcoming": ""}
+    return {"messages": new, "upcoming": lines[after].role}
+
+
+def _after(turns: Turns, end: str) -> Callable[[Any], Awaitable[str]]:
+    async def after_line(state: Any) -> str:
+        if state["ended_by"]:
+            return end
+        if upcoming := state.get("upcoming"):
+            return upcoming if upcoming in turns.roles else RECORDED
+        spoken = [message for message in state["messages"] if message.name in turns.order]
+        return turns.following(spoken) if spoken else turns.order[0]
+
+    return after_line
+
+
+def transcripts_of(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, Transcript | DataError]]:
+    """Yield the conversations of a file or folder as scenarios; see `recorded_talks`."""
+    for number, found in recorded_talks(path, reader):
+        yield number, found if isinstance(found, DataError) else _transcript(found)
+
+
+def _transcript(talk: RecordedTalk) -> Transcript:
+    return Transcript(**vars(talk))
+
+
+class LabelledRow(NamedTuple):
+    """A conversation of a file that people have labelled.
+
+    Attributes:
+        id: The conversation's id as a scenario.
+        line: The line or the number of its row.
+        labels: The values under `label:NAME`, by the annotator's name.
+    """
+
+    id: str
+    line: int
+    labels: Mapping[str, Any]
+
+
+def labelled_rows(path: Path) -> Iterator[LabelledRow]:
+    """Yield the conversations in a file or folder that hold people's labels.
+
+    Raises:
+        DataError: If a file, or a row with labels, cannot be read.
+    """
+    for file in files_of(path):
+        for number, row in rows_of(file, None):
+            if isinstance(row, Mapping):
+                labels = {name.removeprefix(LABEL): label for name, label in row.items() if name.startswith(LABEL)}
+                if labels:
+                    yield LabelledRow(_transcript(recorded_talk(row, file, number)).id, number, labels)
+
+
+def transcripts(study: Study | None = None, folders: tuple[str, ...] = ()) -> Transcripts:
+    """Return the recipe, with the judges, checks and briefs of a study."""
+    found = simulation(study or Study(name=TRANSCRIPT), folders, base=Transcripts)
+    assert isinstance(found, Transcripts)
+    return found

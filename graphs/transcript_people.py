@@ -1,0 +1,250 @@
+"""People, goals and traits of recorded users. A model infers them, and each must quote the user (docs/seeding.md)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from pydantic import Field
+
+from dialoom.inputs import DataError, Frozen
+from dialoom.roles import UnparsedReplyError
+
+from .generation import GenerationRecipe, Loop, generation_graph
+from .judge import Graph
+from .outcome import USER, Episode, Line, Outcome
+from .personal_data import masker
+from .recipe import AbsolutePath, RecipeError, RecipeOptions
+from .reporting.table import Cell, Outline, Span, Table
+from .scenario import Scenario
+from .stage import Scene, Update
+from .study import ASSISTANT
+from .traits import manner_of
+from .transcript_rows import RecordedTalk, files_of, recorded_talks
+
+PROMPT = "transcript_people/infer"
+PARTS = ("person", "goal", "traits")
+INFERRED, NOT_SHOWN, UNPARSED = "inferred", "not shown", "unparsed"
+"""The results of a statement. `not shown`: the model states nothing. `unparsed`: its reply or evidence is wrong."""
+
+_MOST_SHOWN = 20
+"""Maximum number of broken rows that an error message lists; further rows are only counted."""
+
+
+class TranscriptPeopleOptions(RecipeOptions):
+    """The options of the recipe `transcript-people`."""
+
+    talks: AbsolutePath | None = Field(
+        None,
+        alias="from_transcripts",
+        description="Your conversations, in any format that 'dialoom import' reads. A model infers who the users are, "
+        "what they want and how they behave, and the study's users do likewise.",
+    )
+    skip_broken: bool = Field(False, description="Leave out conversations that cannot be used; they are counted.")
+
+
+class RecordedUser(Scenario):
+    """A recorded conversation whose user is inferred, with personal data masked.
+
+    Attributes:
+        name: The id that its file gives it; empty if there is none.
+        lines: The lines of user and assistant.
+    """
+
+    name: str
+    lines: tuple[Line, ...]
+
+    @property
+    def label(self) -> str:
+        """The conversation's id in its file, otherwise the beginning of the user's first line."""
+        return (self.name or self.said[0])[:40]
+
+    @property
+    def said(self) -> list[str]:
+        """The user's lines."""
+        return [line.content for line in self.lines if line.role == USER]
+
+
+class Statement(Frozen):
+    """A statement about the user, and the user's words that show it."""
+
+    statement: str = ""
+    evidence: list[str] = []
+
+
+class InferredUser(Frozen):
+    """What a conversation shows of its user."""
+
+    person: Statement
+    goal: Statement
+    traits: list[Statement] = Field(max_length=8)
+
+
+class InferenceState(TypedDict, total=False):
+    """The state that is checkpointed: the checked statements by `person`, `goal` and `traits`."""
+
+    found: dict[str, list[dict[str, Any]]]
+
+
+class TranscriptPeople(GenerationRecipe):
+    """Persons, goals and traits inferred from recorded conversations, each supported by a quote of the user."""
+
+    name = "transcript-people"
+    roles = {"analyst": 0.0}
+    prompts = (PROMPT,)
+    reply_types = {"inferred-user": InferredUser}
+    options_type = TranscriptPeopleOptions
+    scenario_type = RecordedUser
+
+    def scenarios(
+        self, options: TranscriptPeopleOptions, draw: random.Random, note: Callable[[str], None]
+    ) -> Iterator[RecordedUser]:
+        """Yield the conversations without personal data. Of several equal conversations, only the first is used.
+
+        Raises:
+            DataError: If a file as a whole cannot be read, or contains no conversation.
+            RecipeError: If conversations cannot be used and are not to be left out. The message states the file and
+                line of each.
+        """
+        if options.talks is None:
+            raise RecipeError("talks must be a file or folder of conversations, got none", setting="talks")
+        if not options.talks.exists():
+            raise DataError(options.talks, "there is no such file")
+        mask, seen, counts, broken = masker(), set[str](), Counter[str](), list[str]()
+        talks = ((file, *each) for file in files_of(options.talks) for each in recorded_talks(file))
+        for file, number, row in talks:
+            try:
+                found = _recorded(row, file, number, mask)
+            except DataError as error:
+                broken.append(str(error))
+                continue
+            if found.id in seen:
+                counts["equal"] += 1
+                continue
+            seen.add(found.id)
+            counts["masked"] += found.lines != _spoken(row)
+            if not broken or options.skip_broken:
+                yield found
+        if broken and not options.skip_broken:
+            more = f"\nand {len(broken) - _MOST_SHOWN:,} more" if len(broken) > _MOST_SHOWN else ""
+            said = "\n".join(broken[:_MOST_SHOWN])
+            raise RecipeError(f"{said}{more}\n{len(broken):,} conversations cannot be used; nothing was sent")
+        if not seen:
+            raise DataError(options.talks, "holds no conversation that can be used; give at least one")
+        note(f"{len(seen):,} conversations; personal data was masked in {counts['masked']:,}")
+        if counts["equal"]:
+            note(f"{counts['equal']:,} equal conversations are left out")
+        if broken:
+            note(f"{len(broken):,} conversations that cannot be used are left out, the first: {broken[0]}")
+
+    def graph(self, options: TranscriptPeopleOptions) -> Graph:
+        """Return a graph with a single node, which makes one call."""
+        return generation_graph(InferenceState, Loop(infer))
+
+    def initial(self, scenario: RecordedUser) -> dict[str, Any]:
+        """Return the empty state."""
+        return {"found": {}}
+
+    def outcome(self, scenario: RecordedUser, state: Mapping[str, Any], failed: bool = False) -> Outcome:
+        """Return the statements with their evidence and results, the user's first line, and the counted manner."""
+        found: Mapping[str, Sequence[Mapping[str, Any]]] = state.get("found") or {}
+        results = Counter(each["result"] for part in found.values() for each in part)
+        said = scenario.said
+        return Outcome(
+            messages=(),
+            ended_by="error" if failed else "inferred",
+            counts={result.replace(" ", "_"): results[result] for result in (INFERRED, NOT_SHOWN, UNPARSED)},
+            details={
+                **found,
+                "opening": said[0],
+                "opens": next(line.role for line in scenario.lines),
+                "manner": manner_of(said),
+            },
+        )
+
+    def outline(self, episode: Episode) -> Outline | None:
+        """Return the statements, each with its result and the words that show it."""
+        found = [(part, each) for part in PARTS for each in episode.outcome.details.get(part, [])]
+        return Outline([Span(str(episode.outcome.details["opening"]), "user")], [_told(*each) for each in found])
+
+    def tables(self, episodes: Iterable[Episode]) -> list[Table]:
+        """Return tables of the results of each kind of statement, and of the reasons for unparsed statements."""
+        results, reasons = Counter[tuple[str, str]](), Counter[str]()
+        for episode in episodes:
+            for part in PARTS:
+                for each in episode.outcome.details.get(part, []):
+                    results[part, each["result"]] += 1
+                    reasons.update([each["reason"].partition(":")[0]] if each["reason"] else [])
+        kinds = (INFERRED, NOT_SHOWN, UNPARSED)
+        rows: list[Sequence[Cell]] = [[part, *(results[part, kind] for kind in kinds)] for part in PARTS]
+        notes = [f"Unparsed, {reason}: {count:,}." for reason, count in sorted(reasons.items())]
+        return [Table("inferred", "Statements about the users, by their result", ["statement", *kinds], rows, notes)]
+
+
+def _told(part: str, each: Mapping[str, Any]) -> Outline:
+    """Return a statement as an outline."""
+    result = f"{part}, {each['result']}" + (f" ({each['reason']})" if each["reason"] else "")
+    words = [Outline([Span(f"“{quote}”", "note")]) for quote in each["evidence"]]
+    return Outline([Span(f"{result}: ", "note"), Span(each["statement"])], words)
+
+
+def _recorded(row: RecordedTalk | DataError, file: Path, number: int, mask: Callable[[str], str]) -> RecordedUser:
+    """Return a row's conversation without personal data.
+
+    Raises:
+        DataError: If the row cannot be read, or the user says nothing.
+    """
+    if isinstance(row, DataError):
+        raise row
+    lines = tuple(Line(role=line.role, content=mask(line.content)) for line in _spoken(row))
+    if not any(line.role == USER for line in lines):
+        roles = ", ".join(dict.fromkeys(line.role for line in row.lines))
+        raise DataError(file, f"has no line of the role {USER!r}; there are lines of {roles}", number)
+    return RecordedUser(name=mask(row.name), lines=lines)
+
+
+def _spoken(row: RecordedTalk | DataError) -> tuple[Line, ...]:
+    """Return the texts of user and assistant, without instructions, tool calls and their results."""
+    lines = () if isinstance(row, DataError) else row.lines
+    said = (line for line in lines if line.role in (USER, ASSISTANT) and line.content.strip())
+    return tuple(Line(role=line.role, content=line.content) for line in said)
+
+
+async def infer(_: InferenceState, scene: Scene) -> Update:
+    """Ask for the statements, and check their evidence."""
+    scenario: RecordedUser = scene.scenario
+    history = [{"speaker": line.role, "content": line.content} for line in scenario.lines]
+    try:
+        reply: InferredUser = await scene.ask(PROMPT, history=history)
+    except UnparsedReplyError:
+        nothing = [_result("", [], UNPARSED, "the reply could not be read")]
+        return {"found": {"person": nothing, "goal": nothing, "traits": nothing}}
+    said = [" ".join(line.split()) for line in scenario.said]
+    given = {"person": [reply.person], "goal": [reply.goal], "traits": reply.traits}
+    return {"found": {part: [_checked(each, said) for each in statements] for part, statements in given.items()}}
+
+
+def _checked(given: Statement, said: Sequence[str]) -> dict[str, Any]:
+    """Return a statement with its result. Every quote must occur in a line of the user, as whole words."""
+    statement = " ".join(given.statement.split())
+    quotes = [" ".join(quote.split()).strip("\"'“”‘’ ") for quote in given.evidence]
+    if not statement:
+        return _result("", [], NOT_SHOWN, "")
+    if not quotes:
+        return _result(statement, quotes, UNPARSED, "without evidence")
+    for quote in quotes:
+        pattern = re.compile(rf"(?<!\w){re.escape(quote)}(?!\w)")
+        if not quote or not any(pattern.search(line) for line in said):
+            return _result(statement, quotes, UNPARSED, f"not the user's words: {quote}")
+    return _result(statement, quotes, INFERRED, "")
+
+
+def _result(statement: str, evidence: list[str], result: str, reason: str) -> dict[str, Any]:
+    return {"statement": statement, "evidence": evidence, "result": result, "reason": reason}
+
+
+RECIPE = TranscriptPeople()

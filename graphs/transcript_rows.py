@@ -1,0 +1,422 @@
+"""Recorded conversations in files: recognition of the formats, and strict readers for rows of any program."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dialoom.inputs import MOST_BYTES, DataError, open_input, parse_json, read_json, read_lines
+from dialoom.personas.rows import parquet_rows
+from dialoom.prompts import FunctionCall
+from dialoom.text import well_formed_value
+
+from .outcome import Line
+
+RECORDED = "recorded"
+"""The reason recorded if a file does not state why a conversation ended, and the node of lines that no role speaks."""
+
+CONVERSATIONS = ("messages", "conversations", "conversation", "turns", "dialogue")
+SPEAKERS = ("role", "from", "speaker")
+CONTENTS = ("content", "value", "text", "utterance")
+NAMES = {"human": "user", "gpt": "assistant", "bot": "assistant", "chosen": "assistant", "model": "assistant"}
+_READ = frozenset({*CONVERSATIONS, "id", "tools", "ended_by", "person", "task", "scenario"})
+_OWN = frozenset({"judgements", "faults", "recipe", "models", "prompts", "counts", "details", "languages", "trial"})
+"""Keys of dialoom's own exports that state how a conversation was made and scored, not what it is about."""
+
+LABEL = "label:"
+"""The prefix of keys that hold people's labels, also of columns in labels files. Judges must not see these labels."""
+
+_RELEASE = ("user_id", "task_id")
+"""The keys that identify a dialogue of PersonaLens' release."""
+
+Place: TypeAlias = "tuple[int, Mapping[str, Any] | DataError]"
+"""A row with its line or number. If the row cannot be read, it is replaced by the error."""
+
+
+def raw_rows(path: Path) -> Iterator[Place]:
+    """Yield the rows of a JSON Lines, JSON or Parquet file. For a row that is not a JSON object, yield an error.
+
+    Raises:
+        DataError: If the file cannot be read, or the whole file is not valid JSON or Parquet.
+    """
+    if path.suffix == ".parquet":
+        yield from enumerate(parquet_rows(path), 1)
+    elif path.suffix == ".json":
+        yield from enumerate(_listed(path), 1)
+    else:
+        for number, line in read_lines(path):
+            if not line.strip():
+                continue
+            try:
+                yield number, _row(line, path, number)
+            except DataError as error:
+                yield number, error
+
+
+def _row(written: bytes, path: Path, number: int) -> Mapping[str, Any]:
+    try:
+        line = written.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        found = f"byte {written[error.start]:#04x} at {error.start + 1}"
+        raise DataError(path, f"not UTF-8: {found}; give JSON lines or Parquet", number) from error
+    row = parse_json(line, path, number)
+    if isinstance(row, str):
+        return {"text": row}
+    if not isinstance(row, dict):
+        raise DataError(path, f"{line.strip()[:60]}; an object is needed", number)
+    return row
+
+
+def _listed(path: Path) -> list[Mapping[str, Any]]:
+    """Return the rows of a file that is a JSON list, as in some releases."""
+    rows = read_json(path)
+    rows = [rows] if isinstance(rows, dict) else rows
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(path, "an object or a list of objects is needed")
+    return rows
+
+
+def round_lines(both: Mapping[str, Any]) -> list[Line]:
+    """Return the lines of a round in ALOE's format.
+
+    Of several replies, the one that the conversation continued is used.
+    """
+    reply = both.get("assistant")
+    if isinstance(reply, dict):
+        reply = reply.get(str(both.get("chosen")), reply.get("preferred"))
+    if isinstance(reply, list):
+        reply = reply[0] if reply else None
+    user = Line(role="user", content=both["user"])
+    return [user, Line(role="assistant", content=reply)] if isinstance(reply, str) else [user]
+
+
+Reader: TypeAlias = "Callable[[Path], Iterator[Place]]"
+
+
+@dataclass(frozen=True)
+class RecordedTalk:
+    """A recorded conversation. Its attributes are described in `Transcript`."""
+
+    name: str
+    person: dict[str, Any]
+    task: dict[str, Any]
+    columns: dict[str, Any]
+    lines: tuple[Line, ...]
+    tools: tuple[dict[str, Any], ...]
+    ended_by: str
+
+
+def recorded_talks(path: Path, reader: Reader | None = None) -> Iterator[tuple[int, RecordedTalk | DataError]]:
+    """Yield the conversations of a file, or of all files of a folder, in order. For a broken row, yield an error.
+
+    Args:
+        path: The file or folder.
+        reader: A function that yields the rows of a file, for a format of the user instead of the known formats.
+
+    Raises:
+        DataError: If a file as a whole cannot be read.
+    """
+    for file in files_of(path):
+        for number, row in rows_of(file, reader):
+            try:
+                if isinstance(row, DataError):
+                    raise row
+                yield number, recorded_talk(row, file, number)
+            except DataError as error:
+                yield number, error
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files of a folder in order. For a file, return the file itself."""
+    return sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+
+
+def rows_of(file: Path, reader: Reader | None) -> Iterator[Place]:
+    """Recognise a file's format, and return the file's rows."""
+    if reader is not None:
+        return reader(file)
+    if file.suffix == ".eval":
+        return _inspect_rows(file)
+    return _span_rows(file) if _is_traced(file) else _plain_rows(file)
+
+
+def _plain_rows(path: Path) -> Iterator[Place]:
+    """Yield the rows of a file. The rows of an inspect_ai log in JSON are its samples."""
+    for number, row in raw_rows(path):
+        if isinstance(row, Mapping) and isinstance(row.get("eval"), dict) and isinstance(row.get("samples"), list):
+            yield from ((place, _sample(each, path, place)) for place, each in enumerate(row["samples"], 1))
+        else:
+            yield number, row
+
+
+def recorded_talk(row: Mapping[str, Any], path: Path, number: int) -> RecordedTalk:
+    """Return a row's conversation.
+
+    Raises:
+        DataError: If the row is wrong. The message states the file, the line and the correct form. Nothing is repaired.
+    """
+    row = well_formed_value(dict(row))
+    key = next((name for name in CONVERSATIONS if row.get(name) is not None), None)
+    if key is None:
+        raise DataError(
+            path, f"there is no conversation ({', '.join(CONVERSATIONS)}); there are {', '.join(row)}", number
+        )
+    if not isinstance(row[key], list) or not row[key]:
+        raise DataError(path, f"{key!r} must be a list of at least one message, got {row[key]!r:.60}", number)
+    lines = [line for place, each in enumerate(row[key], 1) for line in _lines(each, f"{key}[{place}]", path, number)]
+    _check_calls(lines, path, number)
+    tools = row.get("tools") or []
+    if not isinstance(tools, list) or not all(isinstance(each, dict) for each in tools):
+        raise DataError(path, f"'tools' must be a list of objects, got {tools!r:.60}", number)
+    described = row["scenario"] if isinstance(row.get("scenario"), dict) else {}
+    about = {name: value for name, value in row.items() if name not in _READ | _OWN and not name.startswith(LABEL)}
+    columns = {**about, **described}
+    return RecordedTalk(
+        name=str(row.get("id") or " ".join(str(row[name]) for name in _RELEASE if row.get(name) is not None)),
+        person=_columns(row.get("person"), "description", columns),
+        task=_columns(row.get("task"), "goal", columns),
+        columns=columns,
+        lines=tuple(lines),
+        tools=tuple(tools),
+        ended_by=str(row.get("ended_by") or RECORDED),
+    )
+
+
+def _columns(given: Any, text: str, others: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that rubrics use as `person` or `task`.
+
+    These are the value of that name in the row, which is an object or a text; without one, all columns.
+    """
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {text: given} if isinstance(given, str) else dict(others)
+
+
+def _lines(each: Any, place: str, path: Path, number: int) -> Sequence[Line]:
+    """Return the lines of a message, or of a round of two."""
+    if isinstance(each, dict) and isinstance(each.get("user"), str) and "role" not in each:
+        lines = round_lines(each)
+        if len(lines) < 2 and each.get("assistant") is not None:
+            raise DataError(path, f"{place} has no assistant's text that was chosen", number)
+        return lines
+    if not isinstance(each, dict):
+        raise DataError(path, f"{place} must be an object with role and content, got {each!r:.60}", number)
+    role = next((each[name] for name in SPEAKERS if each.get(name)), None)
+    if not isinstance(role, str):
+        raise DataError(path, f"{place} has no role; give one of {', '.join(SPEAKERS)}", number)
+    calls = _calls(each.get("tool_calls") or [], place, path, number)
+    key = next((name for name in CONTENTS if each.get(name) is not None), None)
+    content = _text(each[key]) if key else "" if calls else None
+    if content is None:
+        raise DataError(path, f"{place} has no text; give {' or '.join(CONTENTS)}", number)
+    asked = each.get("tool_call_id")
+    return [
+        Line(
+            role=NAMES.get(role, role),
+            content=content,
+            tool_calls=calls,
+            tool_call_id=str(asked) if asked else None,
+        )
+    ]
+
+
+def _text(content: Any) -> str | None:
+    """Return the text of a message's content, which may be a list of text parts; `None` for other content."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    said = [part for part in content if not (isinstance(part, dict) and part.get("type") in ("reasoning", "thinking"))]
+    parts = [part.get("text") if isinstance(part, dict) else part for part in said]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "\n".join(texts) if len(texts) == len(parts) else None
+
+
+def _calls(given: Any, place: str, path: Path, number: int) -> tuple[FunctionCall, ...]:
+    """Return a message's tool calls, given in dialoom's, OpenAI's, or inspect_ai's form."""
+    found = []
+    for each in given if isinstance(given, list) else [given]:
+        function = each.get("function") if isinstance(each, dict) else None
+        inner = (
+            function
+            if isinstance(function, dict)
+            else {**each, "name": function or each.get("name")}
+            if isinstance(each, dict)
+            else {}
+        )
+        name, arguments = inner.get("name"), inner.get("arguments")
+        if not isinstance(name, str) or not isinstance(arguments, str | dict):
+            raise DataError(path, f"{place} has a tool call without name or arguments: {each!r:.60}", number)
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        found.append(FunctionCall(id=str(each.get("id") or ""), name=name, arguments=text))
+    return tuple(found)
+
+
+def _check_calls(lines: Sequence[Line], path: Path, number: int) -> None:
+    """Check that every tool result answers a call of the same conversation."""
+    known = {call["id"] for line in lines for call in line.tool_calls}
+    for line in lines:
+        if line.tool_call_id is not None and line.tool_call_id not in known:
+            raise DataError(path, f"a tool result answers {line.tool_call_id!r}, which no message calls", number)
+
+
+def _is_traced(path: Path) -> bool:
+    """Return whether a file's first row is a span of OpenTelemetry, or an export of spans."""
+    row = next((row for _, row in raw_rows(path)), None)
+    return isinstance(row, Mapping) and bool({"resourceSpans", "attributes"} & row.keys())
+
+
+def _span_rows(path: Path) -> Iterator[Place]:
+    """Yield the longest call of each conversation, because its input contains all earlier messages.
+
+    The file is read twice, and only the conversations' ids are kept in memory.
+    """
+    longest: dict[str, tuple[int, int, int]] = {}
+    for number, row in raw_rows(path):
+        for place, span in enumerate(_spans(row, path, number)):
+            with suppress(DataError):
+                found = _span_row(span, path, number)
+                length = len(found["messages"])
+                if length >= longest.get(found["id"], (0,))[0]:
+                    longest[found["id"]] = (length, number, place)
+    chosen = {(number, place) for _, number, place in longest.values()}
+    for number, row in raw_rows(path):
+        if isinstance(row, DataError):
+            yield number, row
+        for place, span in enumerate(_spans(row, path, number)):
+            try:
+                found = _span_row(span, path, number)
+            except DataError as error:
+                yield number, error
+            else:
+                if (number, place) in chosen:
+                    yield number, found
+
+
+def _spans(row: Mapping[str, Any] | DataError, path: Path, number: int) -> Iterator[Mapping[str, Any]]:
+    """Yield the attributes of each span of a model call in a row, as plain values. For a broken row, yield an error."""
+    if isinstance(row, DataError):
+        return
+    try:
+        scopes = [scope for resource in row.get("resourceSpans", []) for scope in resource.get("scopeSpans", [])]
+        for span in [each for scope in scopes for each in scope.get("spans", [])] if "resourceSpans" in row else [row]:
+            given = span.get("attributes") or {}
+            found = given if isinstance(given, Mapping) else {each["key"]: _otlp(each["value"]) for each in given}
+            context = span.get("context") or {}
+            trace = span.get("traceId") or span.get("trace_id") or context.get("trace_id")
+            if found.get("gen_ai.operation.name") in ("chat", "generate_content", "text_completion"):
+                yield {"gen_ai.conversation.id": trace, **found}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        yield {"broken": DataError(path, f"no span of OpenTelemetry: {type(error).__name__}: {error}", number)}
+
+
+def _otlp(value: Any) -> Any:
+    """Return a value in OTLP's JSON form as a plain value."""
+    kind: str
+    inner: Any
+    kind, inner = next(iter(value.items()), ("stringValue", ""))
+    if kind == "arrayValue":
+        return [_otlp(each) for each in inner.get("values", [])]
+    if kind == "kvlistValue":
+        return {each["key"]: _otlp(each["value"]) for each in inner.get("values", [])}
+    return int(inner) if kind == "intValue" else inner
+
+
+def _span_row(span: Mapping[str, Any], path: Path, number: int) -> dict[str, Any]:
+    """Return the row of a span's conversation: the messages sent, and the reply.
+
+    Raises:
+        DataError: If the span has no messages, or a part of a message is neither text nor a tool call.
+    """
+    if "broken" in span:
+        raise span["broken"]
+
+    def plain(name: str) -> list[Any]:
+        value = span.get(f"gen_ai.{name}") or []
+        found = parse_json(value, path, number) if isinstance(value, str) else value
+        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+            raise DataError(path, f"gen_ai.{name} must be a list of objects, got {value!r:.60}", number)
+        return found
+
+    said = [*plain("input.messages"), *plain("output.messages")]
+    if not said:
+        message = "a span of a model's call holds no gen_ai.input.messages; record them (content capture)"
+        raise DataError(path, message, number)
+    system = plain("system_instructions")
+    said = [*([{"role": "system", "parts": system}] if system else []), *said]
+    return {
+        "id": str(span["gen_ai.conversation.id"]),
+        "model": span.get("gen_ai.request.model", ""),
+        "messages": [message for each in said for message in _of_parts(each, path, number)],
+        "tools": plain("tool.definitions"),
+    }
+
+
+def _of_parts(message: Mapping[str, Any], path: Path, number: int) -> Iterator[Mapping[str, Any]]:
+    """Yield a message in OpenTelemetry's form as chat messages. Each tool result becomes a separate message."""
+    texts, calls = list[str](), list[Mapping[str, Any]]()
+    given = message.get("parts") or []
+    parts: list[Any] = given if isinstance(given, list) else [given]
+    for part in parts:
+        match part.get("type") if isinstance(part, dict) else None:
+            case "text":
+                texts.append(str(part.get("content", "")))
+            case "tool_call":
+                calls.append({**part, "arguments": part.get("arguments") or {}})
+            case "tool_call_response":
+                found = part.get("response", part.get("result", ""))
+                content = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+                yield {"role": "tool", "tool_call_id": part.get("id"), "content": content}
+            case "reasoning" | "thinking":
+                continue
+            case _:
+                raise DataError(path, f"a part of a message is neither text nor a tool call: {part!r:.60}", number)
+    if texts or calls:
+        yield {"role": message.get("role"), "content": "\n".join(texts), "tool_calls": calls}
+
+
+def _inspect_rows(path: Path) -> Iterator[Place]:
+    """Yield the samples of an inspect_ai log: a zip archive with a JSON file for each sample and epoch."""
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("zipfile_zstd")  # teaches zipfile the compression of recent logs
+    with open_input(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+            names = sorted(name for name in archive.namelist() if name.startswith("samples/"))
+        except zipfile.BadZipFile as error:
+            raise DataError(path, f"no inspect_ai log: {error}") from error
+        for number, name in enumerate(names, 1):
+            yield number, _archived(archive, name, path, number)
+
+
+def _archived(archive: zipfile.ZipFile, name: str, path: Path, number: int) -> Mapping[str, Any] | DataError:
+    try:
+        if archive.getinfo(name).file_size > MOST_BYTES:
+            return DataError(path, f"{name} is larger than {MOST_BYTES:,} bytes", number)
+        return _sample(parse_json(archive.read(name).decode(), path, number), path, number)
+    except NotImplementedError:
+        need = "pip install zipfile-zstd, or give the log in inspect_ai's JSON format"
+        return DataError(path, f"{name} is compressed with Zstandard: {need}", number)
+    except (ValueError, zipfile.BadZipFile) as error:
+        return DataError(path, f"{name} cannot be read: {error}", number)
+    except DataError as error:
+        return error
+
+
+def _sample(sample: Any, path: Path, number: int) -> Mapping[str, Any] | DataError:
+    """Return a sample of an inspect_ai log as a row."""
+    if not isinstance(sample, dict) or not {"id", "epoch", "messages"} <= sample.keys():
+        return DataError(path, "not a sample of inspect_ai, which has id, epoch and messages", number)
+    row = {
+        "id": f"{sample['id']} epoch {sample['epoch']}",
+        "messages": sample["messages"],
+        "target": sample.get("target"),
+    }
+    ended = {"ended_by": "error"} if sample.get("error") else {}
+    return {**(sample.get("metadata") or {}), **row, **ended}

@@ -1,0 +1,431 @@
+"""Facts about models: their providers, keys, prices, tool support and context windows."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+from urllib.parse import quote, urlsplit
+
+from dotenv.parser import Binding, parse_stream
+
+from dialoom.errors import Advice
+from dialoom.inputs import MOST_YAML_BYTES, read_text
+from dialoom.prompts.messages import beyond_words
+from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
+from dialoom.roles.errors import BindingError, ContextError
+from dialoom.roles.parameters import COUNTER, tokens
+from dialoom.settings import Price
+
+from .calls import Completion, Request
+from .failures import too_long
+from .families import family_of, own_name
+from .litellm_backend import is_guessed, load_litellm
+from .secrets import guard
+
+
+def load_env_file(path: Path) -> list[str]:
+    """Set the file's variables in the environment, except those already set.
+
+    From then on, every value is treated as a secret, whatever its name, and is shown in no message.
+
+    Example:
+        >>> dialoom.load_env_file(Path("keys.env"))  # doctest: +SKIP
+        ['OPENAI_API_KEY']
+
+    Args:
+        path: Lines of `NAME=VALUE`, empty lines and comments (`#`); values may be quoted, lines may begin with
+            `export`.
+
+    Returns:
+        The names in the file, in its order.
+
+    Raises:
+        DataError: If the file cannot be read.
+        BindingError: If a line is malformed, or a name occurs twice. The message contains no value.
+    """
+    text = read_text(path, MOST_YAML_BYTES, streams=True)
+    given: dict[str, str] = {}
+    for binding in parse_stream(io.StringIO(text)):
+        if not _says_nothing(binding):
+            name, value = _checked(binding, path, given)
+            given[name] = value
+    for name, value in given.items():
+        guard(name, value)
+        os.environ.setdefault(name, value)
+    return list(given)
+
+
+def _says_nothing(binding: Binding) -> bool:
+    return binding.key is None and not binding.error
+
+
+def _checked(binding: Binding, path: Path, before: Collection[str]) -> tuple[str, str]:
+    # A statement begins at its first character; the parser includes preceding blank lines in it.
+    statement = binding.original.string
+    line = binding.original.line + statement[: len(statement) - len(statement.lstrip())].count("\n")
+    place = f"the key file {str(path)!r}, line {line}"
+    if binding.error or not binding.key:
+        raise BindingError(f"{place}: not of the form NAME=VALUE")
+    if not binding.key.isidentifier():
+        # The text may be a key pasted without a name, so only its position is reported.
+        raise BindingError(f"{place}: what stands before '=' is not a name of an environment variable")
+    if not binding.value:
+        raise BindingError(
+            f"{place}: {binding.key} has no value; NAME=VALUE is needed"
+            if "=" in statement
+            else f"{place}: not of the form NAME=VALUE"
+        )
+    if binding.key in before:
+        raise BindingError(f"{place}: {binding.key} is given twice; leave one out")
+    return binding.key, binding.value
+
+
+_EMBED = "embed"
+
+
+@functools.cache
+def provider_of(model: str) -> str:
+    """Return LiteLLM's name for a model's provider; for a user's own player, return `python`, `graph` or `object`."""
+    kind, colon, rest = model.partition(":")
+    if colon and "/" not in kind:
+        return provider_of(rest) if kind == _EMBED else kind
+    try:
+        return str(load_litellm().get_llm_provider(model)[1])
+    except Exception:
+        return model.split("/")[0]
+
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    "openrouter": ("OPENROUTER_API_KEY", "OR_API_KEY"),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "xai": ("XAI_API_KEY",),
+    "cohere": ("COHERE_API_KEY", "CO_API_KEY"),
+    "moonshot": ("MOONSHOT_API_KEY",),
+    "dashscope": ("DASHSCOPE_API_KEY",),
+    "deepinfra": ("DEEPINFRA_API_KEY",),
+    "cerebras": ("CEREBRAS_API_KEY",),
+    "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+    "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
+    "fireworks_ai": ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
+}
+"""Environment variables for the keys of providers that accept no other form of authentication; one of those listed is
+sufficient. Other providers (clouds, self-hosted servers) have more forms than can be checked here.
+"""
+
+_OWN_CODE = ("python:", "graph:", OBJECT, OFFLINE)
+
+
+def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
+    """Raise an error for models whose key is missing. Models with an address of their own are not checked.
+
+    Args:
+        casts: The bindings by role.
+
+    Raises:
+        BindingError: If a key is missing; the message lists every such model, its roles, and the variable.
+    """
+    if roles := missing_keys(casts):
+        lacking = [f"in {name} for {model} ({', '.join(each)})" for (model, name), each in roles.items()]
+        raise BindingError(
+            f"models: there is no key {', nor '.join(lacking)}",
+            setting="models",
+            advice=Advice("keys", "put it into the environment, from a file of keys with dialoom.load_env_file(path)"),
+        )
+
+
+def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str, str], list[str]]:
+    """Return the roles of the models whose key is missing, by model and environment variable.
+
+    Models whose provider only LiteLLM can name are looked at last, if no other key is missing: its import takes
+    seconds.
+    """
+    roles: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for is_quick in (True, False):
+        for role, binding in (item for models in casts for item in models.items()):
+            name = missing_key(binding, is_quick=is_quick)
+            if name is not None and role not in roles[binding.model, name]:
+                roles[binding.model, name].append(role)
+        if roles:
+            break
+    return roles
+
+
+def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
+    """Return the environment variable that should contain a model's missing key; `None` if no key is missing.
+
+    With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
+    """
+    model = binding.model
+    if binding.api_base is not None or model.startswith(_OWN_CODE):
+        return None
+    prefix, slash, _ = model.removeprefix(f"{_EMBED}:").partition("/")
+    found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
+    if is_quick and found not in _KEYS:
+        return None
+    provider = found if found in _KEYS else provider_of(model)
+    names = _KEYS.get(provider)
+    if names is None or any(os.environ.get(name) for name in names) or _is_set_up_otherwise(provider):
+        return None
+    return names[0]
+
+
+@functools.cache
+def _listed_provider(name: str) -> str | None:
+    """Return the provider of a model's name without one, by LiteLLM's table; `None` if LiteLLM has to say it."""
+    found = importlib.util.find_spec("litellm")
+    assert found is not None and found.submodule_search_locations
+    table = Path(found.submodule_search_locations[0]) / "model_prices_and_context_window_backup.json"
+    provider = json.loads(table.read_bytes()).get(name, {}).get("litellm_provider")
+    return provider if provider in ("openai", "anthropic") else None  # others need their provider's name
+
+
+def _is_set_up_otherwise(provider: str) -> bool:
+    """Return whether LiteLLM itself has been configured with a key, a secret manager or another address."""
+    litellm = sys.modules.get("litellm")  # only a process that has imported it can have configured it
+    names = ("api_key", "api_base", "secret_manager_client", f"{provider}_key")
+    addresses = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
+    return any(getattr(litellm, name, None) for name in names) or any(os.environ.get(name) for name in addresses)
+
+
+PER_MESSAGE = 4
+"""Approximate number of tokens that a message takes besides its text."""
+
+_TOLERANCE = 1.1
+"""Tolerance for windows from LiteLLM's table: token counts are approximate, so requests slightly above are sent."""
+
+_UNLISTED = (OFFLINE, OBJECT, "python:", "graph:", "embed:")
+_REPEATED = 10_000
+"""Length in characters up to which a text's token count is cached, as every request repeats earlier messages."""
+
+
+class Windows:
+    """The context windows of models.
+
+    Args:
+        stated: Tokens of request and reply together, by model, as stated by the user.
+    """
+
+    def __init__(self, stated: Mapping[str, int]) -> None:
+        self._stated = stated
+        self._listed = lru_cache(maxsize=None)(_listed)
+
+    def check(self, request: Request) -> None:
+        """Reject a request that cannot fit.
+
+        Raises:
+            ContextError: If the request is too long; the message states its length, the tokenizer and the window.
+        """
+        if (stated := self._stated.get(request.model)) is not None:
+            self._check(request, stated, stated - (request.max_reply or 0), request.max_reply)
+        elif request.api_base is None and (listed := self._listed(request.model)) is not None:
+            self._check(request, listed, int(listed * _TOLERANCE), None)
+
+    def _check(self, request: Request, window: int, room: int, reply: int | None) -> None:
+        if _most(request) > room and (length := counted(request)) > room:
+            asked = f"{length:,} tokens by {COUNTER}" + (f", and {reply:,} for the reply" if reply else "")
+            raise ContextError(f"{request.model}: not sent, as {too_long(asked, f'{window:,}', request)}")
+
+
+def counted(request: Request) -> int:
+    """Return the approximate number of a request's tokens."""
+    return PER_MESSAGE * len(request.messages) + sum(map(_tokens, _texts(request)))
+
+
+def _most(request: Request) -> int:
+    """Return an upper bound of a request's tokens: a token has at least one byte, and a character at most four."""
+    most = sum(len(text) * (1 if text.isascii() else 4) for text in _texts(request))
+    return PER_MESSAGE * len(request.messages) + most
+
+
+def _texts(request: Request) -> list[str]:
+    """Return all texts of a request, including tools and tool calls."""
+    rest = [*request.tools, *filter(None, map(beyond_words, request.messages))]
+    return [*(message["content"] for message in request.messages), *map(json.dumps, rest)]
+
+
+def _tokens(text: str) -> int:
+    return _repeated(text) if len(text) <= _REPEATED else tokens(text)
+
+
+_repeated = lru_cache(maxsize=8192)(tokens)
+
+
+def _listed(model: str) -> int | None:
+    """Return a model's window in LiteLLM's table; `None` if the model is not listed."""
+    if model.startswith(_UNLISTED):
+        return None
+    try:
+        found = load_litellm().get_model_info(model).get("max_input_tokens")
+    except Exception:
+        return None
+    return found if isinstance(found, int) and found > 0 else None
+
+
+_SECONDS = 2.0
+_MOST_BYTES = 4 * 2**20
+_OLLAMA = ("ollama", "ollama_chat")
+_OLLAMA_ADDRESS = "http://localhost:11434"
+_SET = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
+
+
+class ServedWindow(NamedTuple):
+    """A model's window as reported by its server.
+
+    Attributes:
+        tokens: The window in tokens.
+        holds_reply: Whether the window must hold the request and the maximum tokens of its reply together.
+    """
+
+    tokens: int
+    holds_reply: bool = False
+
+
+def served_window(binding: ModelBinding) -> ServedWindow | None:
+    """Ask a model's server for its context window. No text of a run is sent.
+
+    Args:
+        binding: The model. No request is made for a model at its provider's own address.
+
+    Returns:
+        The window; `None` if there is no such server, or it does not report one.
+    """
+    provider, _, model = binding.model.partition("/")
+    if not model or ":" in provider:
+        return None
+    provider = provider_of(binding.model)
+    address = binding.api_base or os.environ.get(f"{provider.removesuffix('_chat').upper()}_API_BASE")
+    if provider in _OLLAMA:
+        return next(_of_ollama(address or _OLLAMA_ADDRESS, model, binding.params.get("num_ctx")), None)
+    if address is None:
+        return None
+    return next(_of_openai(address, model, os.environ.get(f"{provider.upper()}_API_KEY")), None)
+
+
+def _of_openai(address: str, model: str, key: str | None) -> Iterator[ServedWindow]:
+    listed = _got(f"{address.rstrip('/')}/models", key=key).get("data")
+    models = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    for each in models:  # vLLM
+        if each.get("id") == model and _is_size(size := each.get("max_model_len")):
+            yield ServedWindow(size, holds_reply=True)
+    root = "{0.scheme}://{0.netloc}".format(urlsplit(address))
+    properties = _got(f"{root}/props?model={quote(model, safe='')}&autoload=false", key=key)
+    settings = properties.get("default_generation_settings")
+    if isinstance(settings, dict) and _is_size(size := settings.get("n_ctx")):  # llama.cpp: the window of a single slot
+        yield ServedWindow(size)
+
+
+def _of_ollama(address: str, model: str, given: Any) -> Iterator[ServedWindow]:
+    """Yield Ollama's windows, most reliable first: as configured, as loaded, as in the model's file, the maximum."""
+    if _is_size(given):
+        yield ServedWindow(given)
+    loaded = _got(f"{address}/api/ps").get("models")
+    for each in loaded if isinstance(loaded, list) else ():
+        names = {each.get("name"), each.get("model")} if isinstance(each, dict) else set()
+        if names & {model, f"{model}:latest"} and _is_size(size := each.get("context_length")):
+            yield ServedWindow(size)
+    shown = _got(f"{address}/api/show", body={"model": model})
+    if found := _SET.search(str(shown.get("parameters") or "")):
+        yield ServedWindow(int(found[1]))
+    facts = shown.get("model_info")
+    for name, size in facts.items() if isinstance(facts, dict) else ():
+        if str(name).endswith(".context_length") and _is_size(size):
+            yield ServedWindow(size)
+
+
+def _got(url: str, body: dict[str, str] | None = None, key: str | None = None) -> dict[str, Any]:
+    """Return the JSON object at an address; an empty object on failure."""
+    import httpx
+
+    headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {key}"} if key else {})}
+    method = "GET" if body is None else "POST"
+    said = bytearray()
+    try:
+        with httpx.stream(method, url, json=body, headers=headers, timeout=_SECONDS) as response:
+            if response.status_code != 200:
+                return {}
+            for chunk in response.iter_raw():
+                said += chunk
+                if len(said) > _MOST_BYTES:
+                    return {}
+        found = json.loads(said)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_size(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by model as stated by the user, which override LiteLLM's."""
+
+    stated: Mapping[str, Price] = field(default_factory=dict)
+
+    def applied(self, completion: Completion, model: str) -> Completion:
+        """Return the completion with its cost, if the price is stated and the tokens are known."""
+        price = self.stated.get(model)
+        if price is None or completion.input_tokens is None or completion.output_tokens is None:
+            return completion
+        cost = price.of(completion.input_tokens, completion.output_tokens, completion.cached_tokens or 0)
+        return replace(completion, cost=cost)
+
+    def expected(self, model: str, tokens: int) -> float | None:
+        """Return an upper bound of the cost of this many tokens; `None` if the price is unknown."""
+        price = self.price(model)
+        return None if price is None else max(price.input, price.output) * tokens / _MILLION
+
+    def price(self, model: str) -> Price | None:
+        """Return the model's price, stated or LiteLLM's; `None` if it is unknown."""
+        return self.stated.get(model) or _listed_price(model)
+
+
+def _listed_price(model: str) -> Price | None:
+    """Return a model's price from the table in LiteLLM's package; `None` if it is unknown."""
+    try:
+        known = load_litellm().get_model_info(model.removeprefix("embed:"))
+    except Exception:
+        return None
+    if is_guessed(load_litellm(), model.removeprefix("embed:")):
+        return None
+    figures = [known.get(key) for key in ("input_cost_per_token", "output_cost_per_token")]
+    if any(figure is None for figure in figures):
+        return None
+    cached = known.get("cache_read_input_token_cost")
+    prices = [float(figure) * _MILLION for figure in figures if figure is not None]
+    return Price(prices[0], prices[1], None if cached is None else float(cached) * _MILLION)
+
+
+@functools.cache
+def knows_tools(model: str) -> bool:
+    """Return whether a model supports tools, by its family or by LiteLLM's table; `False` if neither lists it.
+
+    Args:
+        model: A model's name, as in a binding.
+    """
+    if not is_providers(model):
+        return False
+    if (family := family_of(model)) is not None and family.tools is not None:
+        return family.tools
+    litellm = load_litellm()
+    return any(litellm.supports_function_calling(name) for name in (model, own_name(model)))

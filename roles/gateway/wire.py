@@ -1,0 +1,343 @@
+"""Tools, tool calls and reply types in the chat-completions format, which LiteLLM translates for every provider."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from types import ModuleType
+from typing import Any
+
+from pydantic import BaseModel
+
+from dialoom.prompts import ChatMessage, FunctionCall, ToolDefinition
+from dialoom.roles.errors import PermanentProviderError
+from dialoom.settings import Structured
+
+from .calls import Request
+from .families import Change, Changes, family_of, own_name
+
+_CONSUMES_REASONING = frozenset({"deepseek", "hosted_vllm", "moonshot", "together_ai"})
+"""Providers that get `reasoning_content` back, through LiteLLM, for models that belong to no family."""
+
+_REJECTS_REASONING = frozenset({"cerebras", "groq"})
+"""Providers that reject a message with `reasoning_content` (status 400), although their own replies contain it."""
+
+_NO_GATEWAY = {"_skip_mcp_handler": True}
+"""Option that stops LiteLLM from looking up tools in its MCP gateway, which imports rarely installed packages."""
+
+RESPONSES = "responses/"
+"""The part of a model's name that makes LiteLLM call the model through OpenAI's Responses API."""
+
+_OF_A_THOUGHT = ("type", "thinking", "signature", "data")
+
+_ITEMS, _DETAILS, _CONTENT = "reasoning_items", "reasoning_details", "reasoning_content"
+"""Fields with reasoning besides Anthropic's and Google's: of the Responses API, OpenRouter, and DeepSeek and others."""
+
+
+@functools.cache
+def returned_form(model: str) -> str | None:
+    """Return the field in which reasoning is sent back to a model with its tool calls; `None` for no such field.
+
+    A model that belongs to no family gets signed reasoning back in any case, if the reasoning is its own.
+    """
+    provider = model.partition("/")[0]
+    if RESPONSES in model:
+        return _ITEMS
+    if provider == "openrouter":
+        return _DETAILS
+    family = family_of(model)
+    form = family.returns if family is not None else _CONTENT if provider in _CONSUMES_REASONING else None
+    return None if form == _CONTENT and provider in _REJECTS_REASONING else form
+
+
+def tool_options(litellm: ModuleType, model: str, tools: Sequence[ToolDefinition]) -> dict[str, Any]:
+    """Return a request's options for tools: calls are optional, and made one at a time if the provider supports it."""
+    if not tools:
+        return {}
+    options: dict[str, Any] = {"tools": [dict(tool) for tool in tools], "tool_choice": "auto", **_NO_GATEWAY}
+    return options | ({"parallel_tool_calls": False} if _takes_one_at_a_time(litellm, model) else {})
+
+
+@functools.cache
+def _takes_one_at_a_time(litellm: ModuleType, model: str) -> bool:
+    return "parallel_tool_calls" in (litellm.get_supported_openai_params(model) or ())
+
+
+def wire_messages(messages: Iterable[ChatMessage], model: str = "") -> list[dict[str, Any]]:
+    """Return the messages with adjacent messages of the same role joined, as some providers require.
+
+    Tool calls and tool outputs are not joined. A message of an agent without text and tool calls is omitted, as some
+    providers reject it.
+
+    Args:
+        messages: The messages.
+        model: The model that is called. Reasoning is sent back only to models of the provider that it came from.
+    """
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        if is_of_tools(message):
+            joined.append(_of_tools(message, model))
+        elif is_nothing(message):
+            continue
+        elif joined and joined[-1]["role"] == message["role"] and "tool_calls" not in joined[-1]:
+            joined[-1]["content"] += "\n\n" + message["content"]
+        else:
+            joined.append(as_sent(message))
+    return joined
+
+
+def as_sent(message: ChatMessage) -> dict[str, Any]:
+    """Return one message in the chat-completions format, without provider data."""
+    if is_of_tools(message):
+        return _of_tools(message, "")
+    return {"role": message["role"], "content": message["content"]}
+
+
+def is_nothing(message: ChatMessage) -> bool:
+    """Return whether a model's message has neither text nor tool calls."""
+    return message["role"] == "assistant" and not message["content"].strip() and not is_of_tools(message)
+
+
+def is_of_tools(message: ChatMessage) -> bool:
+    """Return whether a message has tool calls or is a tool's output."""
+    return bool(message.get("tool_calls")) or "tool_call_id" in message
+
+
+def _of_tools(message: ChatMessage, model: str) -> dict[str, Any]:
+    if "tool_call_id" in message:
+        return {"role": "tool", "tool_call_id": message["tool_call_id"], "content": message["content"]}
+    carried = message.get("carried") or {}
+    calls = [
+        {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+        for call in message["tool_calls"]
+    ]
+    form = returned_form(model)
+    is_own = carried.get("model") == model
+    thoughts = {name: carried[name] for name in (_ITEMS, _DETAILS, _CONTENT, "thinking_blocks") if name in carried}
+    thoughts = {name: each for name, each in thoughts.items() if name == form or (is_own and name != _CONTENT)}
+    if form == "signatures" or is_own:
+        for call, signature in zip(calls, carried.get("signatures", ()), strict=False):
+            if signature is not None:
+                call["provider_specific_fields"] = {"thought_signature": signature}
+    return {"role": "assistant", "content": message["content"] or None, "tool_calls": calls, **thoughts}
+
+
+def read_calls(given: object) -> tuple[FunctionCall, ...]:
+    """Return the tool calls of a reply, without ids; missing parts of malformed calls are empty.
+
+    Args:
+        given: A list of calls in the chat-completions format, or with plain `name` and `arguments`; each is an object
+            or
+            a mapping.
+    """
+    return tuple(map(_call, given)) if isinstance(given, list | tuple) else ()
+
+
+def _call(given: object) -> FunctionCall:
+    function = _part(given, "function") or given
+    name, arguments = _part(function, "name"), _part(function, "arguments")
+    if arguments is not None and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, default=str)
+    return FunctionCall(id="", name=name if isinstance(name, str) else "", arguments=arguments or "")
+
+
+def carried_of(message: object, model: str) -> dict[str, Any] | None:
+    """Return the provider data that must be sent back with a reply's tool calls: reasoning, or its signature."""
+    form, is_known = returned_form(model), family_of(model) is not None
+    found: dict[str, Any] = {}
+    if isinstance(blocks := _part(message, "thinking_blocks"), list):
+        found["thinking_blocks"] = [
+            {name: said for name in _OF_A_THOUGHT if isinstance(said := _part(block, name), str)} for block in blocks
+        ]
+    # Without its encrypted content, an item could only be found by id at the provider, which stores nothing.
+    if isinstance(items := _part(message, _ITEMS), list):
+        found[_ITEMS] = [item for item in map(_item, items) if item is not None]
+    if isinstance(details := _part(_part(message, "provider_specific_fields"), _DETAILS), list):
+        found[_DETAILS] = [dict(each) for each in details if isinstance(each, Mapping)]
+    signatures = [
+        _part(_part(call, "provider_specific_fields"), "thought_signature")
+        for call in _part(message, "tool_calls") or ()
+    ]
+    if any(isinstance(each, str) for each in signatures):  # only the first of several parallel calls is signed
+        found["signatures"] = signatures
+    kept = {name: part for name, part in found.items() if part and (name == form or not is_known)}
+    if form == _CONTENT and isinstance(reasoning := _part(message, _CONTENT), str):
+        kept[_CONTENT] = reasoning  # even if it is empty: DeepSeek requires the field
+    if kept and not is_known and form is None:
+        kept["model"] = model
+    return kept or None
+
+
+def _item(given: object) -> dict[str, Any] | None:
+    """Return an encrypted reasoning item of OpenAI's; `None` if the item has no encrypted content."""
+    encrypted, id_ = _part(given, "encrypted_content"), _part(given, "id")
+    if not isinstance(encrypted, str) or not isinstance(id_, str):
+        return None
+    return {"id": id_, "type": "reasoning", "encrypted_content": encrypted, "summary": []}
+
+
+def _part(of: object, name: str) -> Any:
+    return of.get(name) if isinstance(of, Mapping) else getattr(of, name, None)
+
+
+class Form(StrEnum):
+    """The form in which a reply type is requested."""
+
+    SCHEMA = "JSON schema"
+    BESIDE = "JSON mode with a schema"
+    JSON = "JSON mode"
+    NONE = "prompt alone"
+
+
+_LADDERS: Mapping[Structured, tuple[Form, ...]] = {
+    "schema": (Form.SCHEMA, Form.BESIDE),
+    "json": (Form.JSON,),
+    "prompt": (Form.NONE,),
+}
+_FORMS = frozenset(Form)
+_MOST_NAMED = 10
+"""Maximum number of values of an integer range that is sent as an enum: not every server enforces bounds, but all
+enforce enums.
+"""
+_OWN_SERVER = (Form.SCHEMA, Form.BESIDE, Form.JSON, Form.NONE)
+
+
+class Shapes:
+    """The forms that a run's models have rejected.
+
+    Args:
+        refused: The forms rejected in earlier sessions, by `MODEL ADDRESS`.
+    """
+
+    def __init__(self, refused: Mapping[str, Iterable[str]] | None = None) -> None:
+        self._refused = {
+            place: {Form(form) for form in forms if form in _FORMS} for place, forms in (refused or {}).items()
+        }
+
+    @property
+    def found(self) -> dict[str, list[str]]:
+        """The rejected forms by model and address, as plain values to be stored."""
+        return {place: sorted(forms) for place, forms in sorted(self._refused.items())}
+
+    def form(self, litellm: ModuleType, request: Request) -> Form:
+        """Return the form in which a request should specify its reply type.
+
+        Raises:
+            PermanentProviderError: If the model has rejected every form allowed by `structured`.
+        """
+        if request.reply_type is None:
+            return Form.NONE
+        refused = self._refused.get(_place(request), set())
+        for form in _ladder(litellm, request):
+            # Providers reject JSON mode in a request that does not mention JSON.
+            if form not in refused and (form is not Form.JSON or _speaks_of_json(request)):
+                return form
+        if request.structured == "json" and Form.JSON not in refused:
+            return Form.NONE
+        raise PermanentProviderError(
+            f"{request.model}: structured {request.structured!r}: the server refuses every form of it - let structured "
+            "be 'auto', which goes down to what it takes"
+        )
+
+    def refuse(self, request: Request, form: Form) -> None:
+        """Remember that a model rejects a form."""
+        self._refused.setdefault(_place(request), set()).add(form)
+
+
+def response_format(request: Request, form: Form) -> dict[str, Any] | None:
+    """Return the `response_format` of a request in a form; `None` for none."""
+    if form is Form.NONE or request.reply_type is None:
+        return None
+    schema = _as_asked(_schema(request.reply_type), request)
+    if form is Form.SCHEMA:
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": request.reply_type.__name__, "strict": True, "schema": schema},
+        }
+    return {"type": "json_object", **({"schema": schema} if form is Form.BESIDE else {})}
+
+
+def form_changes(request: Request, form: Form) -> Changes:
+    """Return the difference between the configured form of a reply and the form that is sent, if there is one."""
+    wanted = _LADDERS.get(request.structured, (form,))[0]
+    if request.reply_type is None or form is wanted:
+        return ()
+    why = "the prompt does not mention JSON" if form is Form.NONE else "the server refuses a JSON schema alone"
+    return (Change("structured", request.structured, form.value, why),)
+
+
+def _as_asked(schema: dict[str, Any], request: Request) -> dict[str, Any]:
+    """Return a schema with its keys in the order in which the prompt mentions them.
+
+    Models write the keys in the schema's order, and an explanation that a prompt asks for first must precede the score.
+    """
+    prompt = "\n".join(message["content"] for message in request.messages if message["role"] != "assistant")
+    places = {name: prompt.find(f'"{name}"') for name in schema.get("properties", ())}
+    if min(places.values(), default=-1) < 0:
+        return schema
+    names = sorted(places, key=lambda name: places[name])
+    return {**schema, "properties": {name: schema["properties"][name] for name in names}}
+
+
+def is_refused(status: int | None, message: str) -> bool:
+    """Return whether a provider's error rejects the response format; llama-cpp-python reports that with status 500."""
+    named = re.search(r"response_?format|json_schema|json_object|output_(?:config|format)|guided_json", message, re.I)
+    return status in (400, 404, 422, 500) and named is not None
+
+
+def _ladder(litellm: ModuleType, request: Request) -> tuple[Form, ...]:
+    """Return the forms to try, strictest first."""
+    if request.structured != "auto":
+        return _LADDERS[request.structured]
+    if (family := family_of(request.model)) is not None and family.schema_ is not None:
+        return (Form.SCHEMA, Form.JSON, Form.NONE) if family.schema_ else (Form.JSON, Form.NONE)
+    knows_schemas, knows_json = _abilities(litellm, request.model)
+    if knows_schemas:
+        return (Form.SCHEMA, Form.JSON, Form.NONE) if knows_json else (Form.SCHEMA, Form.NONE)
+    if not knows_json:
+        return (Form.NONE,)
+    return _OWN_SERVER if request.api_base is not None else (Form.JSON, Form.NONE)
+
+
+def _speaks_of_json(request: Request) -> bool:
+    return any("json" in message["content"].lower() for message in request.messages)
+
+
+def _place(request: Request) -> str:
+    return f"{request.model} {request.api_base or ''}".strip()
+
+
+@functools.cache
+def _abilities(litellm: ModuleType, model: str) -> tuple[bool, bool]:
+    """Return whether a model supports JSON schemas, and whether it supports JSON mode.
+
+    Cached, as the lookup is slow.
+    """
+    knows_json = "response_format" in (litellm.get_supported_openai_params(model) or ())
+    names = (model, own_name(model)) if family_of(model) is not None else (model,)
+    return any(litellm.supports_response_schema(name) for name in names), knows_json
+
+
+@functools.cache
+def _schema(type_: type[BaseModel]) -> dict[str, Any]:
+    """Return the type's JSON schema in the strict form: no defaults, no optional and no additional properties."""
+    strict: dict[str, Any] = _strict(type_.model_json_schema())
+    return strict
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    strict = {key: _strict(value) for key, value in node.items() if key not in ("default", "title")}
+    match strict:
+        case {"type": "integer", "minimum": int(low), "maximum": int(high), **rest} if high - low < _MOST_NAMED:
+            return {**rest, "type": "integer", "enum": list(range(low, high + 1))}
+    if isinstance(properties := node.get("properties"), dict):
+        strict["properties"] = {name: _strict(value) for name, value in properties.items()}
+        strict |= {"required": list(properties), "additionalProperties": False}
+    return strict

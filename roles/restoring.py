@@ -1,0 +1,181 @@
+"""Kinds of stateful players, the state restored of each, and refused combinations: the tables of sessions.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A combination that is refused.
+
+    Attributes:
+        combination: The combination, as in the documentation.
+        when: The time at which it is refused.
+        reason: The reason.
+        message: The error message, with placeholders in braces.
+    """
+
+    combination: str
+    when: str
+    reason: str
+    message: str
+
+    def text(self, **names: object) -> str:
+        """Return the message with its placeholders replaced."""
+        return self.message.format(**names)
+
+
+_AT_ONCE = "before anything is played"
+_LOST = "a player that cannot be restored"
+
+AMONG_WORKERS = Refusal(
+    f"{_LOST}, with workers",
+    _AT_ONCE,
+    "no other process has its state",
+    "{setting}: {role} is played by {model}, whose state no other process can restore; play in one process, or give it "
+    "snapshot() and restore(), or begin()",
+)
+IN_BRANCH = Refusal(
+    f"{_LOST}, in a fork, a rewind or `resample` after its first reply",
+    "before a branch is made",
+    "its state at that message is gone",
+    "{branch} cannot continue from here on another branch: {role} is played by {model}, whose state after its last "
+    "message is gone; give it snapshot() and restore(), or begin()",
+)
+WHEN_INTERRUPTED = Refusal(
+    f"{_LOST}, when the step debugger continues a conversation that another process began",
+    "at its next call",
+    "its state is gone; resuming the run plays the conversation again",
+    "cannot go on: it has no snapshot(), restore() or begin(), and the state after the last message is gone",
+)
+IN_REPLAY = Refusal(
+    "a stateful player that replies anew in a replayed case, in a person's second or later conversation",
+    _AT_ONCE,
+    "a case does not hold what it kept of the earlier ones",
+    "live: {role!r} keeps state, this is the person's conversation {number}, and what it kept of the earlier ones is "
+    "not in the case",
+)
+WITH_VALUES = Refusal(
+    "a graph with `InMemorySaver` and values of other types than LangChain messages and plain values",
+    "at the first reply after which its state has some, as the declared types do not tell the values",
+    "they could not be restored",
+    "has values in its state that cannot be restored: with InMemorySaver, only LangChain messages and plain values "
+    "can; compile it with a persistent checkpointer",
+)
+WITHOUT_PERSON = Refusal(
+    "a store whose namespaces contain no person's id",
+    "before anything is played if an `InMemoryStore` has items there, else at the first call that finds or leaves "
+    "some, as another store may not be readable before, and a graph's code does not tell its namespaces",
+    "one person's items could not be told from another's",
+    "has items in the namespace {namespace!r} of its store, which belongs to no person and so cannot be restored; put "
+    "the person's id into it: config['configurable']['user_id']",
+)
+WITHOUT_SESSION = Refusal(
+    "a function or object without `session`, snapshots and `begin` that is declared stateful",
+    _AT_ONCE,
+    "it could not tell one conversation from another",
+    "is declared stateful and cannot tell one conversation from another: give it a parameter `session`, or declare a "
+    "class, of which each conversation gets an object of its own",
+)
+WITH_SUBGRAPH = Refusal(
+    "a graph with a subgraph that has a checkpointer or store of its own",
+    _AT_ONCE,
+    "its state could not be restored",
+    "has a subgraph {name!r} that is compiled with a {kind} of its own, whose state cannot be restored; compile the "
+    "subgraph without a {kind}",
+)
+UNDECLARED = Refusal(
+    "a graph with a checkpointer or a store that is not declared stateful",
+    _AT_ONCE,
+    "it would keep state that nothing restores",
+    "is compiled with a {kind} ({type}), so it keeps state between calls: declare it stateful (setting `stateful`, or "
+    "Agent(graph, stateful=True)), or compile it without",
+)
+WITHOUT_STATE = Refusal(
+    "a graph with neither that is declared stateful",
+    _AT_ONCE,
+    "it would get only new messages, and forget the earlier ones",
+    "is declared stateful, and is compiled with neither a checkpointer nor a store",
+)
+OFFLINE_MODEL = Refusal(
+    "an offline or an embedding model that is declared stateful",
+    _AT_ONCE,
+    "it keeps no state",
+    "stateful: {model} keeps no state between calls",
+)
+WITH_HISTORY = Refusal(
+    "a stateful player of a role whose prompt holds the conversation as text",
+    _AT_ONCE,
+    "the new messages could not be told from the earlier ones",
+    "stateful: {role} cannot be stateful, because its prompt {prompt!r} holds the conversation as text",
+)
+WITHOUT_CONVERSATION = Refusal(
+    "a stateful player in a call that scenarios share",
+    "at the call, as nodes decide at run time which calls they share",
+    "it belongs to no conversation",
+    "keeps state, and this call belongs to no conversation, such as one that scenarios share",
+)
+SERVERS = Refusal(
+    "MCP servers with workers",
+    _AT_ONCE,
+    "a call must not be made twice",
+    "{setting}: tools of MCP servers are called from one process only, so that no call is made twice; leave out "
+    "{setting}",
+)
+
+REFUSALS = (
+    AMONG_WORKERS,
+    IN_BRANCH,
+    WHEN_INTERRUPTED,
+    IN_REPLAY,
+    WITH_VALUES,
+    WITHOUT_PERSON,
+    WITHOUT_SESSION,
+    WITH_SUBGRAPH,
+    UNDECLARED,
+    WITHOUT_STATE,
+    OFFLINE_MODEL,
+    WITH_HISTORY,
+    WITHOUT_CONVERSATION,
+    SERVERS,
+)
+"""All refusals, in the order of the documentation."""
+
+RESUME, FORK, REWIND, RESAMPLE = "resume after `kill -9`", "fork", "rewind", "`resample`"
+WORKERS, TRIALS = "workers", "trials"
+USES = (RESUME, FORK, REWIND, RESAMPLE, WORKERS, TRIALS)
+"""The uses of a conversation with a stateful player that the documentation lists."""
+
+SAME = "same"
+AGAIN = "played again from its beginning"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of stateful players.
+
+    Attributes:
+        name: The kind.
+        kept: The state that is stored after each reply.
+        instead: The result by use, where it is not the same state and the same bytes.
+    """
+
+    name: str
+    kept: str
+    instead: Mapping[str, str | Refusal] = field(default_factory=dict)
+
+
+KINDS = (
+    Kind("graph with a persistent checkpointer", "the id of its checkpoint, from which its thread is forked"),
+    Kind("graph with `InMemorySaver`", "the checkpoint itself"),
+    Kind("graph with a store", "the items in namespaces that contain `user_id`"),
+    Kind("object or class with `snapshot()` and `restore(snapshot)`", "the snapshot (JSON or bytes)"),
+    Kind("object or class with `begin(session, messages)`", "none: it is told the earlier messages"),
+    Kind(
+        "any other function or object, or a model's server",
+        "none",
+        {RESUME: AGAIN, FORK: IN_BRANCH, REWIND: IN_BRANCH, RESAMPLE: IN_BRANCH, WORKERS: AMONG_WORKERS},
+    ),
+)

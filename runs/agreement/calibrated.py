@@ -1,0 +1,326 @@
+"""Tables of calibrated scores: means, shares and differences between runs, from judges' scores and people's labels."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from dialoom.graphs import Estimate, Table
+from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs.reporting.statistics import FEWEST, Tally
+from dialoom.graphs.reporting.table import Cell
+from dialoom.runs.errors import RunError
+from dialoom.runs.reading.conversations import Group
+from dialoom.runs.report.differences import differing_users
+from dialoom.runs.report.health import health_of, mark_doubtful
+from dialoom.runs.report.reported import (
+    ReportedRun,
+    add_offline_column,
+    different_users_warning,
+    notes_on_content,
+    reported_runs,
+    with_different_users,
+)
+from dialoom.runs.store import RunFile
+
+from .calibration import (
+    QUANTILE,
+    Floats,
+    calibrate,
+    design_effect,
+    more_labels,
+    most_strata,
+    stratified,
+    t_quantile,
+)
+from .items import Scale, Scales
+from .labels import Labels, labels_beside, read_labels
+from .results import LabelledItems, earlier_note, label_codes
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedScore:
+    """A mean of a judge's scores, or of their differences, calibrated with people's labels.
+
+    Attributes:
+        label: The run's label.
+        group: The group of judgements.
+        labels: The number of labelled items.
+        judge: The mean of the judge's scores, with its interval; for a difference, without an interval.
+        mean: The calibrated mean; n is the number of judged items.
+        alone: The mean of the labels without the judge.
+        effective: The number of labels that would give the same precision without the judge.
+        more: The number of further labels that would halve the interval; `None` if even labels for all other items
+            are not enough.
+        is_paired: For a difference, whether the same items are labelled in both runs.
+    """
+
+    label: str
+    group: Group
+    labels: int
+    judge: Cell
+    mean: Estimate
+    alone: Estimate
+    effective: float | None
+    more: int | None
+    is_paired: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """The judge's score of an item, the mean of its labels, and the unit that it belongs to."""
+
+    score: float
+    unit: Hashable
+    label: float | None
+
+
+_Items: TypeAlias = Mapping[str, _Item]
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """The scored items of a run by group (groups without any label are left out), with scales and notes."""
+
+    label: str
+    items: Mapping[Group, _Items]
+    scales: Mapping[Group, Scale]
+    notes: Sequence[str]
+
+
+def calibrated_tables(
+    runs: Sequence[RunFile],
+    labels: Sequence[Path | None] = (),
+    judging: str | None = None,
+    where: str | None = None,
+    scales: Iterable[str] = (),
+    allow_different_users: bool = False,
+) -> list[Table]:
+    """Return the calibrated means of each run, and for several runs their differences from the first.
+
+    Args:
+        runs: Runs of one recipe.
+        labels: The labels file of each run; by default the file beside the run.
+        judging: The set of judgements; by default each run's oldest.
+        where: Only scenarios matching this expression.
+        scales: `METRIC=LOW-HIGH`, for metrics whose scale the recipe does not state.
+        allow_different_users: Whether differences are computed between runs whose simulated users differ.
+
+    Raises:
+        RunError: If the numbers of labels files and runs differ, or no item has a label and a score.
+        DataError: If a labels file cannot be read, or does not belong to its run.
+        StoreError: If a run has no such set.
+    """
+    if labels and len(labels) != len(runs):
+        raise RunError(f"labels: {len(labels)} files for {len(runs)} runs; give one for each, in order")
+    reported = reported_runs(runs, runs[0].recipe, judging)
+    paths = labels or [None] * len(runs)
+    read = [_read(each, path, where, [*scales]) for each, path in zip(reported, paths, strict=True)]
+    several = len(runs) > 1
+    rows = [row for each in read for row in scores_of(each)]
+    tables = [_table("calibrated", "Calibrated scores", rows, several, differ=False)]
+    apart = differing_users(reported, runs[0].recipe) if several else {}
+    compared = [each for each in read[1:] if allow_different_users or each.label not in apart]
+    if not allow_different_users:
+        told = (different_users_warning(label, reported[0].label, what) for label, what in apart.items())
+        tables[0].warnings += [f"Differences: {each}" for each in told]
+    if several and (rows := [row for each in compared for row in _differences(read[0], each)]):
+        title = f"Calibrated differences from {reported[0].label}"
+        if allow_different_users:
+            title = with_different_users(title, itertools.chain.from_iterable(apart.values()))
+        tables.append(_table("calibrated-differences", title, rows, several, differ=True))
+    mark_doubtful(tables[:1], [one for each in reported for one in health_of(each, where)], several, only=["judge"])
+    noted = [note for each in read for note in each.notes]
+    for table in tables:
+        table.notes += [note for note in [*noted, *notes_on_content(reported, where)] if note]
+    return add_offline_column(tables, reported)
+
+
+def calibrated_scores(
+    run: RunFile, labels: Path | None, judging: str | None, where: str | None
+) -> list[CalibratedScore]:
+    """Return the calibrated means of one run; see `calibrated_tables`."""
+    (reported,) = reported_runs([run], run.recipe, judging)
+    return [*scores_of(_read(reported, labels, where, ()))]
+
+
+def _read(reported: ReportedRun, path: Path | None, where: str | None, given: Sequence[str]) -> _Calibrated:
+    run = reported.run
+    beside = labels_beside(run.path)
+    if path is None and not beside.exists():
+        raise RunError(f"labels must name the file of people's labels, since there is no {beside}", setting="labels")
+    labels = read_labels(beside if path is None else path)
+    scales, unit = Scales(WithJudging.of(run.recipe).scales, given), WithFacets.of(run.recipe).unit_facet
+    matched = LabelledItems(run, labels, reported.set_name, where)
+    found = [(item, row, episode.scenario if unit is None else episode.unit(unit)) for episode, item, row in matched]
+    labelled = {item.group for item, row, _ in found if row is not None and any(row.cells)}
+    groups: dict[Group, dict[str, _Item]] = defaultdict(dict)
+    for item, row, of in found:
+        if item.group not in labelled or (score := scales.code(item.judgement)) is None:
+            continue
+        scale = scales.of(item.judgement.metric)
+        codes = [] if row is None else [each for each in label_codes(labels, row, scale) if each >= 0]
+        label = scale.low + sum(codes) / len(codes) if codes else None
+        groups[item.group][item.id] = _Item(score, of, label)
+    groups = {group: of for group, of in groups.items() if any(each.label is not None for each in of.values())}
+    if not groups:
+        raise RunError(f"{labels.path}: no labelled item of {run.path} has a judge's score to calibrate")
+    return _Calibrated(
+        reported.label, groups, {group: scales.of(group.metric) for group in groups}, [*_notes(labels, matched)]
+    )
+
+
+def _notes(labels: Labels, matched: LabelledItems) -> Iterator[str]:
+    yield f"Labels: {labels.path.name}, by {', '.join(labels.annotators)}; of several labels of an item, their mean."
+    if (earlier := matched.earlier()).count:
+        yield earlier_note(earlier)
+
+
+def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
+    """Yield the calibrated mean of each group."""
+    for group, items in run.items.items():
+        scale = run.scales[group]
+        keyed = {id_: ((each.score,), each.unit, each.label) for id_, each in items.items()}
+        tally = Tally(judged=True)
+        for each in items.values():
+            tally.add(bool(each.score) if scale.is_verdict else each.score, each.unit)
+        yield _calibrated(run.label, group, keyed, tally.estimate(), (scale.low, scale.high), scale.is_verdict)
+
+
+def _differences(first: _Calibrated, other: _Calibrated) -> Iterator[CalibratedScore]:
+    """Yield the difference of each group: from labels of the same items if there are enough, else from both means."""
+    alone = [{row.group: row for row in scores_of(run)} for run in (first, other)]
+    for group in (group for group in first.items if group in other.items):
+        one, two, scale = first.items[group], other.items[group], first.scales[group]
+        keyed = {
+            id_: (
+                (two[id_].score - each.score, each.score),
+                each.unit,
+                None if each.label is None or (label := two[id_].label) is None else label - each.label,
+            )
+            for id_, each in one.items()
+            if id_ in two
+        }
+        if sum(label is not None for _, _, label in keyed.values()) >= FEWEST:
+            judge = sum(score[0] for score, _, _ in keyed.values()) / len(keyed)
+            reach = scale.high - scale.low
+            yield _calibrated(other.label, group, keyed, judge, (-reach, reach), is_verdict=False)
+        else:
+            yield _unpaired(alone[0][group], alone[1][group])
+
+
+def _unpaired(first: CalibratedScore, other: CalibratedScore) -> CalibratedScore:
+    """Return the difference of two independent estimates (Newcombe 1998, Statistics in Medicine 17, method 10)."""
+
+    def difference(one: Estimate, two: Estimate) -> Estimate:
+        mean, ends = two.mean - one.mean, (one.low, one.high, two.low, two.high)
+        if None in ends:
+            return Estimate(min(one.n, two.n), mean, None, None)
+        low, high, low2, high2 = (float(end or 0) for end in ends)
+        down = ((two.mean - low2) ** 2 + (high - one.mean) ** 2) ** 0.5
+        up = ((high2 - two.mean) ** 2 + (one.mean - low) ** 2) ** 0.5
+        return Estimate(min(one.n, two.n), mean, mean - down, mean + up)
+
+    return replace(
+        other,
+        labels=min(first.labels, other.labels),
+        judge=_mean(other.judge) - _mean(first.judge),
+        mean=difference(first.mean, other.mean),
+        alone=difference(first.alone, other.alone),
+        effective=None,
+        more=None,
+        is_paired=False,
+    )
+
+
+def _mean(cell: Cell) -> float:
+    assert isinstance(cell, Estimate)
+    return cell.mean
+
+
+_Keyed: TypeAlias = "Mapping[str, tuple[tuple[float, ...], Hashable, float | None]]"
+"""The judge's scores, the unit and the label of each item."""
+
+
+def _calibrated(
+    label: str, group: Group, keyed: _Keyed, judge: Cell, scale: tuple[float, float], is_verdict: bool
+) -> CalibratedScore:
+    """Return the calibrated mean of labels from `scale[0]` to `scale[1]`."""
+    low, reach = scale[0], scale[1] - scale[0]
+    given: dict[tuple[float, ...], list[float]] = defaultdict(list)
+    for score, _, own in keyed.values():
+        if own is not None:
+            given[score].append((own - low) / reach)
+    number = sum(map(len, given.values()))
+    strata, groups = stratified(Counter(score for score, _, _ in keyed.values()), given, most=most_strata(number))
+    mean_of = {
+        score: total / size
+        for scores, total, size in zip(groups, strata.sums, strata.labels, strict=True)
+        for score in scores
+    }
+    own_labels = [(score, unit, (own - low) / reach) for score, unit, own in keyed.values() if own is not None]
+    means = [(unit, mean_of[score]) for score, unit, _ in keyed.values()]
+    units = {unit for _, unit, _ in own_labels}
+    found = calibrate(
+        strata,
+        step=1 / reach,
+        quantile=QUANTILE if is_verdict and len(units) == number else max(QUANTILE, t_quantile(len(units) - 1)),
+        designs=(
+            design_effect(((unit, own) for _, unit, own in own_labels), sum(own for _, _, own in own_labels) / number),
+            design_effect(((unit, own - mean_of[score]) for score, unit, own in own_labels), 0.0),
+            design_effect(means, sum(mean for _, mean in means) / len(means)),
+        ),
+    )
+    is_enough = len(units) >= FEWEST
+
+    def estimate(n: int, mean: Floats, *ends: Floats) -> Estimate:
+        interval = [low + reach * float(end) if is_enough else None for end in ends]
+        return Estimate(n, low + reach * float(mean), interval[0], interval[1])
+
+    mean = estimate(len(keyed), found.mean, found.low, found.high)
+    alone = estimate(number, found.alone, found.alone_low, found.alone_high)
+    effective = float(found.effective) if is_enough else None
+    more = more_labels(found, number, len(keyed)) if is_enough else None
+    return CalibratedScore(label, group, number, judge, mean, alone, effective, more)
+
+
+_NOTE = (
+    "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
+    "inference). It is right on average however the judge errs, if items were drawn at random, or at random among "
+    "those of equal scores. Verdicts count as 1 and 0. In brackets: 95 % intervals, in whose width all items of one "
+    f"scenario or person count together (none for fewer than {FEWEST} of these)."
+)
+_NOTE_OF_WORTH = (
+    "Worth: the number of labels that would give the same interval without the judge. More: further labels for an "
+    "interval half as wide; a dash: labels of the other items would not be enough, and more conversations are needed."
+)
+_NOTE_OF_PAIRS = (
+    "Paired: the same items are labelled in both runs. Otherwise the interval is that of two independent means, which "
+    "is wider: label the same items in both."
+)
+
+
+def _table(name: str, title: str, rows: Iterable[CalibratedScore], several: bool, *, differ: bool) -> Table:
+    columns = [
+        "metric",
+        *(["paired"] if differ else []),
+        "labels",
+        "judge",
+        "calibrated",
+        "labels alone",
+        "worth",
+        "more",
+    ]
+    table = Table(name, title, [*(["run"] if several else []), *columns], decimals={"worth": 0})
+    table.facets = {"metric": None, "paired": None}
+    for row in rows:
+        paired = ["yes" if row.is_paired else "no"] if differ else []
+        figures: list[Cell] = [row.labels, row.judge, row.mean, row.alone, row.effective, row.more]
+        table.rows.append([*([row.label] if several else []), str(row.group), *paired, *figures])
+    table.notes = [_NOTE, _NOTE_OF_WORTH]
+    table.notes += [_NOTE_OF_PAIRS] if differ else []
+    return table

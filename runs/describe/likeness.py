@@ -1,0 +1,238 @@
+"""Distances between simulated and real users in writing, disclosing, objecting and ending, with intervals."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dialoom.graphs import Chart, Estimate, Series, Table
+from dialoom.graphs.gate.talk import language_of, spelt, words_of
+from dialoom.graphs.outcome import USER
+from dialoom.graphs.reporting.statistics import FEWEST, percentiles
+from dialoom.graphs.traits import disclosed, pushed_back, share, words_per_line
+from dialoom.runs.errors import RunError
+
+from .dataset import Dataset, DescribedDialogue
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST = 2_000
+"""Maximum number of dialogues measured in each set; from more dialogues, that number is drawn."""
+
+_RESAMPLES, _DRAWS, _WINDOW = 400, 100, 20
+_POLITE = re.compile(
+    r"\b(?:please|thank(?:s| you)|sorry|excuse me|pardon|i appreciate|would you mind|could you|would you|kindly)\b"
+)
+_MISTYPED = re.compile(
+    r"\b(?:i|im|ive|dont|didnt|doesnt|cant|wont|isnt|wasnt|wouldnt|couldnt|shouldnt|thats|whats|youre|theyre|teh|"
+    r"adn|recieve|definately|seperate|tommorow|tomorow|wierd|alot|thx|pls|plz|ur|u|r|becuase|becasue|thier|wich|untill|"
+    r"adress|accomodation|restaraunt|occured|beleive|freind)\b"
+    r"|(?<![.!?…\s])\s+[,.;!?](?=\s|$)|\b([A-Za-z]+) \1\b|([b-df-hj-np-tvx-z])\2\2"
+)
+"""Signs of hasty typing in English: small i, missing apostrophes, common misspellings and abbreviations, spaces before
+punctuation marks, repeated words, and tripled letters.
+"""
+_DISTANCE = (
+    "Distance: how far the values of simulated and real dialogues lie apart (Wasserstein-1), in standard deviations of "
+    "the real ones; 0 is the same distribution, and users who are all alike are far from varied ones though their "
+    "means agree. In brackets: 95 % intervals, bootstrapped over dialogues (none for fewer than "
+    f"{FEWEST}). By chance: the mean distance between two samples of the real dialogues, drawn with replacement, as "
+    "many as there are simulated and real ones; users who are exactly like the real ones are about that far."
+)
+_MEASURED = (
+    "Of the user's lines of each dialogue. Different words: in windows of "
+    f"{_WINDOW} words. Disclosed in the opening: of the different words with content that the user says in all, those "
+    "of the first line. Push-back: lines that object to what the assistant has said. Politeness, typing errors and "
+    "push-back are found by English phrases, and left out of sets whose lines are mostly of another language."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """A measure of a dialogue's user.
+
+    Attributes:
+        of: Returns the value from the user's lines; `None` if there are too few lines.
+        is_english: Whether the measure depends on English phrases.
+    """
+
+    of: Callable[[Sequence[str]], float | None]
+    is_english: bool = False
+
+
+def _different_words(lines: Sequence[str]) -> float | None:
+    words = [word for line in lines for word in words_of(line)]
+    windows = [words[at : at + _WINDOW] for at in range(0, len(words) - _WINDOW + 1, _WINDOW)]
+    return sum(len(set(window)) for window in windows) / (_WINDOW * len(windows)) if windows else None
+
+
+def _mistyped(lines: Sequence[str]) -> float | None:
+    count = sum(len(words_of(line)) for line in lines)
+    found = sum(len(list(_MISTYPED.finditer(line.replace("’", "'")))) for line in lines)
+    return 100 * found / count if count else None
+
+
+MEASURES: Mapping[str, _Measure] = {
+    "words per turn": _Measure(words_per_line),
+    "different words (type-token ratio)": _Measure(_different_words),
+    "questions, % of turns": _Measure(lambda lines: share(lines, lambda line: re.search("[?？؟]", line))),
+    "politeness, % of turns": _Measure(lambda lines: share(lines, lambda line: _POLITE.search(spelt(line))), True),
+    "typing errors, per 100 words": _Measure(_mistyped, True),
+    "disclosed in the opening, %": _Measure(disclosed),
+    "push-back, % of later turns": _Measure(pushed_back, True),
+    "turns until the end": _Measure(lambda lines: float(len(lines))),
+}
+
+
+def likeness(simulated: Dataset, real: Dataset) -> tuple[Table, Chart]:
+    """Return the distances between simulated and real users, as a table and as a chart.
+
+    Args:
+        simulated: The dialogues of simulated users.
+        real: The dialogues of real users.
+
+    Raises:
+        RunError: If a set has fewer than two dialogues in which a user speaks.
+    """
+    import numpy as np  # slow to import, and not needed to read a run
+
+    sets = [_measured(each) for each in (simulated, real)]
+    draw = np.random.default_rng(0)
+    sampled = [_Sample(one, draw) for one in sets]
+    columns = ["of the user", "simulated", "real", "distance", "by chance"]
+    table = Table("likeness", f"Distance of the simulated users from those of {real.name}", columns)
+    table.notes = [_DISTANCE, _MEASURED]
+    found: list[tuple[Estimate, float, NDArray[np.float64]]] = []
+    for place, name in enumerate(MEASURES):
+        mine, theirs = (_known(one[:, place]) for one in sets)
+        if len(mine) < 2 or len(theirs) < 2 or np.std(theirs) < 1e-12:
+            table.rows.append([name, _mean(mine), _mean(theirs), None, None])
+            continue
+        spread = float(np.std(theirs))
+        distance = _distance(mine, theirs) / spread
+        pairs = zip(*(each.columns(place) for each in sampled), strict=True)
+        resampled = np.array([_distance(one, other) / spread for one, other in pairs if len(one) and len(other)])
+        enough = min(len(mine), len(theirs)) >= FEWEST
+        estimate = _estimate(min(len(mine), len(theirs)), distance, resampled, enough)
+        chance = _by_chance(theirs, len(mine)) / spread
+        table.rows.append([name, _mean(mine), _mean(theirs), estimate, chance])
+        if len(resampled) == _RESAMPLES:
+            found.append((estimate, chance, resampled))
+    if found:
+        count = min(each.n for each, _, _ in found)
+        whole = sum(each.mean for each, _, _ in found) / len(found)
+        together = np.mean([each for _, _, each in found], axis=0)
+        overall = _estimate(count, whole, together, count >= FEWEST)
+        table.rows.append(["all: mean distance", None, None, overall, sum(each for _, each, _ in found) / len(found)])
+    return table, _chart(table)
+
+
+def _measured(dataset: Dataset) -> NDArray[np.float64]:
+    """Return the measures of a set's dialogues (dialogues x measures); NaN where a measure has no value."""
+    import numpy as np  # slow to import, and not needed to read a run
+
+    kept, languages = _drawn(dataset.dialogues()), [0, 0]
+    rows = []
+    for lines in kept:
+        languages[language_of("\n".join(lines)) in ("en", None)] += 1
+        rows.append([math.nan if (value := each.of(lines)) is None else value for each in MEASURES.values()])
+    if len(rows) < 2:
+        raise RunError(f"like: {dataset.name} has fewer than two dialogues with lines of a user", setting="like")
+    found = np.array(rows)
+    if languages[0] > languages[1]:
+        found[:, [place for place, each in enumerate(MEASURES.values()) if each.is_english]] = np.nan
+    return found
+
+
+def _drawn(dialogues: Iterable[DescribedDialogue]) -> list[list[str]]:
+    """Return the user's lines of at most `MOST` dialogues, drawn with a fixed seed."""
+    draw, kept, count = random.Random(0), list[list[str]](), 0
+    for dialogue in dialogues:
+        lines = [line.content for line in dialogue.lines if line.role == USER and line.content.strip()]
+        if not lines:
+            continue
+        count += 1
+        if len(kept) < MOST:
+            kept.append(lines)
+        elif (place := draw.randrange(count)) < MOST:
+            kept[place] = lines
+    return kept
+
+
+class _Sample:
+    """Resamples of a set's dialogues, the same for all measures.
+
+    Args:
+        values: The measures of the dialogues.
+        draw: The random stream.
+    """
+
+    def __init__(self, values: NDArray[np.float64], draw: np.random.Generator) -> None:
+        self._values = values
+        self._places = draw.integers(len(values), size=(_RESAMPLES, len(values)))
+
+    def columns(self, place: int) -> Iterable[NDArray[np.float64]]:
+        """Yield the known values of a measure in each resample."""
+        for drawn in self._places:
+            yield _known(self._values[drawn, place])
+
+
+def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np  # slow to import, and not needed to read a run
+
+    known: NDArray[np.float64] = values[~np.isnan(values)]
+    return known
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the Wasserstein-1 distance between two samples."""
+    import numpy as np  # slow to import, and not needed to read a run
+
+    one, other = np.sort(one), np.sort(other)
+    everything = np.sort(np.concatenate([one, other]))
+    shares = [np.searchsorted(each, everything[:-1], side="right") / len(each) for each in (one, other)]
+    return float(np.sum(np.abs(shares[0] - shares[1]) * np.diff(everything)))
+
+
+def _estimate(n: int, distance: float, resampled: NDArray[np.float64], is_enough: bool) -> Estimate:
+    """Return a distance with its bootstrap interval.
+
+    Resampling increases a distance, as sampling does. Therefore the interval is as wide as the distribution of the
+    resampled distances, and lies around the distance as that distribution lies around its median.
+    """
+    if not is_enough:
+        return Estimate(n, distance, None, None)
+    (low, high), middle = percentiles(resampled), sorted(resampled)[len(resampled) // 2]
+    return Estimate(n, distance, max(0.0, distance + low - middle), distance + high - middle)
+
+
+def _by_chance(values: NDArray[np.float64], count: int) -> float:
+    """Return the mean distance between two samples of the values: one of that size, and one of as many as there are."""
+    import numpy as np  # slow to import, and not needed to read a run
+
+    draw = np.random.default_rng(0)
+    pairs = ((draw.choice(values, count), draw.choice(values, len(values))) for _ in range(_DRAWS))
+    return sum(_distance(one, other) for one, other in pairs) / _DRAWS
+
+
+def _chart(table: Table) -> Chart:
+    """Return the chart of the distances, beside those by chance."""
+    rows = [row for row in table.rows if isinstance(row[3], Estimate)]
+    distances = [row[3] for row in rows if isinstance(row[3], Estimate)]
+    places = list(range(len(rows)))
+    chart = Chart(table.name, table.title, "measure", "distance in standard deviations", kind="bars")
+    chances = [row[4] if isinstance(row[4], float) else None for row in rows]
+    chart.series = [Series.of("simulated", places, distances), Series("by chance", places, chances)]
+    chart.names = [str(row[0]) for row in rows]
+    chart.notes = [_DISTANCE]
+    return chart

@@ -1,0 +1,342 @@
+"""Health of judges: signs in their scores and explanations that the scores are unreliable."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+from importlib import resources
+from itertools import islice
+from typing import Any
+
+import yaml
+
+from dialoom.graphs import Estimate, Judge, Judgement, Outcome, Table
+from dialoom.graphs.capabilities import WithJudging, WithLabels, WithRoles
+from dialoom.graphs.gate.talk import PromptWords, runs_of, words_of
+from dialoom.graphs.reporting.statistics import FEWEST, share_of
+from dialoom.graphs.reporting.table import CONSTANT, DOUBTFUL
+from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.store import RunFile, judges_of
+
+from .differences import subject_of
+from .reported import ReportedRun, is_offline
+
+HEALTH = "judge-health"
+"""The name of the table of judges' health."""
+_MOST_COPIED, _MOST_CONTRADICTORY, _MOST_UNPARSED, _LEAST_REPEATED, _MOST_PLACED = 0.1, 0.05, 0.1, 0.8, 0.2
+_CONSTANT = "the same score every time"
+_FEWEST_WORDS, _RUN, _COVERED = 4, 5, 0.7
+"""Minimum number of words of an explanation that counts as a copy, number of words of a copied passage, and minimum
+share of an explanation in such passages."""
+
+_MOST_ABOUT = 10_000
+"""Maximum number of characters of a scenario that explanations are compared with, as some have long documents."""
+
+
+@dataclass(slots=True)
+class Health:
+    """The health of a judge in one metric of one target.
+
+    Attributes:
+        label: The label of the run.
+        what: The subject that is judged, as returned by `subject_of`.
+        scores: The number of judgements by score.
+        unparsed: Number of judgements that could not be parsed.
+        explained: Number of explanations.
+        copied: Number of explanations that are copied from the prompt or the scenario.
+        contradictory: Number of explanations that state another verdict or score.
+        repeated: Number of items judged several times by this judge, and number of these with equal scores.
+        placed: Number of comparisons judged in both orders, and number of these in which the judge chose the same
+            position both times.
+        is_own: Whether the judge's model wrote the judged text.
+        is_label: Whether the metric is one of several labels that the judge chooses from, and thus may never apply.
+    """
+
+    label: str
+    what: str
+    scores: Counter[float] = field(default_factory=Counter)
+    unparsed: int = 0
+    explained: int = 0
+    copied: int = 0
+    contradictory: int = 0
+    repeated: tuple[int, int] = (0, 0)
+    placed: tuple[int, int] = (0, 0)
+    is_own: bool = False
+    is_label: bool = False
+
+    @property
+    def n(self) -> int:
+        """The number of scores."""
+        return self.scores.total()
+
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation of the scores."""
+        if self.n < 2:
+            return None
+        mean = sum(score * count for score, count in self.scores.items()) / self.n
+        squares = sum(count * (score - mean) ** 2 for score, count in self.scores.items())
+        return float((squares / (self.n - 1)) ** 0.5)
+
+    @property
+    def marks(self) -> str:
+        """The marks for its figures: one if its scores are constant, one if it fails another check."""
+        return f"{CONSTANT if _CONSTANT in self.failures() else ''}{DOUBTFUL if self.doubts else ''}"
+
+    @property
+    def doubts(self) -> list[str]:
+        """The failed checks except that of constant scores, which may all be right."""
+        return [failure for failure in self.failures() if failure != _CONSTANT]
+
+    def failures(self) -> list[str]:
+        """Return the failed checks as texts; no checks are made for fewer than five judgements."""
+        if self.n + self.unparsed < FEWEST:
+            return []
+        shares = (
+            (self.unparsed, self.n + self.unparsed, _MOST_UNPARSED, "unparsed"),
+            (self.copied, self.explained, _MOST_COPIED, "explanations copied from the prompt or the scenario"),
+            (self.contradictory, self.explained, _MOST_CONTRADICTORY, "explanations that contradict the score"),
+        )
+        found = [f"{round(100 * count / of)} % {what}" for count, of, most, what in shares if of and count / of > most]
+        if self.n >= FEWEST and len(self.scores) == 1 and not (self.is_label and 0.0 in self.scores):
+            found.insert(0, _CONSTANT)
+        items, equal = self.repeated
+        if items >= FEWEST and equal / items < _LEAST_REPEATED:
+            found.append(f"only {round(100 * equal / items)} % of repeated judgements equal")
+        pairs, placed = self.placed
+        if pairs >= FEWEST and placed / pairs > _MOST_PLACED:
+            found.append(f"{round(100 * placed / pairs)} % of comparisons decided by the order")
+        if self.is_own:
+            found.append("judges its own words")
+        return found
+
+
+def health_of(reported: ReportedRun, where: str | None, most: int | None = None) -> list[Health]:
+    """Return the health of the judge of a run's set of judgements by subject, without metrics computed by code.
+
+    Args:
+        reported: The run, with the set.
+        where: Only scenarios that match this expression.
+        most: The most scenarios to read, from the first.
+    """
+    run, found = reported.run, dict[str, Health]()
+    checks = WithJudging.of(run.recipe).check_metrics
+    judges = {metric: judge for judge in run.recipe.judges for metric in judge.metrics}
+    prompts = PromptWords.of(run.prompts.values())
+    instructions = frozenset(
+        word
+        for prompt in run.prompts.values()
+        for each in prompt.sections
+        for word in runs_of(tuple(words_of(each.text)), _RUN)
+    )
+    for episode in islice(selected(run, reported.set_name, where), most):
+        scenario = run.scenario(run.recipe, run.resolve(episode.id)) if episode.outcome.judgements else None
+        for judgement in episode.outcome.judgements:
+            if judgement.metric in checks:
+                continue
+            what, judge = subject_of(judgement), judges.get(judgement.metric)
+            if what not in found:
+                is_own, is_label = _is_own(reported, judge, judgement.target), judge is not None and bool(judge.labels)
+                found[what] = Health(reported.label, what, is_own=is_own, is_label=is_label)
+            health = found[what]
+            health.unparsed += judgement.status == "unparsed"
+            if judgement.score is None:
+                continue
+            health.scores[float(judgement.score)] += 1
+            if judge is not None and judge.placed is not None and (is_placed := judge.placed(judgement)) is not None:
+                health.placed = health.placed[0] + 1, health.placed[1] + is_placed
+            if judgement.explanation:
+                health.explained += 1
+                about, said = _about(run, scenario, judgement), _spoken(episode.outcome, judgement.target)
+                health.copied += _is_copied(judgement, about, said, instructions, prompts)
+                health.contradictory += contradicts(judgement)
+    for what, pair in _repeated(reported, where, most).items():
+        if what in found:
+            found[what].repeated = pair
+    return list(found.values())
+
+
+def _is_own(reported: ReportedRun, judge: Judge | None, target: str) -> bool:
+    """Return whether a model judges text that it wrote itself; understudies are ignored."""
+    roles = WithJudging.of(reported.run.recipe).judging_roles() if judge is None else (judge.role,)
+    models = reported.models
+    written = target if target in models else WithRoles.of(reported.run.recipe).evaluated
+    judging = {models[role].model for role in roles if role in models and not is_offline(models[role].model)}
+    return any(role == written and each.model in judging for role, each in reported.everyone)
+
+
+def _about(run: RunFile, scenario: Any, judgement: Judgement) -> str:
+    """Return a scenario as text: the part that annotators see or, if that is empty, all of it."""
+    told = WithLabels.of(run.recipe).judged_about(scenario, judgement) or scenario.described()
+    return " ".join(_texts(told))[:_MOST_ABOUT]
+
+
+def _spoken(outcome: Outcome, target: str) -> str:
+    """Return the lines of a role in a conversation, which judges are asked to quote."""
+    return " ".join(line.content for line in outcome.messages if line.role == target)
+
+
+@lru_cache(maxsize=16)  # judgements of the same conversation are consecutive
+def _compared(text: str) -> tuple[str, frozenset[int]]:
+    """Return a text in normal form, and the hashes of its runs of words."""
+    words = words_of(text)
+    return " ".join(words), frozenset(runs_of(tuple(words), _RUN))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = value.values()
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Iterable):
+        for each in value:
+            yield from _texts(each)
+
+
+def _is_copied(judgement: Judgement, about: str, said: str, instructions: frozenset[int], prompts: PromptWords) -> bool:
+    """Return whether an explanation only repeats the prompt, the requested format or the scenario.
+
+    A quotation of the judged text is not a copy, even if that text repeats the scenario.
+    """
+    words = tuple(words_of(judgement.explanation))
+    text = " ".join(words)
+    if len(words) < _FEWEST_WORDS or text in (quoted := _compared(said))[0]:
+        return False
+    told = _compared(about)
+    if text in told[0] or any(form in text and len(words) - len(form.split()) < 2 for form in prompts.forms):
+        return True
+    covered: set[int] = set()
+    for place, run in enumerate(runs_of(words, _RUN)):
+        if (run in instructions or run in told[1]) and run not in quoted[1]:
+            covered |= {*range(place, place + _RUN)}
+    return len(covered) / len(words) >= _COVERED
+
+
+@cache
+def _statements() -> Mapping[str, Sequence[re.Pattern[str]]]:
+    """Return the patterns by which explanations state a verdict or a score, of all languages."""
+    text = resources.files(__package__).joinpath("statements.yaml").read_text(encoding="utf-8")
+    found: dict[str, list[re.Pattern[str]]] = defaultdict(list)
+    for by_kind in yaml.safe_load(text).values():
+        for kind, patterns in by_kind.items():
+            found[kind] += [re.compile(rf"(?<!\w)(?:{pattern})(?!\w)") for pattern in patterns]
+    return found
+
+
+def contradicts(judgement: Judgement) -> bool:
+    """Return whether an explanation states verdicts or scores that all differ from the judge's own."""
+    text = " ".join(judgement.explanation.lower().replace("’", "'").split())
+    patterns = _statements()
+    if isinstance(judgement.score, bool):
+        says_no = any(pattern.search(text) for pattern in patterns["false"])
+        says_yes = any(pattern.search(text) for pattern in patterns["true"])
+        return says_no != says_yes and says_yes != judgement.score
+    stated = {float(found[1]) for pattern in patterns["score"] for found in pattern.finditer(text)}
+    return bool(stated) and judgement.score not in stated
+
+
+def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dict[str, tuple[int, int]]:
+    """Return, by subject, the number of items that the judge scored several times, and of these with equal scores."""
+    groups = judges_of(reported.run.judgement_sets())
+    sets = next((group for group in groups if reported.judging in group), [])
+    scores: dict[tuple[str, str, int | None, str], list[float]] = defaultdict(list)
+    for each in sets if len(sets) > 1 else ():
+        for episode in islice(selected(reported.run, each.name, where), most):
+            for judgement in episode.outcome.judgements:
+                if judgement.score is not None:
+                    key = (episode.id, subject_of(judgement), judgement.turn, judgement.target)
+                    scores[key].append(float(judgement.score))
+    found: dict[str, tuple[int, int]] = {}
+    for (_, what, _, _), values in scores.items():
+        if len(values) > 1:
+            items, equal = found.get(what, (0, 0))
+            found[what] = items + 1, equal + (len({*values}) == 1)
+    return found
+
+
+_COLUMNS = ("metric", "n", "most frequent", "most frequent %", "spread", "unparsed %", "copied %", "contradictory %")
+_ORDER = "by order %"
+_ORDER_NOTE = (
+    "By order: comparisons in which the judge, reading both orders, named the same place rather than the same reply."
+)
+_NOTE = (
+    "Most frequent: the score that the judge gives most often, and its share. Spread: the standard deviation. Copied: "
+    "explanations that only repeat the prompt or what the scenario says. Contradictory: explanations that state "
+    "another verdict or score; found by phrases, so there may be more. Repeated: items judged several times that "
+    "got equal scores. Itself: whether the judge's model wrote what it judges. A judge that fails a check is marked at "
+    "its figures."
+)
+
+
+def health_table(health: Sequence[Health], several: bool) -> list[Table]:
+    """Return the table of the judges' health; no table without judgements."""
+    has_order = any(each.placed[0] for each in health)
+    columns = [*(["run"] if several else []), *_COLUMNS, "repeated %", *([_ORDER] if has_order else [])]
+    columns += ["itself", "failed"]
+    table = Table(HEALTH, "Health of the judges", columns)
+    table.facets = {"metric": None, "failed": None, "itself": None}
+    for each in health:
+        all_ = each.n + each.unparsed
+        most, count = max(each.scores.items(), key=lambda pair: (pair[1], pair[0]), default=(None, 0))
+        shares = [
+            share_of(number, of) for number, of in ((each.copied, each.explained), (each.contradictory, each.explained))
+        ]
+        figures = [each.n, most, share_of(count, each.n), each.spread, share_of(each.unparsed, all_), *shares]
+        pairs = [each.repeated, *([each.placed] if has_order else [])]
+        figures += [share_of(count, of) for of, count in pairs]
+        told = ["yes" if each.is_own else "no", "; ".join(each.failures()) or "none"]
+        table.rows.append([*([each.label] if several else []), each.what, *figures, *told])
+    table.notes = [_NOTE, *([_ORDER_NOTE] if has_order else [])]
+    return [table] if table.rows else []
+
+
+def mark_doubtful(
+    tables: Sequence[Table], health: Sequence[Health], several: bool, only: Collection[str] | None = None
+) -> None:
+    """Mark the figures of judges that fail a check, and add the reasons to their tables.
+
+    A figure belongs to a judge if it is an estimate with `is_constant` set, and its column or row identifies the
+    judge's subject.
+
+    Args:
+        tables: The tables, which are modified.
+        health: The health of the judges.
+        several: Whether the tables are about several runs, so that a row that begins with a label belongs to that run.
+        only: Only figures in these columns.
+    """
+    labels = {each.label for each in health} if several else set()
+    for table in tables:
+        reasons: dict[str, list[str]] = defaultdict(list)
+        for each in health:
+            failed = each.failures()
+            why = "; ".join(each.doubts)
+            marked = False
+            for number, row in enumerate(table.rows if failed else ()):
+                if row[0] in labels - {each.label}:
+                    continue
+                cells = [*row]
+                for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
+                    if not isinstance(cell, Estimate) and isinstance(cell, int | float):  # has no place for a mark
+                        marked |= bool(why) and each.what in table.judged.get(column, ())
+                    if not isinstance(cell, Estimate) or cell.is_constant is None or column not in (only or [column]):
+                        continue
+                    is_alone = each.what in row or table.judged.get(column) == [each.what]
+                    if is_alone or _is_of(table, column, each.what):
+                        is_constant = cell.is_constant or (is_alone and _CONSTANT in failed)
+                        cells[place] = replace(cell, is_constant=is_constant, is_doubtful=cell.is_doubtful or bool(why))
+                        marked |= bool(why)
+                table.rows[number] = cells
+            if marked:
+                reasons[why].append(f"{each.what}{f', {each.label}' if several else ''}")
+        for why, whose in reasons.items():
+            table.notes.append(f"{DOUBTFUL} The judge of {'; '.join(whose)} fails a check: {why}.")
+
+
+def _is_of(table: Table, column: str, what: str) -> bool:
+    """Return whether a column's figures are means of a subject's scores, by its declaration or else by its name."""
+    if table.judged:
+        return what in table.judged.get(column, ())
+    return column.replace("_", " ").startswith(what.partition(" (")[0].replace("_", " "))

@@ -1,0 +1,416 @@
+"""Requirements on a run's scores, such as `resolved >= 80%`, and checks with the reasons why they are not met."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dialoom.errors import Advice
+from dialoom.graphs import Episode, Estimate, Recipe
+from dialoom.graphs.capabilities import WithFacets, WithJudging, WithRoles
+from dialoom.graphs.outcome import USER
+from dialoom.graphs.reporting.statistics import Tally, holm
+from dialoom.graphs.reporting.table import DOUBTFUL
+from dialoom.graphs.simulation import Simulation
+from dialoom.roles import ModelBinding
+from dialoom.runs.configuration.trust import recipe_references
+from dialoom.runs.errors import RunError
+from dialoom.runs.reading.scenarios import selected
+from dialoom.runs.store import RunFile
+
+from .differences import ALPHA, paired_differences
+from .health import health_of
+from .reported import ReportedRun, offline_roles, reported_runs, user_differences, with_different_users
+from .trials import pass_hat
+
+ALLOWED = ("constant", "missing", "offline", "unfinished", "unhealthy")
+"""Conditions that fail a requirement unless they are allowed: a judge's scores are all equal, scores are missing, an
+offline model affects the scores, scenarios failed or were not played, or the judge fails another check
+of its health."""
+
+_FORM = re.compile(r"(?:pass\^(?P<k>[1-9]\d*)\((?P<passed>.+)\)|(?P<metric>.+?))\s*(?P<sign>[<>]=?)\s*(?P<bound>\S+)")
+_COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A bound on the mean score of a metric.
+
+    Attributes:
+        metric: The metric, with or without a target, such as `tone (assistant)` or `tone`.
+        sign: `>=`, `>`, `<=` or `<`.
+        bound: The bound; a percentage as a fraction.
+        is_share: Whether the bound was given as a percentage, which is valid for verdicts and not for scores; `None`
+            for a number that is valid for both, as the share of a verdict or the mean of a score.
+        k: If set, the bound is for pass^k, the probability that k trials of a scenario all succeed.
+    """
+
+    metric: str
+    sign: str
+    bound: float
+    is_share: bool | None
+    k: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Requirement:
+        """Parse a requirement such as `resolved >= 80%` or `pass^3(resolved) >= 60%`.
+
+        Raises:
+            RunError: If the text is not a requirement.
+        """
+        found = _FORM.fullmatch(text.strip())
+        number = None if found is None else re.fullmatch(r"(-?\d+(?:\.\d+)?)(%?)", found["bound"])
+        if found is None or number is None:
+            raise RunError(f"{text!r} is not of the form 'METRIC >= NUMBER', 'METRIC >= N%' or 'pass^K(METRIC) >= N%'")
+        share = bool(number[2])
+        bound = float(number[1]) / 100 if share else float(number[1])
+        k = None if found["k"] is None else int(found["k"])
+        if k is not None and not share:
+            raise RunError(f"{text!r}: pass^{k} is a probability: give a percentage, such as 60%")
+        return cls((found["passed"] or found["metric"]).strip(), found["sign"], bound, share, k)
+
+    def __str__(self) -> str:
+        name = self.metric if self.k is None else f"pass^{self.k}({self.metric})"
+        return f"{name} {self.sign} {_number(self.bound, bool(self.is_share))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The result of a check of a requirement.
+
+    Attributes:
+        requirement: The requirement as text.
+        estimate: The value (for a comparison, the difference) with its interval and n; `None` if there is no score.
+        is_share: Whether the value is a share.
+        reasons: The reasons why the requirement is not met; empty if it is met.
+        metric: The metric.
+        is_upper: Whether the bound is an upper bound, so that high scores are bad.
+    """
+
+    requirement: str
+    estimate: Estimate | None
+    is_share: bool
+    reasons: tuple[str, ...]
+    metric: str = ""
+    is_upper: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        """Return whether the requirement is met."""
+        return not self.reasons
+
+    def __str__(self) -> str:
+        line = f"{'met' if self.is_met else 'NOT MET'}: {self.requirement}: {self.value}"
+        return line if self.is_met else f"{line}: {'; '.join(self.reasons)}"
+
+    @property
+    def value(self) -> str:
+        """The value with its interval and n as text."""
+        if self.estimate is None:
+            return "no score"
+        found = self.estimate
+        interval = "no interval"
+        if found.low is not None and found.high is not None:
+            interval = f"[{_number(found.low, self.is_share)}, {_number(found.high, self.is_share)}]"
+        mark = DOUBTFUL if found.is_doubtful else ""
+        return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}"
+
+
+def required(
+    run: RunFile,
+    requirements: Sequence[str | Requirement],
+    baseline: RunFile | None,
+    metrics: Collection[str],
+    judging: str | None,
+    where: str | None,
+    is_confident: bool,
+    allowed: Collection[str],
+    allow_different_users: bool = False,
+) -> list[Checked]:
+    """Check requirements on a run, and that it is not worse than a baseline run; return the results.
+
+    Args:
+        run: The run.
+        requirements: The requirements, as values or texts.
+        baseline: The run to compare with, if there is one.
+        metrics: Metrics to compare besides those of the requirements; all metrics if there are neither.
+        judging: The set of judgements in each run; by default the oldest.
+        where: Only scenarios that match this expression.
+        is_confident: Whether the interval's end must meet the requirements, too.
+        allowed: Those conditions of `ALLOWED` that do not fail a requirement.
+        allow_different_users: Whether the simulated users of the two runs may differ.
+
+    Raises:
+        RunError: If nothing is required, a requirement cannot be checked, or the runs cannot be compared.
+        StoreError: If a run has no such set.
+    """
+    if unknown := [each for each in allowed if each not in ALLOWED]:
+        raise RunError(f"allow must be one of {', '.join(ALLOWED)}, got {unknown[0]!r}", setting="allow")
+    wanted = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+    if not wanted and baseline is None:
+        raise RunError("give at least one requirement, such as 'resolved >= 80%'", setting="requirements")
+    recipe = run.recipe
+    reported = reported_runs([run], recipe, judging)[0]
+    found = check(reported, recipe, wanted, where, is_confident, allowed)
+    if baseline is not None:
+        before = reported_runs([baseline], recipe, judging)[0]
+        found += check_not_worse(
+            before,
+            reported,
+            recipe,
+            {*metrics, *(each.metric for each in wanted)},
+            where,
+            allowed,
+            allow_different_users,
+        )
+    return found
+
+
+def check(
+    reported: ReportedRun,
+    recipe: Recipe,
+    requirements: Sequence[Requirement],
+    where: str | None,
+    is_confident: bool,
+    allowed: Collection[str],
+) -> list[Checked]:
+    """Check requirements on a run; return the result for each.
+
+    Raises:
+        RunError: If a metric is unknown, or is given a bound of the wrong kind.
+    """
+    scores = _tallied(selected(reported.run, reported.set_name, where), recipe)
+    unsound, doubts = _unsound(reported, allowed), _doubts(reported, where)
+    return [_checked(each, scores, unsound, is_confident, allowed, doubts) for each in requirements]
+
+
+def check_outcome(
+    episode: Episode,
+    recipe: Recipe,
+    models: Mapping[str, ModelBinding],
+    requirements: Sequence[Requirement],
+    is_confident: bool,
+    allowed: Collection[str],
+) -> list[Checked]:
+    """Check requirements on one conversation, such as a case that was played again; return the results.
+
+    Raises:
+        RunError: In the same cases as `check`.
+    """
+    scores, unsound = _tallied([episode], recipe), _offline(models.items(), allowed)
+    return [_checked(each, scores, unsound, is_confident, {*allowed, "constant"}, {}) for each in requirements]
+
+
+def check_not_worse(
+    baseline: ReportedRun,
+    reported: ReportedRun,
+    recipe: Recipe,
+    metrics: Collection[str],
+    where: str | None,
+    allowed: Collection[str],
+    allow_different_users: bool = False,
+) -> list[Checked]:
+    """Check, for each metric, that a run is not worse than a baseline run, by the paired test of differences.
+
+    Args:
+        baseline: The baseline run.
+        reported: The run.
+        recipe: The recipe of both runs.
+        metrics: The metrics; all if none are given.
+        where: Only scenarios that match this expression.
+        allowed: Those conditions of `ALLOWED` that do not fail a requirement.
+        allow_different_users: Whether the runs' simulated users may differ; each result then states that they do.
+
+    Raises:
+        RunError: If the runs differ in something other than the role under evaluation, or have nothing to compare.
+    """
+    apart = user_differences(baseline, reported, recipe)
+    _ensure_comparable(baseline, reported, recipe, apart, allow_different_users)
+    rows, by_facets = paired_differences([baseline, reported], recipe, where)
+    named = {name for row in rows for name in (row.what, row.what.partition(" (")[0])}
+    if lacking := [metric for metric in metrics if metric not in named]:
+        raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of {lacking[0]!r} to compare")
+    rows = [row for row in rows if not metrics or row.what in metrics or row.what.partition(" (")[0] in metrics]
+    if not rows or by_facets:
+        raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of the same scenarios to compare")
+    unsound = list(dict.fromkeys([*_unsound(baseline, allowed), *_unsound(reported, allowed)]))
+    doubts = [(each.run.path, _doubts(each, where)) for each in (baseline, reported)]
+    found = []
+    for row, p in zip(rows, holm([row.paired.p for row in rows]), strict=True):
+        doubted = [f"{why} in {path}" for path, each in doubts if (why := each.get(row.what))]
+        reasons = [*unsound, *([] if "unhealthy" in allowed else doubted)]
+        if p is None and row.paired.estimate.mean < 0:
+            reasons.append("lower, and there are too few people for a test")
+        elif p is not None and p < ALPHA and row.paired.estimate.mean < 0:
+            reasons.append(f"lower, p {p:.3f}")
+        name = with_different_users(f"no significant loss of {row.what}", apart)
+        estimate = replace(row.paired.estimate, is_doubtful=bool(doubted))
+        found.append(Checked(name, estimate, False, tuple(reasons), row.what))
+    return found
+
+
+def _ensure_comparable(
+    baseline: ReportedRun, reported: ReportedRun, recipe: Recipe, apart: Sequence[str], allow_different_users: bool
+) -> None:
+    """Raise `RunError` if anything but the role under evaluation differs: models, prompts, options, code, or users."""
+    evaluated = WithRoles.of(recipe).evaluated
+    if apart and not allow_different_users:
+        raise RunError(
+            f"{reported.run.path} cannot be compared with {baseline.run.path}: their simulated users differ "
+            f"({', '.join(apart)}), so a difference would not be the {evaluated or 'model'}'s",
+            advice=Advice("different_users", "allow different users to compare them all the same"),
+        )
+    free = {evaluated, USER} if allow_different_users else {evaluated}
+    sides: list[Mapping[str, Any]] = []
+    for each in (baseline, reported):
+        prompts = {prompt.id: prompt for prompt in each.run.prompts.values() if prompt.front.role in each.models}
+        others = {f"prompt {id_}": prompt.hash for id_, prompt in prompts.items() if prompt.front.role not in free}
+        judging = {f"prompt {id_}": hash_ for id_, hash_ in (each.judging.prompts if each.judging else {}).items()}
+        models = {f"model of {role}": binding for role, binding in each.models.items() if role not in free}
+        options = {f"option {name}": value for name, value in each.run.config.options.items()}
+        code = {f"code of {spec}": hash_ for spec, hash_ in _code(each.run).items()}
+        sides.append({**others, **judging, **models, **options, **code})
+    keys = dict.fromkeys([*sides[0], *sides[1]])
+    if differing := [key for key in keys if sides[0].get(key) != sides[1].get(key)]:
+        raise RunError(
+            f"{reported.run.path} cannot be compared with {baseline.run.path}: they also differ in "
+            f"{', '.join(differing)}, so a difference would not be the {evaluated or 'model'}'s"
+        )
+
+
+def _code(run: RunFile) -> dict[str, str | None]:
+    """Return the hashes of the Python code of a run's recipe, except the assistant's own tools and environment."""
+    config, recipe = run.config, run.recipe
+    own = (*recipe.study.assistant.tools, recipe.study.assistant.environment) if isinstance(recipe, Simulation) else ()
+    named = (each.spec for each in recipe_references(config.recipe, recipe=recipe))
+    return {spec: config.code.get(spec) for spec in named if spec not in own}
+
+
+class _Scores:
+    """The scores of a run by metric and target.
+
+    Args:
+        checks: The metrics of the recipe's checks, which may score nothing.
+    """
+
+    def __init__(self, checks: Collection[str]) -> None:
+        self.checks = checks
+        self.tallies: dict[tuple[str, str], Tally] = {}
+        self.is_verdict: dict[tuple[str, str], bool] = {}
+        self.missing: dict[tuple[str, str], int] = {}
+        self.trials: dict[tuple[str, str], dict[str, list[bool]]] = {}
+
+
+def _tallied(episodes: Iterable[Episode], recipe: Recipe) -> _Scores:
+    unit, checks = WithFacets.of(recipe).unit_facet, WithJudging.of(recipe).check_metrics
+    scores = _Scores(checks)
+    for episode in episodes:
+        person = episode.unit(unit)
+        for each in episode.outcome.judgements:
+            key = (each.metric, each.target)
+            tally = scores.tallies.setdefault(key, Tally(judged=each.metric not in checks))
+            if each.score is None:
+                scores.missing[key] = scores.missing.get(key, 0) + 1
+                continue
+            tally.add(each.score, person, episode.repeated)
+            scores.is_verdict[key] = scores.is_verdict.get(key, True) and isinstance(each.score, bool)
+            if each.turn is None:
+                trials = scores.trials.setdefault(key, {}).setdefault(episode.in_trials, [])
+                trials.append(bool(each.score))
+    return scores
+
+
+def _checked(
+    wanted: Requirement,
+    scores: _Scores,
+    unsound: Sequence[str],
+    is_confident: bool,
+    allowed: Collection[str],
+    doubts: Mapping[str, str],
+) -> Checked:
+    key = _key(wanted.metric, scores)
+    is_verdict = scores.is_verdict.get(key, bool(wanted.is_share))
+    wanted = replace(wanted, is_share=is_verdict) if wanted.is_share is None else wanted
+    if is_verdict != wanted.is_share:
+        kind = "gives verdicts: give a percentage" if is_verdict else "gives scores: give a number"
+        raise RunError(f"'{wanted}': {wanted.metric} {kind}")
+    if is_verdict and not 0 <= wanted.bound <= 1:
+        raise RunError(f"'{wanted}': a share is from 0 to 1, that is 0 % to 100 %")
+    estimate = (
+        scores.tallies.get(key, Tally()).estimate()
+        if wanted.k is None
+        else _passed(wanted.k, scores.trials.get(key, {}))
+    )
+    reasons = [] if estimate is None else _missed(wanted, estimate, is_confident)
+    if estimate is None:
+        reasons.append(
+            "nothing was scored" if wanted.k is None else f"no scenario has {wanted.k} trials with a verdict"
+        )
+    if (missing := scores.missing.get(key)) and "missing" not in allowed:
+        reasons.append(f"missing: {missing} without a score")
+    if estimate is not None and estimate.is_constant and not is_verdict and "constant" not in allowed:
+        reasons.append("constant: all scores are equal")
+    subject = "{} ({})".format(*key)
+    if doubt := doubts.get(subject) or doubts.get(f"{subject} by turn"):
+        estimate = None if estimate is None else replace(estimate, is_doubtful=True)
+        reasons += [] if "unhealthy" in allowed else [doubt]
+    told, is_upper = (*reasons, *unsound), wanted.sign[0] == "<"
+    return Checked(str(wanted), estimate, is_verdict, told, wanted.metric, is_upper)
+
+
+def _unsound(reported: ReportedRun, allowed: Collection[str]) -> list[str]:
+    """Return the reasons why a run's scores are not accepted; empty if they are."""
+    reasons, status = _offline(reported.everyone, allowed), reported.run.status()
+    if (unfinished := status.total - status.done) and "unfinished" not in allowed:
+        reasons.append(f"unfinished: {unfinished} scenarios failed or were not played")
+    return reasons
+
+
+def _doubts(reported: ReportedRun, where: str | None) -> dict[str, str]:
+    """Return, for each subject with a doubtful judge, the failed checks of that judge."""
+    return {each.what: f"unhealthy: {'; '.join(each.doubts)}" for each in health_of(reported, where) if each.doubts}
+
+
+def _offline(players: Iterable[tuple[str, ModelBinding]], allowed: Collection[str]) -> list[str]:
+    roles = "" if "offline" in allowed else offline_roles(players)
+    return [f"offline: {roles} played by a scripted model, so this is no evidence"] if roles else []
+
+
+def _missed(wanted: Requirement, found: Estimate, is_confident: bool) -> list[str]:
+    compared, is_least = _COMPARED[wanted.sign], wanted.sign[0] == ">"
+    if not compared(found.mean, wanted.bound):
+        return [f"the value is too {'low' if is_least else 'high'}"]
+    if not is_confident:
+        return []
+    end = found.low if is_least else found.high
+    if end is None:
+        return ["there is no interval"]
+    return [] if compared(end, wanted.bound) else [f"the interval's {'lower' if is_least else 'upper'} end misses it"]
+
+
+def _passed(k: int, trials: Mapping[str, Sequence[bool]]) -> Estimate | None:
+    tally = Tally()
+    values = [pass_hat(len(verdicts), sum(verdicts), k) for verdicts in trials.values() if len(verdicts) >= k]
+    is_certain = all(value in (0.0, 1.0) for value in values)  # resampling would give an interval of zero width
+    for value in values:
+        tally.add(bool(value) if is_certain else value)
+    return tally.estimate()
+
+
+def _key(metric: str, scores: _Scores) -> tuple[str, str]:
+    found = [key for key in scores.tallies if metric in (key[0], f"{key[0]} ({key[1]})")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise RunError(f"{metric!r} is judged of several: give one of {', '.join(f'{m} ({t})' for m, t in found)}")
+    if metric in scores.checks:
+        return metric, ""
+    known = ", ".join(dict.fromkeys(name for name, _ in scores.tallies))
+    raise RunError(f"unknown metric {metric!r}; the run has {known or 'no scores'}", setting="metrics")
+
+
+def _number(value: float, is_share: bool) -> str:
+    return f"{100 * value:.1f} %" if is_share else f"{value:.2f}"

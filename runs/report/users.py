@@ -1,0 +1,277 @@
+"""Tables about several user models: scores with each, their share of the variance, and the ranking of assistants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dialoom.graphs import Estimate, Recipe, Table
+from dialoom.graphs.capabilities import WithFacets, WithJudging
+from dialoom.graphs.outcome import USER, USER_MODEL
+from dialoom.graphs.reporting.statistics import FEWEST, RESAMPLES, Tally, intervals, percentiles
+from dialoom.runs.reading.scenarios import selected
+
+from .differences import subject_of
+from .reported import ReportedRun
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RANKING = "user-ranking"
+"""The name of the table of rankings; its columns `tau` and `same order` are read by scorecards."""
+
+_SHARES = (
+    "Shares of the variance of a scenario's score between the user models of this run, between scenarios, and the rest "
+    "(the user models' different effects on scenarios, and chance); by a two-way analysis of variance of the scenarios "
+    "that were scored with every user model. In brackets: 95 % intervals, bootstrapped over {units}, for these user "
+    "models (none for fewer than {fewest} {units}). A dash: all scores are equal."
+)
+_TAU = (
+    "Kendall's tau-b of the order of the assistants' means with one user model and with another, averaged over the "
+    "pairs of user models, from the scenarios that all assistants have with every user model: 1 is the same order, -1 "
+    "the reverse. In brackets: 95 % intervals, bootstrapped over {units} (none for fewer than {fewest} {units}). A "
+    "dash: all means with one user model are equal."
+)
+
+
+def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
+    """Return the tables about runs with several user models; none if no run has several.
+
+    Args:
+        reported: The runs.
+        recipe: Their recipe.
+        where: Only episodes that match this expression.
+    """
+    several = [each for each in reported if each.run.config.users]
+    if not several:
+        return []
+    label = ["run"] if len(reported) > 1 else []
+    means = Table("user-models", "Scores by user model", [*label, "metric", "user model", "scenarios", "mean"])
+    shares = ["user models %", "scenarios %", "rest %"]
+    spread = Table("user-variance", "Variance between user models", [*label, "metric", "scenarios", *shares])
+    units = WithFacets.of(recipe).units
+    means.notes = ["Verdicts count as 1 and 0.", intervals(units)]
+    spread.notes = [_SHARES.format(units=units, fewest=FEWEST)]
+    read = [_Scores.read(each, where) for each in several]
+    for each, scores in zip(several, read, strict=True):
+        name = [each.label] if label else []
+        for what, tallies in scores.tallies.items():
+            for user, tally in tallies.items():
+                means.rows.append([*name, what, user, len(scores.means[what][user]), tally.estimate()])
+            grid = scores.grid(what, each.run.config.user_models)
+            found = None if grid is None else shares_of_variance(*grid)
+            count = 0 if grid is None else len(grid[0])
+            spread.rows.append([*name, what, count, *(found or (None, None, None))])
+    tables = [means, spread]
+    users = several[0].run.config.user_models
+    if len(several) > 1 and all(each.run.config.user_models == users for each in several):
+        tables.append(_ranking(read, users, units))
+    return [table for table in tables if table.rows]
+
+
+@dataclass(slots=True)
+class _Scores:
+    """The scores of a run by subject of judgement and user model; the trials of each scenario are averaged.
+
+    Attributes:
+        means: The mean score of each scenario.
+        tallies: The tallies of all scores.
+        units: The independent unit of each scenario, such as the person.
+    """
+
+    means: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+    units: dict[str, Hashable] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
+        """Read the scores of whole conversations that match an expression."""
+        recipe = reported.run.recipe
+        scores, unit = cls(), WithFacets.of(recipe).unit_facet
+        checked = WithJudging.of(recipe).check_metrics
+        found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        for episode in selected(reported.run, reported.set_name, where):
+            user = str(episode.facets[USER_MODEL])
+            for judgement in episode.outcome.judgements:
+                if judgement.score is None or judgement.turn is not None:
+                    continue
+                what, person = subject_of(judgement), episode.unit(unit)
+                tally = scores.tallies.setdefault(what, {}).setdefault(
+                    user, Tally(judged=judgement.metric not in checked)
+                )
+                tally.add(judgement.score, person, episode.repeated)
+                found[what, user, episode.scenario].append(float(judgement.score))
+                scores.units[episode.scenario] = person
+        for (what, user, scenario), values in found.items():
+            by_scenario = scores.means.setdefault(what, {}).setdefault(user, {})
+            by_scenario[scenario] = math.fsum(values) / len(values)
+        return scores
+
+    def grid(self, what: str, users: Sequence[str]) -> tuple[list[list[float]], list[Hashable]] | None:
+        """Return the means of scenarios that were scored with every user model, and their units; `None` without any."""
+        by_user = [self.means.get(what, {}).get(user, {}) for user in users]
+        common = [scenario for scenario in by_user[0] if all(scenario in each for each in by_user)]
+        if not common:
+            return None
+        return [[each[scenario] for each in by_user] for scenario in common], [self.units[each] for each in common]
+
+
+def _ranking(read: Sequence[_Scores], users: Sequence[str], units: str) -> Table:
+    """Return the table that compares the rankings of assistants with each user model."""
+    columns = ["metric", "assistants", "user models", "scenarios", "tau", "same order"]
+    table = Table(RANKING, "Ranking of the assistants with each user model", columns)
+    table.notes = [_TAU.format(units=units, fewest=FEWEST)]
+    for what in (each for each in read[0].means if not each.endswith(f"({USER})")):  # scores of the assistants
+        by_run = [[scores.means.get(what, {}).get(user, {}) for user in users] for scores in read]
+        first = by_run[0][0]
+        common = [one for one in first if all(one in means for of_users in by_run for means in of_users)]
+        if not common:
+            continue
+        scored = [[[means[one] for means in of_users] for of_users in by_run] for one in common]
+        tau = rank_agreement(scored, [read[0].units[one] for one in common])
+        same = None if tau is None else "yes" if tau.mean > 1 - 1e-9 else "no"
+        table.rows.append([what, len(read), len(users), len(common), tau, same])
+    return table
+
+
+def shares_of_variance(
+    scores: Sequence[Sequence[float]], units: Sequence[Hashable]
+) -> tuple[Estimate, float, float] | None:
+    """Return the shares of the variance of scores that are due to user models, to scenarios, and to neither.
+
+    The user models are a fixed set, not a sample. Their component is the variance of their effects minus its part that
+    is due to chance, which is estimated from the independent units. The interval is a bootstrap over units; there, the
+    part due to chance is subtracted twice, once for the sample and once for the resample.
+
+    Args:
+        scores: For each scenario, its score with each of at least two user models.
+        units: The independent unit of each scenario, such as the person.
+
+    Returns:
+        Three fractions whose sum is 1; `None` if there is no variance, or only one unit.
+    """
+    import numpy as np  # slow to import, and not needed to read a run
+
+    values, groups = np.array(scores, dtype=float), _groups(units)
+    totals, size = _Moments.of(values, groups), len(scores)
+    if len(totals.sizes) < 2 or size < 2:
+        return None
+    once = np.ones((1, len(totals.sizes)))
+    of_users, of_scenarios, rest = (float(part[0]) for part in totals.components(once, 1))
+    whole = of_users + of_scenarios + rest
+    if whole <= 1e-12:
+        return None
+    low, high = None, None
+    if len(totals.sizes) >= FEWEST:
+        parts = totals.components(_drawn(len(totals.sizes)), 2)
+        low, high = percentiles(parts[0] / np.maximum(sum(parts), 1e-12))
+    return Estimate(size, of_users / whole, low, high), of_scenarios / whole, rest / whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Sums over the scenarios of each unit, from which the components of variance of any resample can be computed.
+
+    Attributes:
+        sizes: The numbers of scenarios.
+        effects: The sums of the user models' deviations from the scenarios' means, by user model.
+        means: The sums of the scenarios' means, and of their squares.
+        squares: The sums of the squared deviations.
+    """
+
+    sizes: NDArray[np.float64]
+    effects: NDArray[np.float64]
+    means: tuple[NDArray[np.float64], NDArray[np.float64]]
+    squares: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], groups: NDArray[np.float64]) -> _Moments:
+        """Return the sums of scores (scenarios x user models), for units (units x scenarios)."""
+        middle = values.mean(axis=1)
+        apart, centred = values - middle[:, None], middle - middle.mean()
+        return cls(
+            groups.sum(axis=1), groups @ apart, (groups @ centred, groups @ centred**2), groups @ (apart**2).sum(axis=1)
+        )
+
+    def components(self, drawn: NDArray[np.float64], times: int) -> tuple[NDArray[np.float64], ...]:
+        """Return, for each resample, the variances due to user models, to scenarios, and to neither, all at least 0.
+
+        Args:
+            drawn: The number of times that each unit occurs (resamples x units).
+            times: The number of times that the part due to chance is subtracted from the variance of user models.
+        """
+        import numpy as np  # slow to import, and not needed to read a run
+
+        users, units = self.effects.shape[1], len(self.sizes)
+        size = drawn @ self.sizes
+        effects = drawn @ self.effects / size[:, None]
+        by_chance = drawn @ (self.effects**2).sum(axis=1) - 2 * ((drawn * self.sizes) @ self.effects * effects).sum(
+            axis=1
+        )
+        by_chance += drawn @ self.sizes**2 * (effects**2).sum(axis=1)
+        by_chance *= units / (units - 1) / size**2
+        between = ((effects**2).sum(axis=1) - times * by_chance) / (users - 1)
+        rest = (drawn @ self.squares - size * (effects**2).sum(axis=1)) / ((users - 1) * np.maximum(size - 1, 1))
+        spread = (drawn @ self.means[1] - (drawn @ self.means[0]) ** 2 / size) / np.maximum(size - 1, 1)
+        return tuple(np.maximum(part, 0.0) for part in (between, spread - rest / users, rest))
+
+
+def rank_agreement(scores: Sequence[Sequence[Sequence[float]]], units: Sequence[Hashable]) -> Estimate | None:
+    """Return Kendall's tau-b between the rankings of assistants with one user model and another, averaged over pairs.
+
+    Args:
+        scores: For each scenario and each assistant, the score with each user model.
+        units: The independent unit of each scenario, such as the person.
+
+    Returns:
+        The tau, with the percentile interval of a bootstrap over units; `None` if all assistants have equal means with
+        some user model. A resample without a ranking counts as 0.
+    """
+    import numpy as np  # slow to import, and not needed to read a run
+
+    values, groups = np.array(scores, dtype=float), _groups(units)
+    sums, sizes = np.einsum("gs,sau->gau", groups, values), groups.sum(axis=1)
+
+    def tau(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+        means = np.einsum("rg,gau->rau", drawn, sums) / (drawn @ sizes)[:, None, None]
+        pairs = [means[:, one] - means[:, other] for one, other in itertools.combinations(range(means.shape[1]), 2)]
+        signs = np.stack([np.where(np.abs(each) < 1e-9, 0.0, np.sign(each)) for each in pairs], axis=1)
+        found = []
+        for one, other in itertools.combinations(range(signs.shape[2]), 2):
+            scale = np.sqrt(np.abs(signs[:, :, one]).sum(axis=1) * np.abs(signs[:, :, other]).sum(axis=1))
+            agreed = (signs[:, :, one] * signs[:, :, other]).sum(axis=1)
+            found.append(np.divide(agreed, scale, out=np.full_like(agreed, np.nan), where=scale > 0))
+        averaged: NDArray[np.float64] = np.mean(found, axis=0)
+        return averaged
+
+    whole = float(tau(np.ones((1, len(sizes))))[0])
+    if math.isnan(whole):
+        return None
+    low, high = percentiles(np.nan_to_num(tau(_drawn(len(sizes))))) if len(sizes) >= FEWEST else (None, None)
+    return Estimate(len(scores), whole, low, high)
+
+
+def _groups(units: Sequence[Hashable]) -> NDArray[np.float64]:
+    """Return a matrix of the scenarios in each unit (units x scenarios); each `None` is a separate unit."""
+    import numpy as np  # slow to import, and not needed to read a run
+
+    places: Mapping[Hashable, list[int]] = defaultdict(list)
+    for place, unit in enumerate(units):
+        places[(place,) if unit is None else unit].append(place)
+    found = np.zeros((len(places), len(units)))
+    for row, of_unit in enumerate(places.values()):
+        found[row, of_unit] = 1.0
+    return found
+
+
+def _drawn(units: int) -> NDArray[np.float64]:
+    """Return the number of times that each unit occurs in each resample; the random seed is fixed."""
+    import numpy as np  # slow to import, and not needed to read a run
+
+    shares = np.full(units, 1 / units)
+    return np.random.default_rng(0).multinomial(units, shares, size=RESAMPLES).astype(float)

@@ -1,0 +1,542 @@
+"""Replays of saved cases: from the recorded replies alone, or with new replies of some roles."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import ValidationError
+
+from dialoom.errors import first_problem
+from dialoom.graphs import Judgement, Outcome, Recipe, Scenario, Stage
+from dialoom.graphs.capabilities import WithGate, WithPrompts, WithRoles
+from dialoom.graphs.gate import Gate
+from dialoom.graphs.recipe import finished
+from dialoom.graphs.simulation import Simulation, simulation
+from dialoom.graphs.study import read_study
+from dialoom.graphs.transcript import TRANSCRIPT
+from dialoom.prompts import PromptLibrary
+from dialoom.roles import CallPlace, Cast, Completion, Gateway, UnparsedReplyError
+from dialoom.roles.binding import Bindings, bind, rebind
+from dialoom.roles.errors import RoleError
+from dialoom.roles.gateway import Caller, Request
+from dialoom.roles.gateway.calls import TOOL_ROLE, MemoryLedger
+from dialoom.roles.gateway.completions import kept_text, read_reply
+from dialoom.roles.gateway.model_facts import check_keys
+from dialoom.roles.players import Session, session_id
+from dialoom.roles.restoring import IN_REPLAY
+from dialoom.runs.configuration.recipe_checks import graph_of
+from dialoom.runs.configuration.recipes import in_folder, is_study, load_recipe
+from dialoom.runs.configuration.trust import (
+    Reference,
+    Trust,
+    cast_references,
+    load_references,
+    recipe_references,
+)
+from dialoom.runs.errors import RunError
+from dialoom.runs.store.checkpoints.values import revived
+from dialoom.settings import ModelLike
+
+from .cases import Case, RecordedCall, RecordedStep, digest
+from .context import Compiled, at, updates
+from .stop import change_text, changes
+
+_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The result of a replay.
+
+    Example:
+        >>> played = dialoom.replay("talk.case.json")
+        >>> played.is_same, played.departures, played.live
+        (True, [], {})
+
+    Attributes:
+        recipe: The recipe.
+        scenario: The scenario.
+        bindings: The models by role.
+        steps: The number of steps played.
+        calls: The number of recorded replies used.
+        departures: Differences from the recorded path, one line each. With live roles, whose replies may differ, only
+            the reasons why the conversation did not reach its end.
+        outcome: The outcome; `None` if the conversation did not reach the end of the case.
+        changed: The changes of code, study, prompts and models since the case was saved, one line each.
+        live: The roles that gave new replies, with the number of their replies.
+        kept: The number of recorded replies that were used although the request differs from the recorded one.
+        lines: Differences between the messages of the recorded outcome and of this outcome.
+        scores: The judgements that differ from the recorded ones, and judgements without a score.
+    """
+
+    recipe: Recipe
+    scenario: Scenario
+    bindings: Bindings
+    steps: int
+    calls: int
+    departures: Sequence[str]
+    outcome: Outcome | None
+    changed: Sequence[str] = ()
+    live: Mapping[str, int] = field(default_factory=dict)
+    kept: int = 0
+    lines: Sequence[str] = ()
+    scores: Sequence[str] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether the conversation took the recorded path; with live roles, whether the judgements are the same.
+
+        With live roles, a case without judgements is the same only if its messages are.
+        """
+        is_judged = self.outcome is not None and bool(self.outcome.judgements or self.scores)
+        return not (self.departures or self.scores or (self.lines and not is_judged))
+
+
+async def replay(
+    case: Case,
+    trust: Trust | None = None,
+    *,
+    folders: Sequence[Path] = (),
+    live: Collection[str] = (),
+    models: Mapping[str, ModelLike] | None = None,
+    prompts: Sequence[str] = (),
+) -> ReplayResult:
+    """Replay a case with the current code. No run file is read or changed.
+
+    Without live roles, every reply is the recorded one and nothing is sent. A live role gives new replies with its
+    current prompt. All other roles get their recorded replies in order. A speaker gets them even if the conversation so
+    far differs; any other role, such as a judge, only if its request is the recorded one.
+
+    Args:
+        case: The case.
+        trust: The trust in code that the case refers to. By default, code is trusted if this user saved the case on
+            this machine.
+        folders: The folders in which the recipe's or the study's files are looked up first, such as that of the case;
+            after them come the working folder, and the folder that the study was in. If everything is trusted,
+            modules of players are looked up in them, too.
+        live: The roles that give new replies; `tool` for tools of MCP servers.
+        models: Models for live roles that replace the recorded ones.
+        prompts: Sets of prompts that replace the recipe's own, for live roles.
+
+    Raises:
+        RunError, RecipeError: If the case's recipe cannot be loaded, or no longer accepts its options or scenario, or
+            if a live role is unknown or cannot continue from the case.
+        BindingError: If a model is unknown, or a key is missing.
+        TrustError: If the recipe is a file that is specified only by the author of the case.
+    """
+    if not live:
+        if models or prompts:
+            raise RunError("models and prompts are those of live roles: name at least one", setting="live")
+        return await _Replay(case, trust or Trust(), folders).play()
+    return await _LiveReplay(case, trust or Trust(), folders, live, models or {}, prompts).play()
+
+
+class _Replay:
+    """One replay of a case."""
+
+    def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
+        self._case, self._trust = case, trust
+        if trust.everything:
+            sys.path += [path for path in map(str, folders) if path not in sys.path]
+        self._folders = _file_folders(case, [*folders, Path.cwd()])
+        self._file = in_folder(case.recipe, self._folders)
+        trust.check("the case", case.mark, recipe_references(case.recipe, self._file), {})
+        self._recipe: Recipe = load_recipe(case.recipe, folders=self._folders, study=case.study)
+        trust.check("the case", case.mark, self._recipe_references(), {})
+        try:
+            self._scenario: Scenario = self._recipe.scenario_type.model_validate(case.scenario)
+            self._options = self._recipe.options_type.model_validate(case.options)
+        except ValidationError as error:
+            place, message, _ = first_problem(error)
+            raise RunError(
+                f"recipe {case.recipe!r} cannot take the case any more: {place or 'it'}: {message}"
+            ) from error
+        trust.check("the case", case.mark, load_references(self._scenario.loads), {})
+        self._graph: Compiled = graph_of(self._recipe, self._options).compile(checkpointer=InMemorySaver())
+        self._bindings = Bindings(case.models)
+        self._library = PromptLibrary.from_sources(case.prompts)
+        self._session: Session | None = None
+        self._departures: list[str] = []
+        self._used = self._others = 0
+
+    def _recipe_references(self) -> list[Reference]:
+        return recipe_references(self._case.recipe, self._file, self._recipe)
+
+    async def play(self) -> ReplayResult:
+        await self._begin()
+        outcome, number = None, 0
+        for number, step in enumerate(self._case.steps, start=1):
+            if not await self._played(step, number):
+                break
+        else:
+            outcome = await self._outcome()
+        if outcome is not None:
+            differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
+            self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
+        if self._others > 1:  # besides the first, which is listed in full
+            self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
+        return self._result(number, outcome)
+
+    async def _begin(self) -> None:
+        initial, nobody = self._recipe.initial(self._scenario), _RecordedGateway(())
+        await self._graph.ainvoke(initial, at(self._case.thread), context=self._stage(nobody, 0), interrupt_before="*")
+
+    def _result(self, steps: int, outcome: Outcome | None, **live: Any) -> ReplayResult:
+        departures, changed = self._departures, list(dict.fromkeys(self._changed()))
+        return ReplayResult(
+            self._recipe, self._scenario, self._bindings, steps, self._used, departures, outcome, changed, **live
+        )
+
+    def _changed(self) -> Iterator[str]:
+        """Yield the changes since the case was saved, one line each."""
+        case, current, study = self._case, self._present(), self._case.study or {}
+        named = [*self._recipe_references(), *cast_references(case.models)]
+        for each in named:
+            if each.spec in case.code and (found := each.hash()) != case.code[each.spec]:
+                yield f"{each.code} {'is missing' if found is None else 'has changed'}"
+        if case.study is not None and current is None:
+            yield f"{case.recipe} is missing"
+        if current is None:
+            return
+        if isinstance(current, Simulation) and {**current.study.plain(), "folder": ""} != {**study, "folder": ""}:
+            yield f"{case.recipe} has changed"
+        library = WithPrompts.of(current).library()
+        for id_, source in case.prompts.items():
+            if id_ not in library or library[id_].source != source:
+                yield f"prompt {id_} {'is not the present one' if id_ in library else 'does not exist now'}"
+        for role, model in WithRoles.of(current).models_named(self._options).items():
+            if role in case.models and case.models[role].model != model:
+                yield f"the model of {role} was {case.models[role].model}, and is {model} now"
+
+    def _present(self) -> Recipe | None:
+        """Return the current recipe, which for a study is read from its file; `None` if the file is missing.
+
+        The Python files of the study are not imported: they may be others than those that the case names.
+        """
+        case = self._case
+        if case.study is None or case.recipe == TRANSCRIPT:
+            return self._recipe
+        files = [folder / Path(case.recipe).name for folder in self._folders] if is_study(case.recipe) else []
+        found = next((path for path in files if path.is_file()), None)
+        return None if found is None else simulation(read_study(found))
+
+    async def _played(self, step: RecordedStep, number: int) -> bool:
+        """Play a step; return whether that was possible, so that the next step can be played."""
+        config = at(self._case.thread)
+        if step.edit is not None:
+            return await self._edited(step, number)
+        tasks = (await self._graph.aget_state(config)).tasks
+        coming = tuple(dict.fromkeys(task.name for task in tasks))
+        if coming != step.nodes:
+            self._departures.append(
+                f"step {number}: {_node_names(coming)} came, where {_node_names(step.nodes)} was recorded"
+            )
+            return False
+        recorded = _RecordedGateway(step.calls)
+        played = sum(each.edit is None for each in self._case.steps[: number - 1])
+        try:
+            context = self._stage(recorded, played + 1)
+            await self._graph.ainvoke(None, config, context=context, interrupt_after="*")
+        except _NotRecordedError as error:
+            self._departures.append(f"step {number}: {error}")
+            return False
+        except Exception as error:  # any error of the current code is a departure
+            self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
+            return False
+        finally:
+            self._used += len(recorded.used)
+        if recorded.others and not self._others:
+            self._departures.append(f"step {number}: {recorded.others[0]}")
+        self._others += len(recorded.others)
+        self._departures += [f"step {number}: {each}" for each in recorded.missing()]
+        return True
+
+    async def _edited(self, step: RecordedStep, number: int) -> bool:
+        values = {name: revived(value) for name, value in (step.edit or {}).items()}
+        try:
+            await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
+        except Exception as error:  # e.g. the graph no longer has such a node or channel
+            self._departures.append(
+                f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}"
+            )
+            return False
+        return True
+
+    async def _outcome(self) -> Outcome | None:
+        """Return the outcome; record a departure if it cannot be computed, or if the end comes at another step."""
+        snapshot = await self._graph.aget_state(at(self._case.thread))
+        is_end = not snapshot.tasks
+        if is_end != self._case.is_end:
+            names = _node_names(tuple(task.name for task in snapshot.tasks))
+            self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
+        try:
+            return finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
+        except Exception as error:  # the recipe's own
+            self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
+            return None
+
+    def _stage(self, caller: Caller, step: int) -> Stage:
+        case, library, models = self._case, self._library, self._bindings.by_role
+        used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
+        return Stage(
+            self._scenario,
+            Cast(used, models, caller, WithPrompts.of(self._recipe).reply_types),
+            case.thread,
+            case.seed,
+            step=step,
+            gate=Gate(WithGate.of(self._recipe), library.values()),
+            retries=case.user_retries,
+            session=self._session,
+        )
+
+
+class _LiveReplay(_Replay):
+    """A replay in which some roles give new replies."""
+
+    def __init__(
+        self,
+        case: Case,
+        trust: Trust,
+        folders: Sequence[Path],
+        live: Collection[str],
+        models: Mapping[str, ModelLike],
+        prompts: Sequence[str],
+    ) -> None:
+        super().__init__(case, trust, folders)
+        self._live = frozenset(live)
+        if unknown := sorted(self._live - {*case.models, TOOL_ROLE}):
+            raise RunError(f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}", setting="live")
+        if dead := sorted(set(models) - self._live):
+            raise RunError(f"models: role {dead[0]!r} does not answer anew; name it among the live roles too")
+        self._bindings = self._bound(models)
+        playing = {role: binding for role, binding in self._bindings.by_role.items() if role in self._live}
+        if late := [role for role, binding in playing.items() if binding.stateful and case.session > 1]:
+            raise RunError(IN_REPLAY.text(role=late[0], number=case.session), setting="live")
+        trust.check("the case", case.mark, cast_references(playing), {})
+        check_keys(playing)
+        present = WithPrompts.of(self._present() or self._recipe).library(prompts)
+        own = {id_: prompt for id_, prompt in present.items() if prompt.front.role in self._live}
+        self._library = PromptLibrary(
+            {**self._library, **{id_: own[id_] for id_ in own if id_ in self._library}}.values()
+        )
+        unique = uuid.uuid4()  # a player that keeps its own memory must not remember an earlier replay
+        self._session = Session(session_id("conversation", unique), session_id("person", unique), case.session)
+        calls = [call for step in case.steps for call in step.calls]
+        speakers = {line.role for line in case.outcome.messages}
+        gateway = Gateway(MemoryLedger(), objects=self._bindings.objects)
+        gateway.prepare(playing.values())
+        self._caller = _LiveGateway(calls, self._live, speakers, gateway)
+
+    def _bound(self, models: Mapping[str, ModelLike]) -> Bindings:
+        """Return the bindings of all roles: the recorded ones, except those that were replaced."""
+        roles = WithRoles.of(self._recipe)
+        usual = {role: value for role, value in roles.roles_used(self._options).items() if role in models}
+        given = bind(usual, None, roles.reply_limits, models=models)
+        self._trust.give(cast_references(given.by_role))
+        live = {role: binding for role, binding in self._case.models.items() if role in self._live - {*models}}
+        return Bindings({**self._case.models, **rebind(live, None).by_role, **given.by_role}, given.objects)
+
+    async def play(self) -> ReplayResult:
+        await self._begin()
+        number, outcome = 0, None
+        while await self._advanced(number):
+            number += 1
+        recorded = self._caller
+        if not self._departures:
+            outcome = await self._outcome()
+        self._used = len(recorded.used)
+        live = {"live": recorded.asked, "kept": len(recorded.others)}
+        if outcome is None:
+            return self._result(number, None, **live)
+        before, after = (
+            {"messages": each.model_dump(mode="json")["messages"]} for each in (self._case.outcome, outcome)
+        )
+        lines = [change_text(change, _WIDTH) for change in changes(before, after)]
+        scores = list(_score_changes(self._case.outcome.judgements, outcome.judgements))
+        return self._result(number, outcome, lines=lines, scores=scores, **live)
+
+    async def _advanced(self, number: int) -> bool:
+        """Play the step after the first `number` steps; return whether there is one and it could be played."""
+        case, caller = self._case, self._caller
+        step = case.steps[number] if number < len(case.steps) else None
+        if step is not None and step.edit is not None:
+            if caller.has_changed:
+                self._departures.append(
+                    f"step {number + 1}: the state was edited here, which would undo what was answered anew"
+                )
+                return False
+            return await self._edited(step, number + 1)
+        tasks = (await self._graph.aget_state(at(case.thread))).tasks
+        if not tasks or (step is None and not case.is_end):
+            return False
+        played = sum(each.edit is None for each in case.steps[:number]) + max(0, number - len(case.steps))
+        try:
+            context = self._stage(caller, played + 1)
+            await self._graph.ainvoke(None, at(case.thread), context=context, interrupt_after="*")
+        except Exception as error:  # any error of the current code is a departure
+            names = _node_names(tuple(dict.fromkeys(task.name for task in tasks)))
+            is_own = isinstance(error, _NotRecordedError | _OtherRequestError)
+            self._departures.append(f"step {number + 1}: {error if is_own else f'{names} failed: {_failure(error)}'}")
+            return False
+        return True
+
+
+class _NotRecordedError(Exception):
+    """A call that the case does not contain."""
+
+
+class _RecordedGateway:
+    """A gateway that answers the calls of one step from the case, and compares the requests.
+
+    Attributes:
+        others: Descriptions of requests that differ from the recorded ones, one line each.
+        used: The numbers of the calls that were made.
+    """
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._calls = calls
+        self.others: list[str] = []
+        self.used: set[int] = set()
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        asked = digest(request.messages)
+        number = self._number(request, place, asked)
+        call = self._calls[number]
+        self.used.add(number)
+        if not call.is_edited and call.request != asked:
+            self.others.append(f"{place.node} asked {request.role} something else than what was recorded")
+        return read_reply(Completion(call.reply))
+
+    def _number(self, request: Request, place: CallPlace, asked: str) -> int:
+        """Return the number of the recorded call at this place; of several tasks' calls, one with the same request.
+
+        If no request is the same, the call may be one whose request a person wrote.
+        """
+        where = (place.node, place.ordinal, place.ask, request.role)
+        here = [
+            number
+            for number, call in enumerate(self._calls)
+            if (call.node, call.ordinal, call.ask, call.role) == where and number not in self.used
+        ]
+        if here:
+            calls = self._calls
+            return min(here, key=lambda number: (calls[number].request != asked, self._rank(calls[number])))
+        if place.ask > 1:
+            raise _NotRecordedError(f"{place.node} cannot use the recorded reply of {request.role}, and asked again")
+        raise _NotRecordedError(self._unexpected(request, place))
+
+    def _rank(self, call: RecordedCall) -> bool:
+        """Return the rank of a recorded call whose request differs; calls with a low rank are preferred."""
+        return not call.is_edited
+
+    def _unexpected(self, request: Request, place: CallPlace) -> str:
+        recorded = ", ".join(f"{each.node} asked {each.role}" for each in self._calls) or "no call"
+        return f"{place.node} asked {request.role}, where {recorded} was recorded"
+
+    def missing(self) -> list[str]:
+        """Return the recorded calls that were not made, one line each."""
+        left = [call for number, call in enumerate(self._calls) if number not in self.used]
+        return [f"{call.node} did not ask {call.role}, which was recorded" for call in left]
+
+
+class _OtherRequestError(UnparsedReplyError):
+    """A recorded reply of a role that is not a speaker, to a different request; it does not apply to this request."""
+
+    def __init__(self, role: str) -> None:
+        RoleError.__init__(
+            self,
+            f"{role} was not asked: its recorded reply is to another request; name {role} among the live roles, too",
+        )
+        self.reply = ""
+
+
+class _LiveGateway(_RecordedGateway):
+    """A gateway that calls live roles, and gives all other roles their recorded replies in order, on any path.
+
+    Attributes:
+        asked: The number of replies that each live role gave.
+        has_changed: Whether a live role has replied differently from the record.
+    """
+
+    def __init__(
+        self, calls: Sequence[RecordedCall], live: Collection[str], speakers: Collection[str], gateway: Gateway
+    ) -> None:
+        super().__init__([call for call in calls if call.role not in live])
+        self._replies = {call.reply for call in calls if call.role in live}
+        self._live, self._speakers, self._gateway = live, speakers, gateway
+        self.asked = dict.fromkeys(sorted(live), 0)
+        self.has_changed = False
+
+    async def complete(self, request: Request, place: CallPlace) -> Completion:
+        if request.role in self._live:
+            completion = await self._gateway.complete(request, place)
+            self.asked[request.role] += 1
+            self.has_changed = self.has_changed or kept_text(completion) not in self._replies
+            return completion
+        asked = digest(request.messages)
+        call = self._calls[self._number(request, place, asked)]
+        is_other = self.has_changed if call.is_edited else call.request != asked
+        if is_other and request.role not in self._speakers:
+            raise _OtherRequestError(request.role)
+        return await super().complete(request, place)
+
+    def _rank(self, call: RecordedCall) -> bool:  # noqa: ARG002
+        return False  # in the order of the record
+
+    def _unexpected(self, request: Request, place: CallPlace) -> str:
+        role = request.role
+        return f"{place.node} asked {role} more often than was recorded; name {role} among the live roles, too"
+
+
+def _file_folders(case: Case, bases: Sequence[Path]) -> list[Path]:
+    """Return the folders in which files that a case names are looked up, in order.
+
+    Args:
+        case: The case.
+        bases: The folders for relative paths. A study's own folder below them comes first.
+    """
+    if case.study is None:
+        return list(dict.fromkeys(bases))
+    below = Path(case.recipe).parent
+    own = [] if below.is_absolute() else [base / below for base in bases]
+    return list(dict.fromkeys([*own, *bases, Path(str(case.study.get("folder", "")))]))
+
+
+def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> Iterator[str]:
+    """Yield one line for each judgement that differs, and for each judgement without a score."""
+    old, new = _numbered(before), _numbered(after)
+    for key in dict.fromkeys([*old, *new]):
+        name = f"{key[0]} ({key[1]})" + ("" if key[2] is None else f", turn {key[2]}")
+        then, now = (judged.get(key) for judged in (old, new))
+        if now is not None and now.score is None:
+            yield f"{name}: no score: {now.explanation:.{_WIDTH}}"
+        elif (None if then is None else then.score) != (None if now is None else now.score):
+            yield f"{name}: {_score(then)} -> {_score(now)}"
+
+
+def _numbered(judged: Sequence[Judgement]) -> dict[tuple[str, str, int | None, int], Judgement]:
+    """Return judgements by metric, target, turn and a number that distinguishes several of these, as in a tree."""
+    found: dict[tuple[str, str, int | None, int], Judgement] = {}
+    for each in judged:
+        number = sum(key[:3] == (each.metric, each.target, each.turn) for key in found)
+        found[each.metric, each.target, each.turn, number] = each
+    return found
+
+
+def _score(judgement: Judgement | None) -> str:
+    return "none" if judgement is None else str(judgement.score)
+
+
+def _failure(error: Exception) -> str:
+    """Format an error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:_WIDTH]
+
+
+def _node_names(nodes: Sequence[str]) -> str:
+    return " and ".join(nodes) or "the end"

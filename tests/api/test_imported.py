@@ -1,0 +1,83 @@
+"""An imported run is used as any finished run: reviewed, labelled, calibrated, described, searched, required."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import dialoom as api
+from tests.conftest import Command, MadeOnce
+
+STUDY = """
+[people]
+rows = [{ name = "anybody" }]
+
+[[judge]]
+metric = "resolved"
+rubric = "The goal was reached: {{ task.goal }}"
+"""
+CAST = """
+async def judge(messages):
+    return '{"explanation": "as told", "verdict": %s}' % str("label is" in str(messages)).lower()
+
+async def reviewer(messages):
+    return '{"faults": []}'
+"""
+
+
+def _imported(dialoom: Command, folder: Path) -> None:
+    (folder / "cast.py").write_text(CAST)
+    (folder / "support.toml").write_text(STUDY)
+    with (folder / "talks.jsonl").open("w") as file:
+        for number in range(12):
+            said = [f"I want to return item {number}.", ["The label is in your mail.", "No."][number % 2], "Thanks."]
+            roles = ["user", "assistant", "user"]
+            messages = [{"role": role, "content": text} for role, text in zip(roles, said, strict=True)]
+            file.write(json.dumps({"id": f"c{number}", "goal": f"return {number}", "messages": messages}) + "\n")
+    dialoom("import", "talks.jsonl", "-o", "talks.db")
+    dialoom("judge", "talks.db", "--judges", "support.toml", "--model", "python:cast:judge")
+
+
+@pytest.fixture
+def folder(made_once: MadeOnce) -> Path:
+    """A folder with twelve imported and judged conversations, half of them resolved."""
+    return made_once(_imported)
+
+
+def test_imported_run_is_labelled_and_calibrated(folder: Path, dialoom: Command) -> None:
+    dialoom("agree", "talks.db", "--sample", 8, "-o", "labels.csv")
+    with (folder / "labels.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    with (folder / "labels.csv").open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys())
+        writer.writeheader()
+        for row in rows:
+            label = "yes" if "label is" in row["conversation"] else "no"
+            writer.writerow({**row, "label:annotator_1": label, "label:annotator_2": label})
+    agreed = json.loads(dialoom("agree", "talks.db", "--labels", "labels.csv", "--json").stdout)
+    assert "resolved" in json.dumps(agreed)
+    calibrated = dialoom("report", "talks.db", "--calibrated", "--labels", "labels.csv").stdout
+    assert "calibrated" in calibrated.lower()
+
+
+def test_imported_run_is_reviewed_searched_and_described(folder: Path, dialoom: Command) -> None:
+    assert "12 done" in dialoom("review", "talks.db", "--model", "python:cast:reviewer").stdout
+    run = api.open_run(folder / "talks.db", trust=True)
+    assert run.scenarios(search="label").total == 6
+    assert "of each dialogue" in dialoom("describe", "talks.db").stdout
+    dialoom("import", "talks.jsonl", "-o", "unjudged.db")
+    shown = dialoom("show", "unjudged.db", 1).stdout
+    assert "models:" not in shown
+    assert "The label is in your mail." in shown
+
+
+def test_imported_run_is_held_to_requirements(folder: Path) -> None:
+    expected = api.expect(api.open_run(folder / "talks.db", trust=True)).metric("resolved")
+    expected.at_least(0.5)
+    with pytest.raises(AssertionError, match="the worst conversation, c1-") as raised:
+        expected.at_least(0.9)
+    assert "assistant: No." in str(raised.value)

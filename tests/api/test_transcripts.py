@@ -1,0 +1,346 @@
+"""Conversations that happened elsewhere: imported, judged, reported, exported, described and continued."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.inputs import DataError
+from dialoom.runs.stepping import case_of
+from tests.conftest import ROOT, command_in
+from tests.processes import Started
+
+JUDGES = """
+[[judge]]
+metric = "resolved"
+rubric = "The goal was reached: {{ task.goal }}"
+[[check]]
+metric = "polite"
+pattern = "(?i)please"
+target = "user"
+"""
+KETTLE = {
+    "id": "kettle",
+    "goal": "return a kettle",
+    "messages": [
+        {"role": "user", "content": "Hello, I want to return a kettle, please."},
+        {"role": "assistant", "content": "What is your order number?"},
+        {"role": "user", "content": "It is 4711."},
+        {"role": "assistant", "content": "The label is in your mail."},
+    ],
+}
+CANCEL = {
+    "task": "cancel an order",
+    "messages": [
+        {"role": "system", "content": "You are a shop."},
+        {"role": "user", "content": "Cancel order 5"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "cancel", "arguments": '{"n": 5}'}}],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        {"role": "assistant", "content": [{"type": "text", "text": "Cancelled."}]},
+    ],
+    "tools": [{"type": "function", "function": {"name": "cancel"}}],
+}
+SHAREGPT = {
+    "conversations": [{"from": "human", "value": "Where is my parcel?"}, {"from": "gpt", "value": "On its way."}],
+    "goal": "find a parcel",
+}
+
+
+def _written(path: Path, *rows: Mapping[str, Any] | str) -> Path:
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def _imported(folder: Path, *rows: Mapping[str, Any] | str, **settings: Any) -> dialoom.Imported:
+    return dialoom.import_transcripts(_written(folder / "talks.jsonl", *rows), path=folder / "talks.db", **settings)
+
+
+def _judges(folder: Path, text: str = JUDGES) -> Path:
+    (folder / "judges.toml").write_text(text)
+    return folder / "judges.toml"
+
+
+async def answer(messages: list[dict[str, Any]]) -> str:
+    """Answer for the user's own assistant."""
+    return f"live: {messages[-1]['content']}"
+
+
+def test_rows_of_three_programs_become_conversations(tmp_path: Path) -> None:
+    found = _imported(tmp_path, KETTLE, SHAREGPT, CANCEL)
+    assert (found.added, found.known, found.broken) == (3, 0, 0)
+    first, second, third = found.run.episodes()
+    assert [line.role for line in first.outcome.messages] == ["user", "assistant"] * 2
+    assert first.facets == {"goal": "return a kettle"} and first.id.startswith("kettle-")
+    assert [(line.role, line.content) for line in second.outcome.messages] == [
+        ("user", "Where is my parcel?"),
+        ("assistant", "On its way."),
+    ]
+    assert [line.role for line in third.outcome.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    (call,) = third.outcome.messages[2].tool_calls
+    assert (call["name"], call["arguments"], third.outcome.messages[4].content) == ("cancel", '{"n": 5}', "Cancelled.")
+    assert third.facets == {"goal": "cancel an order"}
+    assert first.outcome.counts["turns"] == 2 and first.outcome.ended_by == "recorded"
+    assert first.outcome.faults == ()  # the gate has read it
+
+
+def test_exports_of_an_imported_run_can_be_imported_again(tmp_path: Path) -> None:
+    run = _imported(tmp_path, KETTLE, CANCEL).run
+    dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
+    scores = [{each.metric: each.score for each in episode.outcome.judgements} for episode in run.episodes()]
+    assert [score["polite"] for score in scores] == [True, False]
+    assert all(isinstance(score["resolved"], bool) for score in scores)
+    (judged,) = [each for each in run.judgement_sets if each.model_names]
+    assert judged.model_names == {"judge": "offline/placeholder"}
+    tables = str(run.report())
+    assert "resolved" in tables and "user, assistant" not in tables  # no model played them here
+    assert "user" not in run.models()
+    run.export("sharegpt", tmp_path / "shared.jsonl")
+    (card,) = tmp_path.glob("shared*.md")
+    assert "Made with an offline model (judge): a scripted stand-in" in card.read_text()
+    assert "These texts are for testing" not in card.read_text() and "| user |" not in card.read_text()
+    note = "Made with an offline model"
+    assert all(
+        note not in each for each in dialoom.describe(run.path, like=tmp_path / "shared.jsonl")["likeness"].notes
+    )
+    run.export("dialogues", tmp_path / "out.jsonl")
+    again = dialoom.import_transcripts(tmp_path / "out.jsonl", path=tmp_path / "again.db")
+    assert [each.outcome.messages for each in again.run.episodes()] == [
+        each.outcome.messages for each in run.episodes()
+    ]
+
+
+def test_changed_judges_make_a_set_of_their_own(tmp_path: Path) -> None:
+    run = _imported(tmp_path, KETTLE).run
+    dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
+    changed = JUDGES.replace("The goal was reached", "The goal was reached at once")
+    dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path, changed), name="second")
+    assert {each.name for each in run.judgement_sets} >= {"offline/placeholder", "second"}
+
+
+def test_a_judging_that_failed_at_once_does_not_reserve_its_name(tmp_path: Path) -> None:
+    run = _imported(tmp_path, KETTLE).run
+    with pytest.raises(dialoom.DialoomError, match="there is no 'wish'"):
+        dialoom.judge(
+            run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("task.goal", "task.wish"))
+        )
+    dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path))
+    with pytest.raises(dialoom.DialoomError, match="were made by offline/placeholder with other prompts"):
+        dialoom.judge(run.path, "offline/placeholder", judges=_judges(tmp_path, JUDGES.replace("reached", "met")))
+
+
+def test_other_runs_take_no_judges_of_a_study(tmp_path: Path) -> None:
+    study = _judges(tmp_path)
+    run = dialoom.play("personalens-people", path=tmp_path / "run.db", options={"people": 1})
+    with pytest.raises(dialoom.DialoomError, match="only imported conversations"):
+        dialoom.judge(run.path, "offline/placeholder", judges=study)
+    with pytest.raises(dialoom.DialoomError, match="is a run of"):
+        dialoom.import_transcripts(_written(tmp_path / "t.jsonl", KETTLE), path=run.path)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("{", "not JSON"),
+        ({"text": "hello"}, "there is no conversation"),
+        ({"messages": []}, "at least one message"),
+        ({"messages": [{"content": "x"}]}, r"messages\[1\] has no role"),
+        ({"messages": [{"role": "user"}]}, r"messages\[1\] has no text"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "c9"}]}, "'c9', which no message calls"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "without name or arguments"),
+        ({"messages": [{"user": "x", "assistant": {"a": "y"}}]}, "no assistant's text that was chosen"),
+        ({"messages": [{"role": "user", "content": "x"}], "tools": ["x"]}, "'tools' must be a list of objects"),
+    ],
+)
+def test_broken_rows_are_refused_or_skipped_with_file_and_line(tmp_path: Path, row: Any, said: str) -> None:
+    with pytest.raises(dialoom.DialoomError, match=rf"(?s)talks.jsonl.*2.*{said}.*nothing was imported"):
+        _imported(tmp_path, KETTLE, row, CANCEL)
+    assert not (tmp_path / "talks.db").exists()
+    found = _imported(tmp_path, KETTLE, row, CANCEL, broken="skip")
+    assert (found.added, found.broken) == (2, 1)
+    assert "talks.jsonl" in found.errors[0] and "2" in found.errors[0]
+
+
+def test_a_second_import_adds_what_is_new(tmp_path: Path) -> None:
+    _imported(tmp_path, KETTLE, KETTLE)
+    found = _imported(tmp_path, KETTLE, SHAREGPT, {**KETTLE, "id": "other"})
+    assert (found.added, found.known) == (2, 1)
+    assert [each.id.split("-")[0] for each in found.run.episodes()] == ["kettle", "Where", "other"]
+    dialoom.judge(found.run.path, "offline/placeholder", judges=_judges(tmp_path))
+    more = _imported(tmp_path, {**KETTLE, "id": "third"})
+    judged = dialoom.judge(more.run.path, "offline/placeholder")
+    assert judged.ended is not None and judged.ended.done == 1
+
+
+async def test_the_users_own_assistant_continues_from_any_line(tmp_path: Path) -> None:
+    found = await dialoom.aimport_transcripts(
+        _written(tmp_path / "talks.jsonl", KETTLE),
+        path=tmp_path / "talks.db",
+        study=_judges(tmp_path),
+        models={"assistant": answer},
+    )
+    async with found.run.step(1, models={"assistant": answer}) as stepper:
+        assert (await stepper.here()).is_end
+        assert len(stepper.state["messages"]) == 4
+        replayed = await dialoom.areplay(await case_of(stepper), trust=True)
+        assert (replayed.is_same, replayed.changed) == (True, [])
+        await stepper.rewind(3)
+        branch = await stepper.fork("mine")
+        await branch.step()
+        assert branch.state["messages"][1].content == "live: Hello, I want to return a kettle, please."
+        await branch.run()
+        assert len(branch.state["messages"]) > 4  # the simulated user has continued, too
+        outcome = await branch.promote()
+    (episode,) = found.run.episodes()
+    assert episode.outcome.messages == outcome.messages
+
+
+def test_a_format_of_ones_own_is_a_function_from_a_path_to_rows(tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text("U: hello\nA: good day\n\nU: bye\nA: see you\n")
+
+    def read(path: Path) -> Any:
+        for number, block in enumerate(path.read_text().split("\n\n"), 1):
+            lines = [line.split(": ", 1) for line in block.strip().splitlines()]
+            yield (
+                number,
+                {"messages": [{"role": {"U": "user", "A": "assistant"}[who], "content": say} for who, say in lines]},
+            )
+
+    found = dialoom.import_transcripts(tmp_path / "chat.txt", path=tmp_path / "talks.db", reader=read)
+    assert [each.outcome.messages[1].content for each in found.run.episodes()] == ["good day", "see you"]
+
+
+def _span(conversation: str, said: list[Any], reply: str, **more: Any) -> dict[str, Any]:
+    out = [{"role": "assistant", "parts": [{"type": "text", "content": reply}], "finish_reason": "stop"}]
+    messages = {"gen_ai.input.messages": json.dumps(said), "gen_ai.output.messages": json.dumps(out)}
+    about = {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": conversation}
+    return {"name": "chat m", "context": {"trace_id": "0x1"}, "attributes": {**about, **messages, **more}}
+
+
+def test_of_the_spans_of_a_conversation_the_longest_is_imported(tmp_path: Path) -> None:
+    hello = {"role": "user", "parts": [{"type": "text", "content": "Cancel order 5"}]}
+    called = {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "c1", "name": "cancel", "arguments": {"n": 5}}],
+    }
+    result = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": {"ok": True}}]}
+    first, second = _span("a", [hello], "Sure"), _span("a", [hello, called, result], "Cancelled.")
+    other = {"name": "GET", "context": {}, "attributes": {"http.method": "GET"}}
+    found = _imported(tmp_path, other, first, second, _span("b", [hello], "No."))
+    one, two = found.run.episodes()
+    assert [line.role for line in one.outcome.messages] == ["user", "assistant", "tool", "assistant"]
+    assert one.outcome.messages[2].content == '{"ok": true}' and one.outcome.messages[3].content == "Cancelled."
+    assert [line.content for line in two.outcome.messages] == ["Cancel order 5", "No."]
+    values = [{"key": key, "value": {"stringValue": value}} for key, value in first["attributes"].items()]
+    otlp = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "1", "attributes": values}]}]}]}
+    (tmp_path / "otlp.json").write_text(json.dumps(otlp))
+    again = dialoom.import_transcripts(tmp_path / "otlp.json", path=tmp_path / "otlp.db")
+    (episode,) = again.run.episodes()
+    assert [line.content for line in episode.outcome.messages] == ["Cancel order 5", "Sure"]
+
+
+def test_a_span_without_messages_is_broken(tmp_path: Path) -> None:
+    empty = _span("a", [], "x", **{"gen_ai.output.messages": "[]"})
+    with pytest.raises(dialoom.DialoomError, match=r"holds no gen_ai.input.messages"):
+        _imported(tmp_path, empty)
+    with pytest.raises(dialoom.DialoomError, match="no span of OpenTelemetry"):
+        _imported(tmp_path, {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"value": 1}]}]}]}]})
+
+
+def test_samples_of_inspect_logs_are_conversations(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "What is 2 + 2?", "source": "input"},
+        {"role": "assistant", "content": [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "4"}]},
+    ]
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as log:
+        log.writestr("header.json", "{}")
+        log.writestr("samples/s_epoch_1.json", json.dumps({"id": "s", "epoch": 1, "messages": messages, "target": "4"}))
+        log.writestr("samples/t_epoch_1.json", json.dumps({"id": "t", "epoch": 1}))
+    found = dialoom.import_transcripts(tmp_path / "log.eval", path=tmp_path / "talks.db", broken="skip")
+    (episode,) = found.run.episodes()
+    assert [line.content for line in episode.outcome.messages] == ["What is 2 + 2?", "4"]
+    assert episode.facets["target"] == "4" and "not a sample" in found.errors[0]
+    (tmp_path / "log.json").write_text(
+        json.dumps({"eval": {}, "samples": [{"id": "s", "epoch": 1, "messages": messages}]})
+    )
+    again = dialoom.import_transcripts(tmp_path / "log.json", path=tmp_path / "json.db")
+    assert [each.outcome.messages for each in again.run.episodes()] == [episode.outcome.messages]
+
+
+def test_dialogues_of_the_personalens_release_come_from_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "output" / "dialogue" / "user7" / "claude"
+    folder.mkdir(parents=True)
+    said = [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]
+    content = {"user_id": 7, "task_id": "SD-1", "task_description": "a table", "dialogue": said}
+    (folder / "SD-1_dialogue.json").write_text(json.dumps(content))
+    found = dialoom.import_transcripts(tmp_path / "output", path=tmp_path / "talks.db")
+    (episode,) = found.run.episodes()
+    assert episode.id.startswith("7-SD-1-") and len(episode.outcome.messages) == 2
+
+
+def test_a_killed_import_loses_nothing_and_adds_nothing_twice(tmp_path: Path) -> None:
+    rows = [{**KETTLE, "id": f"talk {number}"} for number in range(1500)]
+    _written(tmp_path / "talks.jsonl", *rows)
+    with Started(tmp_path, "import", "talks.jsonl", "-o", "talks.db") as process:
+        while process.poll() is None and not _imported_so_far(tmp_path / "talks.db"):
+            time.sleep(0.01)
+        process.kill()
+    before = _imported_so_far(tmp_path / "talks.db")
+    found = dialoom.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db")
+    assert (found.added, found.known) == (1500 - before, before) and before
+    assert [each.facets["goal"] for each in found.run.episodes()] == ["return a kettle"] * 1500
+    assert found.run.status().done == 1500
+
+
+def _imported_so_far(path: Path) -> int:
+    try:
+        return dialoom.open_run(path).status().done
+    except dialoom.DialoomError:  # not made yet
+        return 0
+
+
+def test_a_stopped_import_keeps_what_it_added_and_says_so(tmp_path: Path) -> None:
+    control = dialoom.Control()
+
+    def rows(_: Path) -> Any:
+        for number in range(500):
+            if number == 450 and passes == ["checked"]:
+                control.stop()
+            yield number, {**KETTLE, "id": f"talk {number}"}
+        passes.append("checked")
+
+    passes: list[str] = []
+    (tmp_path / "talks").write_text("")
+    found = dialoom.import_transcripts(tmp_path / "talks", path=tmp_path / "talks.db", reader=rows, control=control)
+    assert not found.is_complete and found.added == 450
+    again = dialoom.import_transcripts(tmp_path / "talks", path=tmp_path / "talks.db", reader=rows)
+    assert again.is_complete and (again.added, again.known) == (50, 450)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such file"):
+        dialoom.import_transcripts(tmp_path / "none.jsonl", path=tmp_path / "talks.db")
+
+
+def test_the_page_on_transcripts_works_as_it_stands(tmp_path: Path) -> None:
+    command = command_in(tmp_path)
+    text = (ROOT / "docs" / "transcripts.md").read_text(encoding="utf-8")
+    for name, kind in (("talks.jsonl", "json"), ("support.toml", "toml"), ("chat.py", "python"), ("chat.txt", "text")):
+        block = re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)
+        assert block is not None
+        (tmp_path / name).write_text(block[1])
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for part in re.split(r"^\$ dialoom ", block, flags=re.MULTILINE)[1:]:
+            line, _, expected = part.partition("\n")
+            assert expected in command(*line.split()).stdout

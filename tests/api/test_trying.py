@@ -1,0 +1,183 @@
+"""A judge tried on labelled conversations: its health, its agreement with people, and nothing that is left behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom import open_run
+from dialoom.inputs import DataError
+from tests.conftest import Command
+
+JUDGES = """
+[people]
+rows = [{ name = "anybody" }]
+[[judge]]
+metric = "resolved"
+rubric = "The goal was reached: {{ task.goal }}"
+[[check]]
+metric = "polite"
+pattern = "(?i)please"
+target = "user"
+"""
+CAST = """
+import json, re
+
+async def sound(messages):
+    return json.dumps({"explanation": "So it was told.", "verdict": "in your mail" in str(messages)})
+
+async def copying(messages):
+    goal = re.search("return kettle .* again", str(messages))[0]
+    return json.dumps({"explanation": goal, "verdict": "in your mail" in str(messages)})
+
+async def failing(messages):
+    raise ValueError("out of order")
+
+async def one(messages):
+    return json.dumps({"explanation": "As usual.", "verdict": True, "score": 3})
+"""
+
+
+def _rows(labels: str = "label:anna", count: int = 10) -> list[dict[str, Any]]:
+    said = ("It is in your mail.", "That is not possible.")
+    return [
+        {
+            "id": f"c{number}",
+            "goal": f"return kettle number {number} and never buy one again",
+            labels: {"resolved": number % 2 == 0 if number else "no"},
+            "messages": [
+                {"role": "user", "content": "It is broken."},
+                {"role": "assistant", "content": said[number % 2]},
+            ],
+        }
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with labelled conversations, a study and judges."""
+    (tmp_path / "judges.toml").write_text(JUDGES)
+    (tmp_path / "cast.py").write_text(CAST)
+    (tmp_path / "talks.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in _rows()))
+    return tmp_path
+
+
+def test_trial_prints_health_and_agreement_and_leaves_nothing(folder: Path, dialoom: Command) -> None:
+    before = {each.name for each in folder.iterdir()}
+    tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--repeat", 2]
+    printed = dialoom(*tried, "--model", "judge=python:cast:sound").stdout
+    assert "none" in printed and "judge, anna" in printed
+    assert "90.0" in printed and "0.80" in printed  # nine of ten labels are the judge's: kappa (0.9 - 0.5) / 0.5
+    assert "polite" not in printed
+    copied = dialoom(*tried, "--model", "judge=python:cast:copying").stdout
+    assert "100 % explanations copied" in " ".join(copied.split())
+    assert {each.name for each in folder.iterdir()} - {"__pycache__"} == before
+
+
+def test_judge_is_not_shown_the_labels(folder: Path) -> None:
+    seen: list[str] = []
+
+    async def judge(messages: list[Any]) -> str:
+        seen.append(str(messages))
+        return '{"explanation": "So it was told.", "verdict": true}'
+
+    study = folder / "all.toml"
+    study.write_text(JUDGES.replace("{{ task.goal }}", "{{ task }}"))
+    trial = dialoom.try_judge(folder / "talks.jsonl", judge, judges=study, path=folder / "kept.db")
+    assert len(seen) == 10 and not any("anna" in each or "label" in each for each in seen)
+    assert trial.is_complete and trial.tables[0].rows[0][-1] == "the same score every time"
+    assert open_run(folder / "kept.db").status().done == 10
+
+
+def test_labels_file_of_an_import_is_that_of_a_trial(folder: Path, dialoom: Command) -> None:
+    """The items of a sample that was drawn from imported conversations name the same conversations."""
+    dialoom("import", "talks.jsonl", "-o", "talks.db")
+    dialoom("judge", "talks.db", "--judges", "judges.toml", "--model", "judge=python:cast:sound", "--name", "first")
+    dialoom("agree", "talks.db", "--judging", "first", "--sample", 6, "--annotators", "ben", "-o", "labels.csv")
+    text = (folder / "labels.csv").read_text("utf-8-sig").splitlines()
+    (folder / "labels.csv").write_text("\n".join([text[0], *_labelled(text[1:])]))
+    run = dialoom("judge", "--try", "talks.db", "--labels", "labels.csv", "--model", "judge=python:cast:one")
+    rows = dialoom(
+        "judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--labels", "labels.csv", "--model",
+        "judge=python:cast:one",
+    )  # fmt: skip
+    for printed, n in ((run.stdout, 6), (rows.stdout, 10)):
+        assert "judge, ben" in printed and f"n={n}" in printed
+    assert [each.name for each in open_run(folder / "talks.db").judgement_sets] == ["first"]
+
+
+def _labelled(lines: list[str]) -> list[str]:
+    """Return the rows of a sample with the last column, which is empty, filled in."""
+    found, number = [], 0
+    for line in lines:
+        is_end = line.endswith('",') or line.endswith(",")
+        found.append(f"{line}{('yes', 'no')[number % 2]}" if is_end else line)
+        number += is_end
+    return found
+
+
+def test_judges_of_a_recipe_are_tried_on_a_run(tmp_path: Path, dialoom: Command) -> None:
+    (tmp_path / "cast.py").write_text(CAST)
+    dialoom("run", "personalens", "--limit", 6, "-o", "run.db")
+    ids = [episode.id for episode in open_run(tmp_path / "run.db").episodes()]
+    lines = [f"{id_}/naturalness/user,{3 + number % 2}" for number, id_ in enumerate(ids[:5])]
+    (tmp_path / "run.labels.csv").write_text("\n".join(["item,label:anna", *lines]))
+    before = (tmp_path / "run.db").read_bytes()
+    printed = dialoom("judge", "--try", "run.db", "--model", "judge=python:cast:one", "-o", "tried.db").stdout
+    assert "naturalness (user)" in printed and "the same score every time" in " ".join(printed.split())
+    assert "judge, anna" in printed and "60.0" in printed
+    assert (tmp_path / "run.db").read_bytes() == before
+    tried = open_run(tmp_path / "tried.db")
+    assert sum(bool(each.outcome.judgements) for each in tried.episodes(tried.judgement_sets[-1].name)) == 5
+    refused = dialoom("judge", "--try", "run.db", "--model", "judge=python:cast:one", "-o", "no/tried.db", code=2)
+    assert refused.stderr.startswith("dialoom: no/tried.db cannot be made (No such file or directory)")
+
+
+def test_failed_trial_says_what_is_kept_and_is_retried(folder: Path, dialoom: Command) -> None:
+    tried = ["judge", "--try", "talks.jsonl", "--judges", "judges.toml", "--model", "judge=python:cast:mended"]
+    cast = folder / "cast.py"
+    cast.write_text(CAST.replace("def failing", "def mended"))
+    lost = dialoom(*tried, code=2)
+    assert "nothing is kept without -o RUN" in lost.stdout and "Go on with" not in lost.stdout
+    assert "judged no conversation, so there is nothing to compare with the labels" in lost.stderr
+    kept = dialoom(*tried, "-o", "tried.db", code=2)
+    assert "--retry-failed" in kept.stdout and "nothing is kept" not in kept.stdout
+    cast.write_text(CAST.replace("def one", "def mended"))
+    sys.modules.pop("cast")
+    assert "judge, anna" in dialoom(*tried, "-o", "tried.db", "--retry-failed").stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--try", "talks.jsonl", "--model", "judge=python:cast:one"), "name the study whose judges are tried"),
+        (("--try", "talks.jsonl", "--judges", "judges.toml"), "--model is missing"),
+        (("--try", "none.jsonl", "--judges", "judges.toml", "--model", "offline/placeholder"), "none.jsonl"),
+        (("--try", "talks.jsonl", "--name", "x", "--model", "offline/placeholder"), "does not go with --name"),
+        (("--model", "offline/placeholder"), "give RUN, or --try FILE"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_wrong_trial_is_one_message(given: tuple[str, ...], message: str, dialoom: Command) -> None:
+    assert message in " ".join(dialoom("judge", *given, code=2).stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ({}, "no row has a label"),
+        ({"label:anna": {"polished": "yes"}}, "resolved"),
+        ({"label:anna": {"resolved": 7}}, "anna"),
+    ],
+)
+def test_wrong_labels_are_one_message(labels: dict[str, Any], message: str, folder: Path) -> None:
+    row = {name: value for name, value in _rows()[0].items() if name != "label:anna"} | labels
+    (folder / "one.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match=message):
+        dialoom.try_judge(folder / "one.jsonl", "offline/placeholder", judges=folder / "judges.toml")

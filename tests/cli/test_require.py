@@ -1,0 +1,116 @@
+"""`dialoom require`: requirements on a run's scores, alone and against another run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dialoom
+from tests.conftest import Command, MadeOnce
+from tests.invented import TWO_ASSISTANTS, write_release
+
+CAST = (
+    TWO_ASSISTANTS
+    + """
+async def stern(messages):
+    return '{"verdict": %s}' % str("TV" not in str(messages)).lower() if "goal" in str(messages) else '{"score": 1}'
+
+async def mute(messages):
+    return "I cannot say."
+"""
+)
+
+
+def _runs(dialoom: Command, folder: Path) -> None:
+    """Play two assistants, an offline one, one with a judge that does not reply as asked, and one with trials."""
+    (folder / "cast.py").write_text(CAST)
+    write_release(folder / "release", users=6)
+    runs = {
+        "plain": ("python:cast:plain", "python:cast:judge"),
+        "kind": ("python:cast:kind", "python:cast:judge"),
+        "offline": ("offline/attentive", "python:cast:judge"),
+        "mute": ("python:cast:kind", "python:cast:mute"),
+        "stern": ("python:cast:kind", "python:cast:stern"),
+    }
+    for name, (assistant, judge) in runs.items():
+        cast = {"user": "python:cast:user", "assistant": assistant, "judge": judge}
+        models = [word for role, who in cast.items() for word in ("--model", f"{role}={who}")]
+        trials = ["--trials", 2] if name == "stern" else []
+        dialoom("run", "personalens", "--profiles", "release", *models, *trials, "-o", f"{name}.db")
+
+
+@pytest.fixture
+def folder(made_once: MadeOnce) -> Path:
+    """A folder with the runs."""
+    return made_once(_runs)
+
+
+@pytest.fixture
+def command(folder: Path, dialoom: Command) -> Command:  # noqa: ARG001
+    """The command in that folder."""
+    return dialoom
+
+
+def test_each_requirement_has_a_line_and_the_exit_code_tells_whether_all_are_met(command: Command) -> None:
+    asked = ["task_completion >= 80%", "personalization >= 2.5"]
+    done = command("require", "kind.db", *asked, "--allow", "constant").stdout
+    assert done == (
+        "met: task_completion >= 80.0 %: 100.0 % [75.8 %, 100.0 %] n=12\n"
+        "met: personalization >= 2.50: 3.00 [3.00, 3.00] n=12\n"
+    )
+    failed = command("require", "kind.db", *asked, "--allow", "constant", "--confident", code=1).stdout
+    assert "n=12: the interval's lower end misses it\nmet: " in failed
+
+
+def test_pass_hat_counts_scenarios_whose_trials_all_succeed(command: Command) -> None:
+    lines = command("require", "stern.db", "pass^2(task_completion) >= 40%", code=None).stdout
+    assert lines.startswith("met: pass^2(task_completion) >= 40.0 %: "), lines
+
+
+FAILED = {
+    "low": ("kind", "personalization > 3", "3.00 [3.00, 3.00] n=12: the value is too low; constant: all scores are eq"),
+    "high": ("kind", "task_completion < 100%", "the value is too high"),
+    "offline": ("offline", "task_completion >= 1%", "n=12: offline: assistant played by a scripted model"),
+    "missing": ("mute", "personalization > 1", "no score: nothing was scored; missing: 12 without a score"),
+    "trials": ("kind", "pass^2(task_completion) >= 1%", "no scenario has 2 trials with a verdict"),
+}
+
+
+@pytest.mark.parametrize(("run", "requirement", "reason"), FAILED.values(), ids=FAILED.keys())
+def test_line_of_an_unmet_requirement_says_why(command: Command, run: str, requirement: str, reason: str) -> None:
+    line = command("require", f"{run}.db", requirement, code=1).stdout
+    assert line.startswith("NOT MET: ") and reason in line
+
+
+REFUSED = {
+    "unknown": (["resolvd > 3"], "unknown metric 'resolvd'; the run has task_completion, personalization"),
+    "share": (["personalization > 3%"], "gives scores: give a number"),
+    "number": (["task_completion > 3"], "gives verdicts: give a percentage"),
+    "form": (["a = 3"], "'a = 3' is not of the form"),
+    "two targets": (["naturalness > 3"], "give one of naturalness (assistant), naturalness (user)"),
+    "nothing": ([], "give at least one requirement"),
+    "allowed": (
+        ["a > 3", "--allow", "it"],
+        "--allow must be one of constant, missing, offline, unfinished, unhealthy, got 'it'",
+    ),
+    "other judge": (["--not-worse-than", "mute.db"], "they also differ in model of judge"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_requirement_that_cannot_be_checked_is_refused(command: Command, words: list[str], message: str) -> None:
+    assert message in command("require", "kind.db", *words, code=2).stderr
+
+
+def test_run_that_is_worse_than_another_fails(command: Command, folder: Path) -> None:
+    worse = command("require", "plain.db", "--not-worse-than", "kind.db", code=1).stdout.splitlines()
+    assert worse[0] == "met: no significant loss of task_completion (assistant): 0.00 [0.00, 0.00] n=12"
+    assert worse[1].startswith(
+        "NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] n=12: low"
+    )
+    command("require", "kind.db", "--not-worse-than", "plain.db")
+    better, other = dialoom.open_run(folder / "kind.db"), dialoom.open_run(folder / "offline.db")
+    checked = better.require(not_worse_than=other)
+    assert all(each.reasons[0].startswith("offline: ") for each in checked)
+    assert all(each.is_met for each in better.require(not_worse_than=other, allow=["offline"]))

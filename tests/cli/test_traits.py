@@ -1,0 +1,139 @@
+"""Traits of simulated users: drawn from real conversations, from columns, or a stress kind; and reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom as api
+from tests.conftest import Command
+
+STUDY = """
+name = "shop"
+[people]
+rows = [
+    {{ name = "Ada", length = "12", patience = 3, corrections = 0{more} }},
+    {{ name = "Cy", length = 9 }}, {{ name = "Di", length = 8 }}, {{ name = "Ed", length = 7 }},
+    {{ name = "Bo", length = 1.0, patience = "", directness = 40.0 }},
+]
+[tasks]
+rows = ["return a kettle", "change an address"]
+[dialogue]
+max_turns = 2
+[user]
+brief = "You call a shop. <task>{{{{ task.goal }}}}</task>"
+traits = "{traits}"
+[assistant]
+system = "You are a shop. Your customer: {{{{ person.portrait }}}}"
+[[judge]]
+metric = "resolved"
+rubric = "It is settled."
+"""
+
+
+def talks(folder: Path) -> None:
+    """Write six conversations, whose users say one to six words each time, once more each; the last three object."""
+    with (folder / "talks.jsonl").open("w") as file:
+        for count in range(1, 7):
+            words = "no, wait, the blue kettle please".split()[:count]
+            line = " ".join(words if count > 3 else ["kettle"] * count)
+            said = [{"role": "user", "content": line}, {"role": "assistant", "content": "Well."}] * (count + 1)
+            file.write(json.dumps({"messages": said}) + "\n")
+
+
+def study(folder: Path, traits: str, more: str = "") -> None:
+    """Write a study of five people and two tasks."""
+    (folder / "shop.toml").write_text(STUDY.format(traits=traits, more=more))
+
+
+def asked(run: Path, role: str) -> list[str]:
+    """Return the requests to a role."""
+    opened = api.open_run(run)
+    calls = [call for place in range(1, len(opened) + 1) for call in opened.calls(place) if call["role"] == role]
+    assert calls
+    return [str(opened.request(call["call"]).messages) for call in calls]
+
+
+def facets(run: Path) -> list[dict[str, Any]]:
+    """Return the facets of the episodes."""
+    return [dict(episode.facets) for episode in api.open_run(run).episodes()]
+
+
+def test_a_study_draws_the_manner_of_a_real_user_for_each_person(dialoom: Command, tmp_path: Path) -> None:
+    talks(tmp_path)
+    study(tmp_path, "talks.jsonl")
+    assert "traits of users are drawn from 6 conversations" in dialoom("run", "shop.toml", "-o", "s.db").stdout
+    found = facets(tmp_path / "s.db")
+    traits = [(each["person"], each["trait_length"], each["trait_patience"]) for each in found]
+    assert len(traits) == 10 and len(set(traits)) == 5  # a person is the same in all tasks
+    assert {each["trait_length"] for each in found} <= {"1 to 2", "3 to 4", "5 to 6"}
+    assert {each["trait_patience"] for each in found} <= {"2 to 3", "4 to 5", "6 to 7"}
+    assert {each["trait_corrections"] for each in found} <= {"0", "100"}
+    assert all("Each of your messages has" in each for each in asked(tmp_path / "s.db", "user"))
+    for role in ("assistant", "judge"):
+        assert not any("Each of your messages has" in each for each in asked(tmp_path / "s.db", role))
+    assert "Scores by trait_length" in dialoom("report", "s.db").stdout
+    (tmp_path / "talks.jsonl").unlink()
+    dialoom("run", "shop.toml", "-o", "other.db", code=2)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("uncooperative", "You answer only"), ("mistaken", "You are wrong")])
+def test_a_stress_kind_is_a_facet(dialoom: Command, tmp_path: Path, kind: str, words: str) -> None:
+    study(tmp_path, kind)
+    dialoom("run", "shop.toml", "-o", "s.db")
+    assert {each["stress"] for each in facets(tmp_path / "s.db")} == {kind}
+    assert all(words in each for each in asked(tmp_path / "s.db", "user"))
+    assert not any(words in each for each in asked(tmp_path / "s.db", "assistant"))
+
+
+def test_columns_of_people_are_traits(dialoom: Command, tmp_path: Path) -> None:
+    study(tmp_path, "columns")
+    dialoom("run", "shop.toml", "-o", "s.db")
+    first, *_, last = asked(tmp_path / "s.db", "user")
+    for text in ("about 12 words.", "about 3 messages in all", "You do not object"):
+        assert text in first and text not in last
+    assert "has one word." in last and "tells about 40 %" in last
+
+
+@pytest.mark.parametrize(
+    ("traits", "more", "told"),
+    [
+        ("columns", ", directness = 'high'", "traits of Ada: 'directness' must be a number, got 'high'"),
+        ("none.jsonl", "", "none.jsonl: there is no such file; give one, or uncooperative or mistaken"),
+        ("empty.jsonl", "", "empty.jsonl: holds no line of the role 'user'"),
+        ("broken.jsonl", "", "broken.jsonl:2: there is no conversation"),
+    ],
+)
+def test_wrong_traits_are_named(dialoom: Command, tmp_path: Path, traits: str, more: str, told: str) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "broken.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n{"a": 1}\n')
+    study(tmp_path, traits, more)
+    assert told in dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+
+
+def test_people_without_the_columns_are_refused(dialoom: Command, tmp_path: Path) -> None:
+    (tmp_path / "shop.toml").write_text('[people]\nrows = ["a nurse"]\n[user]\ntraits = "columns"\n')
+    told = dialoom("run", "shop.toml", "-o", "s.db", code=2).stderr
+    assert "one of the columns length, directness, patience, corrections is needed, got none" in told
+
+
+def test_personalens_reports_by_trait_and_compares_no_other_users(dialoom: Command, tmp_path: Path) -> None:
+    talks(tmp_path)
+    play = ["run", "personalens", "--limit", 4, "--setting", "D", "--setting", "base"]
+    dialoom(*play, "--traits-from", "talks.jsonl", "-o", "drawn.db")
+    dialoom(*play, "--traits-from", "mistaken", "-o", "mistaken.db")
+    dialoom(*play, "-o", "plain.db")
+    assert "Scores by setting and trait length of the user" in dialoom("report", "drawn.db").stdout
+    assert "Scores by setting and stress of the user" in dialoom("report", "mistaken.db").stdout
+    assert "of the user" not in dialoom("report", "plain.db", "--table", "scores").stdout
+    assert all("Each of your messages has" in each for each in asked(tmp_path / "drawn.db", "user"))
+    for role in ("assistant", "judge"):
+        assert not any("Each of your messages has" in each for each in asked(tmp_path / "drawn.db", role))
+    first, *_ = facets(tmp_path / "drawn.db")
+    assert {"trait_length", "trait_directness", "trait_patience", "trait_corrections"} <= first.keys()
+    plain, *_ = facets(tmp_path / "plain.db")
+    assert not any(name.startswith("trait_") for name in plain)
+    assert "(persona source)" in dialoom("report", "plain.db", "mistaken.db").stdout

@@ -1,0 +1,212 @@
+"""Reasoning between tool turns: it goes back to the model in its provider's form, also after a kill and a resume."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.roles.gateway.wire import as_sent, carried_of, wire_messages
+from tests.conftest import ROOT
+from tests.processes import Started
+from tests.roles.gateway.asking import KEY
+from tests.roles.gateway.test_sent import rejection
+from tests.server import Answer, ended, error, serving
+
+LARDER = f"{ROOT / 'docs/examples/larder/larder.py'}:RECIPE"
+SIGNED = {"type": "thinking", "thinking": "Count first.", "signature": "c2lnbmVk"}
+ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"}
+DETAIL = {"type": "reasoning.encrypted", "data": "c2VhbGVk", "index": 0}
+LOOK = {"name": "count_jars", "arguments": '{"shelf": "upper"}'}
+CALL = {"id": "call_1", "type": "function", "function": LOOK}
+USAGE = {"prompt_tokens": 9, "completion_tokens": 6, "total_tokens": 15}
+BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+
+
+def anthropics(body: dict[str, Any], is_last: bool) -> Answer:
+    """The Messages API: thoughts are signed, and a call without its thought is refused."""
+    blocks = [block for message in body["messages"] for block in message["content"] if isinstance(block, dict)]
+    kinds = [block["type"] for block in blocks if block["type"] in ("thinking", "tool_use")]
+    if is_last and (kinds != ["thinking", "tool_use"] or SIGNED not in blocks):
+        return error(400, "Expected `thinking`, but found `tool_use`", kind="invalid_request_error")
+    usage = {"input_tokens": 9, "output_tokens": 6}
+    call = {"type": "tool_use", "id": "toolu_1", "name": LOOK["name"], "input": {"shelf": "upper"}}
+    content = [{"type": "text", "text": "Done."}] if is_last else [SIGNED, call]
+    said = {"content": content, "stop_reason": "end_turn" if is_last else "tool_use", "usage": usage}
+    return 200, {"id": "m", "type": "message", "role": "assistant", "model": body["model"], **said}
+
+
+def googles(body: dict[str, Any], is_last: bool) -> Answer:
+    """The Gemini API: only the first of parallel calls is signed, and it is refused without its signature."""
+    parts = [part for content in body["contents"] for part in content["parts"] if "function_call" in part]
+    if is_last and [part.get("thoughtSignature") for part in parts] != ["c2lnbmVk", None]:
+        return error(400, "Function call is missing a thought_signature")
+    call = {"functionCall": {"name": LOOK["name"], "args": {"shelf": "upper"}}}
+    said = [{"text": "Done."}] if is_last else [{**call, "thoughtSignature": "c2lnbmVk"}, call]
+    counts = {"promptTokenCount": 9, "candidatesTokenCount": 6}
+    candidate = {"content": {"role": "model", "parts": said}, "finishReason": "STOP"}
+    return 200, {"candidates": [candidate], "usageMetadata": counts}
+
+
+def openais(body: dict[str, Any], is_last: bool) -> Answer:
+    """The Responses API: nothing is stored, and an item without its reasoning is refused."""
+    if body.keys() & {"temperature", "seed", "max_tokens", "messages", "stop"} or body["store"]:
+        return error(400, "Unsupported parameter", "unsupported_parameter", "invalid_request_error")
+    kinds = [item.get("encrypted_content", item["type"]) for item in body["input"] if item.get("type") != "message"]
+    if is_last and kinds[-3:] != ["c2VhbGVk", "function_call", "function_call_output"]:
+        return error(400, "Item 'fc_1' was provided without its required 'reasoning' item")
+    usage = {
+        "input_tokens": 9,
+        "output_tokens": 6,
+        "total_tokens": 15,
+        "output_tokens_details": {"reasoning_tokens": 4},
+    }
+    call = {"type": "function_call", "id": "fc_1", "call_id": "c", **LOOK, "status": "completed"}
+    text = {"type": "output_text", "text": "Done.", "annotations": []}
+    said = {"type": "message", "id": "msg", "role": "assistant", "status": "completed", "content": [text]}
+    whole = {"id": "r", "object": "response", "created_at": 0, "model": body["model"], "status": "completed"}
+    return 200, {**whole, "output": [said] if is_last else [ITEM, call], "usage": usage, "tools": []}
+
+
+def chatting(**reasoning: Any) -> Any:
+    """A server in the chat-completions form that wants back what it has said beside its call."""
+
+    def answer(body: dict[str, Any], is_last: bool) -> Answer:
+        if is_last:
+            asked = next(message for message in body["messages"] if message.get("tool_calls"))
+            for name, value in reasoning.items():
+                if asked.get(name) != value:
+                    return error(400, f"The {name} in the thinking mode must be passed back to the API.")
+            return ended("Done.", "stop", USAGE)
+        return ended(None, "tool_calls", USAGE, tool_calls=[CALL], **reasoning)
+
+    return answer
+
+
+def strict(body: dict[str, Any], is_last: bool) -> Answer:
+    """A server that does not take back what it gives."""
+    if any("reasoning_content" in message for message in body["messages"]):
+        return error(400, "property 'reasoning_content' is unsupported")
+    if is_last:
+        return ended("Done.", "stop", USAGE)
+    return ended(None, "tool_calls", USAGE, tool_calls=[CALL], reasoning_content="Count first.")
+
+
+FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "anthropic/claude-sonnet-4-5": (anthropics, BUDGET),
+    "anthropic/claude-opus-4-8": (anthropics, BUDGET),
+    "gemini/gemini-3-flash-preview": (googles, {}),
+    "openai/responses/o4-mini": (openais, {}),
+    "deepseek/deepseek-reasoner": (chatting(reasoning_content="Count first."), {}),
+    "deepseek/deepseek-v4-pro": (chatting(reasoning_content=""), {}),
+    "moonshot/kimi-k2-thinking": (chatting(reasoning_content="Count first."), {}),
+    "hosted_vllm/house": (chatting(reasoning_content="Count first."), {}),
+    "openrouter/anthropic/claude-sonnet-4.5": (chatting(reasoning_details=[DETAIL]), BUDGET),
+    "openrouter/google/gemini-3-flash-preview": (chatting(reasoning_details=[DETAIL]), {}),
+    "litellm_proxy/house": (chatting(thinking_blocks=[SIGNED]), {}),
+    "groq/deepseek-r1-distill-llama-70b": (strict, {}),
+    "openai/house": (strict, {}),
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of somebody who has keys."""
+    for provider in {model.partition("/")[0] for model in FAMILIES}:
+        monkeypatch.setenv(f"{provider.upper()}_API_KEY", KEY)
+
+
+def has_results(body: dict[str, Any]) -> bool:
+    """Whether a request holds a tool's result, in any provider's form."""
+    return any(f'"{word}"' in json.dumps(body) for word in ("tool_result", "function_response", "tool_call_id")) or (
+        '"function_call_output"' in json.dumps(body)
+    )
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+def test_reasoning_goes_back_with_tool_calls_after_a_kill_between_the_turns(model: str, tmp_path: Path) -> None:
+    answer, params = FAMILIES[model]
+    started: list[Started] = []
+
+    def respond(body: dict[str, Any], number: int) -> Answer:
+        if (name := rejection(body)) is not None and answer is not openais:
+            return error(400, f"Unsupported parameter: '{name}'", "unsupported_parameter", "invalid_request_error")
+        if number == 2:
+            started[0].kill()
+        result: Answer = answer(body, has_results(body))
+        return result
+
+    with serving(respond) as server:
+        told = [option for name, value in params.items() for option in ("--param", f"{name}={json.dumps(value)}")]
+        path = tmp_path / "run.db"
+        arguments = ("run", LARDER, "--larders", "1", "--model", model, "--api-base", server.url, "-o", path, *told)
+        with Started(tmp_path, *arguments) as process:
+            started.append(process)
+            printed = process.communicate()
+            assert process.returncode == -signal.SIGKILL, printed
+        run = dialoom.resume(path)
+        (episode,) = run.episodes()
+        assert len(server.requests) == 3, "the first call is replayed, and the second repeated"
+    assert episode.outcome.messages[-1].content == "Done."
+    assert server.requests[1] == server.requests[2]
+    assert has_results(server.requests[2]) and not has_results(server.requests[0])
+
+
+def test_openais_own_server_is_asked_through_the_responses_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve = socket.getaddrinfo
+
+    def local(host: Any, *more: Any, **named: Any) -> Any:
+        return resolve("127.0.0.1" if str(host).endswith("openai.com") else host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", local)
+    with serving(lambda body, _: openais(body, has_results(body))) as server:
+        address = server.url.replace("127.0.0.1", "eu.api.openai.com")
+        model = dialoom.Model("openai/gpt-5-mini", api_base=address)
+        told: dict[str, Any] = {"seed": 3, "options": {"larders": 1}, "model": model}
+        whole, cut = (tmp_path / f"{name}.db" for name in ("whole", "cut"))
+        run = dialoom.play(LARDER, path=whole, **told)
+        heard: list[dialoom.Event] = []
+        dialoom.play(LARDER, path=cut, **told, budget=dialoom.Budget(max_calls=1), on_event=heard.append)
+        resumed = dialoom.resume(cut, budget=dialoom.Budget(max_calls=None), on_event=heard.append)
+        assert set(server.paths) == {"/v1/responses"} and len(server.requests) == 4
+    assert [list(each.episodes()) == list(run.episodes()) for each in (run, resumed)] == [True, True]
+    usage = run.status().usage
+    assert usage.models == ("openai/gpt-5-mini",) and usage.cost is not None and usage.cost > 0
+    (changes,) = run.changes().values()
+    assert "the Responses API has no such parameter" in next(iter(changes))
+    notices = [each.text for each in heard if isinstance(each, dialoom.Notice) and "not sent" in each.text]
+    assert len([text for text in notices if "seed not sent (the Responses API" in text]) == 1, "once, with the tools"
+    assert len(notices) == 2, "and what no request of the model's has, before the first"
+
+
+def test_any_other_server_is_asked_for_chat_completions(tmp_path: Path) -> None:
+    with serving(lambda body, _: chatting()(body, has_results(body))) as server:
+        model = dialoom.Model("openai/gpt-5-mini", api_base=server.url)
+        dialoom.play(LARDER, path=tmp_path / "run.db", options={"larders": 1}, model=model)
+    assert set(server.paths) == {"/v1/chat/completions"} and "seed" in server.requests[0]
+
+
+def test_reasoning_of_one_provider_does_not_go_to_another() -> None:
+    message = {"thinking_blocks": [SIGNED], "reasoning_content": "Count first.", "reasoning_items": [ITEM]}
+    said = {**message, "tool_calls": [CALL], "provider_specific_fields": {"reasoning_details": [DETAIL]}}
+    models = [*FAMILIES, "openai/gpt-4o-mini"]
+    for giver in models:
+        carried = carried_of(said, giver)
+        for taker in models:
+            turn: Any = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", **LOOK}], "carried": carried}
+            (wire,) = wire_messages([turn], taker)
+            extra = wire.keys() - as_sent(turn).keys()
+            assert len(extra) <= 1 or giver == taker
+            if taker in ("openai/gpt-4o-mini", "openai/house"):
+                assert not extra or giver == taker
+            assert not extra or not taker.startswith("groq/")
+
+
+def test_reasoning_of_a_reply_without_calls_is_not_sent_back() -> None:
+    turn: Any = {"role": "assistant", "content": "Done.", "carried": {"reasoning_items": [ITEM]}}
+    assert wire_messages([turn], "openai/responses/o4-mini") == [{"role": "assistant", "content": "Done."}]

@@ -1,0 +1,388 @@
+"""What is sent against what is configured, from the log of a server that rejects what the provider would reject."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dialoom.roles import Gateway, ModelBinding
+from dialoom.roles.errors import BindingError
+from dialoom.roles.gateway.families import LIMIT, Family, families, family_of, fitted
+from dialoom.roles.gateway.gateway import changed_parameters, check_parameters, ensure_unchanged
+from dialoom.roles.gateway.litellm_backend import load_litellm
+from dialoom.roles.gateway.model_facts import knows_tools
+from dialoom.roles.replies import score_type
+from tests.ledgers import MemoryLedger, a_place
+from tests.roles.gateway.asking import KEY, QUICK, request
+from tests.server import Answer, completion, error, serving
+
+THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+MODELS: dict[str, dict[str, Any]] = {
+    "openai/gpt-5-mini": {},
+    "openrouter/openai/gpt-5-mini": {},
+    "litellm_proxy/gpt-5-mini": {"reasoning_effort": "low"},
+    "openai/o4-mini": {},
+    "openai/ft:o4-mini-2025-04-16:acme::c9": {},
+    "anthropic/claude-sonnet-4-5": THINKING,
+    "openrouter/anthropic/claude-sonnet-4.5": THINKING | {"top_p": 0.9},
+    "anthropic/claude-opus-4-7": {},
+    "gemini/gemini-2.5-flash": {"top_p": 0.9},
+    "deepseek/deepseek-reasoner": {},
+    "openai/gpt-4o-mini": {"top_p": 0.9, "stop": ["END"]},
+    "openai/house": {"top_p": 0.9, "frequency_penalty": 0.5, "verbosity": "low"},
+    "openrouter/acme/house": {"verbosity": "low"} | THINKING,
+    "ollama_chat/house": {"presence_penalty": 0.5},
+}
+ANTHROPICS, DEEPSEEKS = {"returns": "thinking_blocks"}, {"returns": "reasoning_content"}
+FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does not show
+    ("OpenAI's chat models", "gpt-5-chat-latest gpt-5-chat", {}),
+    ("OpenAI's models with optional reasoning", "gpt-5.1 azure/gpt-5.4-mini gpt-5.2-2025-12-11", {"responses": True}),
+    (
+        "OpenAI's models that reason unless told not to",
+        "gpt-5.5 gpt-6 openrouter/openai/gpt-5.6-luna",
+        {"responses": True, "by_default": True},
+    ),
+    (
+        "OpenAI's reasoning models",
+        "gpt-5 gpt-5-mini-2025-08-07 gpt-5.1-codex gpt-5.4-pro o1 o3-mini azure/o4-mini ft:o4-mini:acme::c9",
+        {"responses": True, "by_default": True, "system": "developer"},
+    ),
+    (
+        "Claude models that always think",
+        "claude-mythos-5 claude-fable-5 claude-opus-5-5",
+        ANTHROPICS | {"by_default": True},
+    ),
+    (
+        "Claude models without budgets",
+        "claude-opus-4-7 openrouter/anthropic/claude-opus-4.8 claude-sonnet-5",
+        ANTHROPICS,
+    ),
+    ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPICS),
+    ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPICS),
+    ("Gemini models", "gemini-2.5-pro vertex_ai/gemini-3-flash-preview", {"returns": "signatures"}),
+    (
+        "DeepSeek's reasoning models",
+        "deepseek-reasoner bedrock/us.deepseek.r1-v1:0 openrouter/deepseek/deepseek-r1",
+        DEEPSEEKS | {"by_default": True},
+    ),
+    ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEKS | {"by_default": True}),
+    ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEKS),
+    ("Kimi models that think", "kimi-k2-thinking kimi-k2.5 kimi-k2-thinking-turbo", DEEPSEEKS),
+    ("Grok's reasoning models", "xai/grok-4 grok-3-mini grok-code-fast-1 grok-4-0709", {}),
+]
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+DOCS = Path(__file__).parents[3] / "docs" / "models.md"
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of somebody who has keys."""
+    for name in ("OPENAI", "ANTHROPIC", "OPENROUTER", "GEMINI", "DEEPSEEK", "LITELLM_PROXY"):
+        monkeypatch.setenv(f"{name}_API_KEY", KEY)
+
+
+def rejection(body: dict[str, Any]) -> str | None:
+    """The parameter that the provider of a body's model rejects, by its documentation; `None` if it accepts all."""
+    model = str(body.get("model", "gemini")).rpartition("/")[2]
+    thinks = body.get("thinking", {}).get("type") == "enabled"
+    known = {"temperature", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias"}
+    rejected: set[str] = set()
+    if re.match(r"(ft:)?(gpt-5|o4)", model):
+        rejected = known - {"seed"} | {"max_tokens"}
+    elif model.startswith("claude"):
+        rejected = known - {"temperature", "top_p"}
+        if thinks or model.endswith("opus-4-7") or "top_p" in body:
+            rejected.add("temperature")
+        if thinks and body.get("top_p", 1) < 0.95:
+            rejected.add("top_p")
+        if thinks and body.get("max_tokens", 4096) <= body["thinking"]["budget_tokens"]:
+            rejected.add("max_tokens")
+    elif model.startswith("deepseek-reasoner"):
+        rejected = {"temperature", "top_p", "seed"}
+        if body.get("response_format", {}).get("type") == "json_schema":
+            rejected.add("response_format")
+    return next(iter(sorted(rejected & body.keys())), None)
+
+
+def answer(body: dict[str, Any], _number: int) -> Answer:
+    """The provider's answer in its own form, or 400 for a parameter that it does not accept."""
+    if (name := rejection(body)) is not None:
+        return error(400, f"Unsupported parameter: '{name}'", "unsupported_parameter", "invalid_request_error")
+    text = '{"score": 4}'
+    if "contents" in body:
+        candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
+        return 200, {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 3}}
+    if str(body["model"]).startswith("claude"):
+        usage = {"input_tokens": 5, "output_tokens": 3}
+        message = {"id": "m", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
+        return 200, {**message, "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}
+    if "options" in body:
+        counts = {"prompt_eval_count": 5, "eval_count": 3, "done": True, "done_reason": "stop"}
+        return 200, {"model": body["model"], "message": {"role": "assistant", "content": text}, **counts}
+    return completion(text)
+
+
+def sent_of(body: dict[str, Any]) -> dict[str, Any]:
+    """The sampling parameters of a logged body by LiteLLM's names."""
+    flat = {**body, **body.get("generationConfig", {}), **body.get("options", {})}
+    limits = [flat[name] for name in LIMITS if name in flat]
+    assert len(limits) <= 1
+    return {**flat, **({LIMIT: limits[0]} if limits else {})}
+
+
+async def asked(model: str, params: dict[str, Any], **fields: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the server's log has of a request, and what the call's record says of the differences, by name."""
+    ledger = MemoryLedger()
+    with serving(answer) as server:
+        told = replace(request(server.url, model, "Answer in JSON.", **fields), temperature=0.7, params=params)
+        await Gateway(ledger, QUICK).complete(told, a_place())
+        assert len(server.requests) == 1  # none was rejected
+    (record,) = ledger.records.values()
+    assert record.completion is not None
+    changes = (record.completion.changes or "").split("; ")
+    return sent_of(server.requests[0]), {each.partition(" ")[0]: each for each in changes if each}
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_what_is_sent_is_configured_or_recorded_as_different(model: str) -> None:
+    params = MODELS[model]
+    sent, changes = await asked(model, params, max_reply=300)
+    configured = {"temperature": 0.7, LIMIT: 300, "seed": 5, **params}
+    assert changes.keys() <= configured.keys()
+    for name, value in configured.items():
+        if name in changes:
+            assert sent.get(name) != value
+            became = re.search(r"sent as ([\d.]+)", changes[name])
+            assert sent.get(name) == (float(became[1]) if became else None), changes[name]
+        elif name == "reasoning_effort":
+            assert "low" in (sent.get(name), sent.get("reasoning", {}).get("effort"))
+        else:
+            assert sent.get(name) == value, name
+
+
+async def test_one_model_is_asked_alike_under_every_name_with_a_server_of_its_own() -> None:
+    names = ("temperature", LIMIT, "seed", "top_p", "stop")
+    for models in (
+        ("openai/gpt-5-mini", "openrouter/openai/gpt-5-mini", "litellm_proxy/gpt-5-mini"),
+        ("anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"),
+        ("gemini/gemini-2.5-flash", "openrouter/google/gemini-2.5-flash"),
+    ):
+        found = [await asked(model, THINKING if "claude" in model else {}, max_reply=300) for model in models]
+        assert len({str([sent.get(name) for name in names]) + str(changes) for sent, changes in found}) == 1
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        "openai/gpt-5-mini openrouter/openai/gpt-5-mini litellm_proxy/gpt-5-mini azure/gpt-5-mini azure_ai/gpt-5-mini",
+        "openai/o4-mini openrouter/openai/o4-mini azure/o4-mini",
+        "anthropic/claude-sonnet-4-5 openrouter/anthropic/claude-sonnet-4.5 vertex_ai/claude-sonnet-4-5@20250929 "
+        "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0 azure_ai/claude-sonnet-4-5",
+        "anthropic/claude-opus-4-7 openrouter/anthropic/claude-opus-4.7 vertex_ai/claude-opus-4-7",
+        "gemini/gemini-2.5-flash openrouter/google/gemini-2.5-flash vertex_ai/gemini-2.5-flash",
+        "deepseek/deepseek-reasoner openrouter/deepseek/deepseek-r1 bedrock/us.deepseek.r1-v1:0",
+    ],
+)
+def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
+    binding = ModelBinding(model="", temperature=0.7, max_reply=300, params={"top_p": 0.9, "stop": ["END"]})
+    named = {model: binding.model_copy(update={"model": model}) for model in models.split()}
+    found = changed_parameters(named)
+    assert len({found.get(model) for model in named}) == 1
+    assert {knows_tools(model) for model in named} == {True}
+
+
+async def test_model_without_schemas_is_asked_for_json_under_every_name() -> None:
+    for model in ("deepseek/deepseek-reasoner", "openrouter/deepseek/deepseek-r1"):
+        sent, _ = await asked(model, {}, reply_type=score_type(1, 5))
+        assert sent["response_format"] == {"type": "json_object"}
+
+
+async def test_system_prompt_stays_one() -> None:
+    with serving(answer) as server:
+        await Gateway(MemoryLedger(), QUICK).complete(request(server.url, "openai/o4-mini"), a_place())
+        roles = [message["role"] for message in server.requests[0]["messages"]]
+    assert roles in (["developer", "user"], ["system", "user"])
+
+
+def test_effort_reserves_tokens_for_thinking() -> None:
+    def limit(params: dict[str, Any]) -> str:
+        told = ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=None, max_reply=2048, params=params)
+        return changed_parameters({"user": told}, with_seed=False).get("user", "")
+
+    assert limit({"reasoning_effort": "low"}) == limit({"reasoning_effort": "none"}) == ""
+    assert "max_tokens 2048 sent as 4096" in limit({"reasoning_effort": "medium"})
+    assert limit({"thinking": {"type": "disabled", "budget_tokens": 4096}}) == ""
+
+
+def test_budget_becomes_an_effort_where_no_budget_is_accepted() -> None:
+    load_litellm()  # with its settings, which keep it from downloading its table
+    from litellm.llms.anthropic.common_utils import AnthropicModelInfo
+
+    for tokens, effort in ((1024, "low"), (2048, "medium"), (5000, "high"), (16384, "xhigh")):
+        told = {"thinking": {"type": "enabled", "budget_tokens": tokens}}
+        for model in ("anthropic/claude-opus-4-7", "openrouter/anthropic/claude-opus-4.7", "bedrock/claude-mythos-5"):
+            assert fitted(model, told).sent == {"reasoning_effort": effort}
+        assert AnthropicModelInfo._legacy_budget_to_effort("claude-opus-4-7", tokens, "anthropic") == effort
+        assert fitted("anthropic/claude-opus-4-6", told).sent == told
+    disabled = {"thinking": {"type": "disabled"}}
+    assert fitted("anthropic/claude-opus-4-7", disabled).sent == disabled
+    assert fitted("anthropic/claude-fable-5", disabled).sent == {}
+
+
+def test_what_litellm_leaves_out_is_recorded() -> None:
+    def told(model: str, **params: Any) -> str:
+        binding = ModelBinding(model=model, temperature=None, params=params)
+        return changed_parameters({"user": binding}, with_seed=False).get("user", "")
+
+    assert told("openai/gpt-5", reasoning_effort="none") == (
+        "reasoning_effort 'none' not sent (LiteLLM does not send it to openai/gpt-5)"
+    )
+    assert told("openai/gpt-5", reasoning_effort="low") == told("openai/gpt-5.1", reasoning_effort="none") == ""
+    assert "verbosity 'low' not sent" in told("openai/gpt-4o", verbosity="low")
+    for model in ("openai/house", "openrouter/acme/house"):
+        assert told(model, verbosity="low", **THINKING) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "change"),
+    [
+        ("deepseek/deepseek-v4-pro", "high", "sent as 'thinking'"),
+        ("deepseek/deepseek-v4-pro", "none", None),
+        ("ollama_chat/house", "low", "sent as 'thinking'"),
+        ("ollama_chat/house", "minimal", "sent as 'none'"),
+        ("ollama_chat/gpt-oss:20b", "low", None),
+        ("gemini/gemini-3-pro-preview", "minimal", "sent as 'low'"),
+        ("gemini/gemini-3-pro-preview", "low", None),
+    ],
+)
+async def test_effort_that_litellm_translates_is_recorded(model: str, effort: str, change: str | None) -> None:
+    binding = ModelBinding(model=model, temperature=None, params={"reasoning_effort": effort})
+    told = changed_parameters({"user": binding}, with_seed=False).get("user")
+    expected = f"reasoning_effort {effort!r} {change} (LiteLLM translates it so for {model})" if change else None
+    assert told == expected
+    if "gemini" not in model:
+        sent, changes = await asked(model, {"reasoning_effort": effort})
+        is_level = effort in (sent.get("think"), sent.get("reasoning_effort"))
+        is_off = sent.get("think") is False or sent.get("thinking") == {"type": "disabled"}
+        assert ("reasoning_effort" in changes) != (is_level or (is_off and effort == "none"))
+
+
+def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:
+    constants = load_litellm().constants
+    shown = {"name", "pattern", "source", "rejects", "fixed", "at_most", "at_least", "either", "thinking", "limit"}
+    assert [name for name, _, _ in FACTS] == [family.name for family in families()]
+    for family, (name, models, facts) in zip(families(), FACTS, strict=True):
+        for model in models.split():
+            found = family_of(model)
+            assert found is not None and found.name == name, model
+        assert (
+            family.model_dump(exclude=shown | {"thinks", "schema_", "tools", "budgets"}, exclude_defaults=True) == facts
+        ), name
+        for effort, tokens in family.budgets.items():
+            default = getattr(constants, f"DEFAULT_REASONING_EFFORT_{effort.upper()}_THINKING_BUDGET")
+            assert tokens == max(default, constants.ANTHROPIC_MIN_THINKING_BUDGET_TOKENS), (name, effort)
+
+
+def test_model_of_the_responses_api_alone_is_known_to_take_no_seed() -> None:
+    for model in ("openai/gpt-5-pro", "openai/o3-pro", "openai/responses/gpt-5-mini"):
+        found = changed_parameters({"user": ModelBinding(model=model, temperature=None)})
+        assert found == {"user": "seed not sent (the Responses API has no such parameter)"}
+    assert changed_parameters({"user": ModelBinding(model="openai/gpt-5-mini", temperature=None)}) == {}
+
+
+def test_families_agree_with_litellms_table() -> None:
+    litellm = load_litellm()
+    flags = ("supports_sampling_params", "supports_adaptive_thinking", "supports_legacy_thinking", "thinking_always_on")
+    efforts = ("default_reasoning_effort", "supports_none_reasoning_effort")
+    own = {name: entry for name, entry in litellm.model_cost.items() if "/" not in name and entry.get("mode") == "chat"}
+    for name, entry in own.items():
+        if (family := family_of(name)) is None:
+            continue
+        samples, adapts, budgets, always = (entry.get(flag) for flag in flags)
+        if entry["litellm_provider"] == "anthropic":
+            assert (samples is False) == ("temperature" in family.fixed), name
+            assert family.thinks == ("either" if budgets else "adaptive" if adapts else "budget"), name
+            assert bool(always) == family.by_default, name
+        elif entry["litellm_provider"] == "openai" and "temperature" in family.thinking:
+            default, has_none = (entry.get(effort) for effort in efforts)
+            assert has_none and (default == "none") is not family.by_default, name
+
+
+def test_given_parameter_that_the_model_does_not_accept_is_refused_under_every_name() -> None:
+    for model in ("openai/gpt-5", "openrouter/openai/gpt-5"):
+        with pytest.raises(
+            BindingError, match=r"params: judge\.top_p would be left out for .*: OpenAI's reasoning models"
+        ):
+            check_parameters({"judge": ModelBinding(model=model, temperature=None, params={"top_p": 0.9})})
+
+
+def test_strict_names_everything_at_once_and_leaves_out_the_seed() -> None:
+    models = {
+        "user": ModelBinding(model="openai/gpt-5-mini", temperature=0.7),
+        "assistant": ModelBinding(model="azure/o3", temperature=0.2),
+        "judge": ModelBinding(model="anthropic/claude-sonnet-4-5", temperature=0.5),
+        "other": ModelBinding(model="offline/attentive", temperature=0.5),
+    }
+    with pytest.raises(BindingError, match=r"user .*temperature 0\.7 not sent.*assistant .*temperature 0\.2") as caught:
+        ensure_unchanged(models)
+    assert "judge" not in str(caught.value)
+    ensure_unchanged({"user": models["user"].model_copy(update={"temperature": 1.0}), "judge": models["judge"]})
+    assert set(changed_parameters(models)) == {"user", "assistant", "judge"}
+
+
+def row(family: Family) -> str:
+    """A family's row of the page's table."""
+    others = [
+        *(f"`{name}` only if it is {value:g}" for name, value in family.fixed.items()),
+        *(f"`{name}` at most {value:g}" for name, value in family.at_most.items()),
+        *([f"no `{family.either[0]}` with `{family.either[1]}`"] if family.either else []),
+        *(f"`{name}` at least {value:g} while thinking" for name, value in family.at_least.items()),
+        *([f"the reply's limit as `{family.limit}`"] if family.limit != LIMIT else []),
+        *(["the reply's limit above the budget of thinking"] if family.thinks in ("budget", "either") else []),
+        *(["a budget of thinking as an effort"] if family.thinks == "adaptive" else []),
+    ]
+    lists = [", ".join(f"`{name}`" for name in sorted(names)) for names in (family.rejects, family.thinking)]
+    flags = [{True: "yes", False: "no", None: ""}[known] for known in (family.tools, family.schema_)]
+    cells = [family.name, *lists, "; ".join(others), *flags]
+    return "|" + "|".join(f" {cell} " if cell else " " for cell in cells) + "|"
+
+
+def test_page_has_the_table() -> None:
+    lines = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    assert lines[2:] == [row(family) for family in families()]
+
+
+async def test_encrypted_reasoning_goes_back_with_tool_calls() -> None:
+    def responses(body: dict[str, Any], number: int) -> Answer:
+        if body.keys() & {"temperature", "seed", "max_tokens", "messages", "stop"}:
+            return error(400, "Unsupported parameter", "unsupported_parameter", "invalid_request_error")
+        thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "sealed"}
+        call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "look", "arguments": "{}"}
+        usage = {
+            "input_tokens": 5,
+            "output_tokens": 9,
+            "total_tokens": 14,
+            "output_tokens_details": {"reasoning_tokens": 7},
+        }
+        whole = {"id": "r", "object": "response", "created_at": 0, "model": body["model"], "status": "completed"}
+        return 200, {**whole, "output": [thought, {**call, "status": "completed"}], "usage": usage, "tools": []}
+
+    tool: Any = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
+    with serving(responses) as server:
+        told = request(server.url, "openai/responses/gpt-5-mini", tools=(tool,), max_reply=300)
+        first = await Gateway(MemoryLedger(), QUICK).complete(told, a_place())
+        turns: Any = (
+            {"role": "assistant", "content": "", "tool_calls": list(first.tool_calls), "carried": first.carried},
+            {"role": "tool", "content": "seen", "tool_call_id": first.tool_calls[0]["id"]},
+        )
+        await Gateway(MemoryLedger(), QUICK).complete(replace(told, messages=told.messages + turns), a_place(step=2))
+    assert first.reasoning_tokens == 7 and "seed not sent" in str(first.changes)
+    asked, again = server.requests
+    assert asked["store"] is False and asked["include"] == ["reasoning.encrypted_content"]
+    assert asked["max_output_tokens"] == 300 and asked["instructions"] == "You are brief."
+    kinds = [(item.get("type"), item.get("encrypted_content")) for item in again["input"]]
+    assert kinds[1:] == [("reasoning", "sealed"), ("function_call", None), ("function_call_output", None)]

@@ -1,0 +1,121 @@
+"""`describe --like` tells how far simulated users are from real ones."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom.graphs import Estimate
+from tests.conftest import Command
+
+WORDS = "table harbour friday evening window guest quiet dinner music train ticket early later morning garden".split()
+
+
+def talk(draw: random.Random, lines: int, said: Callable[[random.Random], str]) -> list[dict[str, str]]:
+    """Return a conversation of that many turns."""
+    turns = [[("user", said(draw)), ("assistant", "There is one at eight.")] for _ in range(lines)]
+    return [{"role": role, "content": text} for turn in turns for role, text in turn]
+
+
+def plain(draw: random.Random) -> str:
+    """Return a line of varied length."""
+    return " ".join(draw.choices(WORDS, k=draw.randint(4, 20))).capitalize() + "."
+
+
+def written(path: Path, said: Callable[[random.Random], str], seed: int, count: int = 60) -> Path:
+    """Write a file of conversations of three to nine turns."""
+    draw = random.Random(seed)
+    rows = [{"id": f"{path.stem}-{n}", "messages": talk(draw, draw.randint(3, 9), said)} for n in range(count)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def rows_of(simulated: Path, real: Path) -> dict[str, list[Any]]:
+    """Return the rows of the table by their first cells."""
+    return {str(row[0]): [*row[1:]] for row in dialoom.describe(simulated, like=real)["likeness"].rows}
+
+
+PLANTED: dict[str, tuple[str, Callable[[random.Random], str]]] = {
+    "long": ("words per turn", lambda draw: f"{plain(draw)} {plain(draw)} {plain(draw)}"),
+    "asking": ("questions, % of turns", lambda draw: plain(draw) + " Right?"),
+    "polite": ("politeness, % of turns", lambda draw: "Could you please help? " + plain(draw)),
+    "hasty": ("typing errors, per 100 words", lambda draw: f"i dont know , teh {plain(draw)}"),
+    "objecting": ("push-back, % of later turns", lambda draw: "No, that's not what I asked for. " + plain(draw)),
+    "poor": ("different words (type-token ratio)", lambda draw: " ".join(draw.choices(WORDS[:2], k=12))),
+}
+
+
+def mixed(said: Callable[[random.Random], str]) -> Callable[[random.Random], str]:
+    """Return a speaker who says so once in four lines, so that real users have some of each."""
+    return lambda draw: said(draw) if draw.random() < 0.25 else plain(draw)
+
+
+@pytest.mark.parametrize(("measure", "said"), PLANTED.values(), ids=PLANTED.keys())
+def test_what_simulated_users_do_otherwise_is_far(
+    measure: str, said: Callable[[random.Random], str], tmp_path: Path
+) -> None:
+    real = written(tmp_path / "real.jsonl", mixed(said), 1)
+    like = rows_of(written(tmp_path / "like.jsonl", mixed(said), 2), real)
+    unlike = rows_of(written(tmp_path / "unlike.jsonl", said, 3), real)
+    *_, near, chance = like[measure]
+    *_, far, _ = unlike[measure]
+    assert isinstance(near, Estimate) and isinstance(far, Estimate)
+    assert near.low is not None and near.low < 0.2 and near.mean < 2.5 * chance
+    assert far.low is not None and far.low > 0.5 > near.mean
+    assert unlike["all: mean distance"][2].mean > like["all: mean distance"][2].mean
+
+
+def test_intervals_contain_their_distances_and_chance_depends_on_the_number_of_dialogues(tmp_path: Path) -> None:
+    real = written(tmp_path / "real.jsonl", mixed(PLANTED["polite"][1]), 1)
+    chances = []
+    for count in (15, 60, 240):
+        found = rows_of(written(tmp_path / "like.jsonl", mixed(PLANTED["polite"][1]), 2, count), real)
+        estimates = [each for *_, each, _ in found.values() if isinstance(each, Estimate)]
+        assert len(estimates) > 5
+        assert all(each.low is not None and each.low <= each.mean <= (each.high or 0) for each in estimates)
+        chances.append(found["all: mean distance"][-1])
+    assert chances == sorted(chances, reverse=True) and chances[0] > 1.5 * chances[2]
+
+
+def test_openings_that_tell_all_and_dialogues_that_do_not_end_are_far(tmp_path: Path) -> None:
+    real = written(tmp_path / "real.jsonl", plain, 1)
+    draw = random.Random(4)
+    whole = " ".join(WORDS)
+    talks = [talk(draw, 30, lambda draw: " ".join(draw.choices(WORDS, k=8))) for _ in range(20)]
+    for each in talks:
+        each[0]["content"] = whole
+    told = tmp_path / "told.jsonl"
+    told.write_text("".join(json.dumps({"messages": each}) + "\n" for each in talks))
+    found = rows_of(told, real)
+    assert found["disclosed in the opening, %"][0] == 100
+    assert found["turns until the end"][0] == 30 and found["turns until the end"][2].low > 2
+
+
+def test_other_languages_and_small_files_have_no_invented_figures(tmp_path: Path) -> None:
+    german = written(
+        tmp_path / "german.jsonl", lambda _: "Ich möchte bitte einen Tisch für heute und das ist nicht viel.", 1
+    )
+    found = rows_of(german, german)
+    assert found["politeness, % of turns"] == [None, None, None, None]
+    few = rows_of(written(tmp_path / "few.jsonl", plain, 1, 3), written(tmp_path / "other.jsonl", plain, 2, 3))
+    assert few["words per turn"][2].low is None
+
+
+def test_likeness_on_the_command_line(dialoom: Command, tmp_path: Path) -> None:
+    real = written(tmp_path / "real.jsonl", plain, 1)
+    dialoom("run", "personalens", "--users", "1", "--limit", "6", "--no-judge", "-o", "r.db")
+    shown = dialoom("describe", "r.db", "--like", str(real)).stdout
+    assert "Distance of the simulated users from those of real.jsonl" in shown and "by chance" in shown
+    assert "Made with an offline model (user): a scripted stand-in" in " ".join(shown.split())
+    written_files = dialoom("describe", "r.db", "--like", str(real), "-o", "out").stdout
+    assert "likeness.csv" in written_files
+    silent = tmp_path / "silent.jsonl"
+    silent.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Is anybody there?"}]}) + "\n")
+    told = dialoom("describe", "r.db", "--like", str(silent), code=2).stderr
+    assert "--like: silent.jsonl has fewer than two dialogues with lines of a user" in told

@@ -1,0 +1,202 @@
+"""Health of judges: a constant, a copying and a contradictory judge, each marked at its figures; a sound one is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom import Judgement, Run, open_run, report
+from dialoom.graphs import Estimate
+from dialoom.runs.report.health import contradicts
+from tests.conftest import Command
+
+GOAL = "return the kettle that was bought last week"
+SAID = {
+    "constant": "The agent said that the money is on its way.",
+    "copying": GOAL.capitalize() + ".",
+    "contradictory": "",
+    "sound": "The agent said that the money is on its way.",
+}
+
+
+def _judged(folder: Path, kind: str, is_own: bool = False) -> Run:
+    numbers = count()
+
+    async def user(messages: list[Any]) -> str:
+        return "DONE" if any(each["role"] == "assistant" for each in messages) else "I want to return a kettle."
+
+    async def assistant(_messages: list[Any]) -> str:
+        return "It is done, your money is on its way."
+
+    async def judge(messages: list[Any]) -> str:
+        if is_own and "goal was reached" not in str(messages):
+            return await assistant(messages)
+        verdict = kind == "constant" or next(numbers) % 2 == 0
+        told = SAID[kind] or f"The goal was {'never' if verdict else 'fully'} reached."
+        return f'{{"explanation": "{told}", "verdict": {str(verdict).lower()}}}'
+
+    return dialoom.simulate(
+        people=[{"name": f"Person {number}"} for number in range(8)],
+        tasks=[GOAL],
+        assistant=judge if is_own else assistant,
+        user=user,
+        judge=judge,
+        judges=[dialoom.Judge("resolved", rubric="This goal was reached: {{ task.goal }}")],
+        path=folder / "run.db",
+    )
+
+
+FAILED = {
+    "constant": ("†", "the same score every time"),
+    "copying": ("‡", "100 % explanations copied from the prompt or the scenario"),
+    "contradictory": ("‡", "100 % explanations that contradict the score"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILED)
+def test_failed_check_is_marked_at_the_figure(kind: str, tmp_path: Path, dialoom: Command) -> None:
+    mark, reason = FAILED[kind]
+    run = _judged(tmp_path, kind)
+    figure = f"{'100.0' if kind == 'constant' else '50.0'}{mark}"
+    report = run.report()
+    for told in (str(report), report.page(), dialoom("report", "run.db", "--trust").stdout):
+        assert figure in told
+    sign = {"†": "\\textdagger{}", "‡": "\\textdaggerdbl{}"}[mark]
+    assert figure.replace(mark, sign) in report.latex()
+    assert reason in str(report) and reason in dialoom("report", "run.db", "--trust").stdout
+    run.export("sft", path=tmp_path / "rows.jsonl", card=True)
+    card = next(tmp_path.glob("*.md")).read_text(encoding="utf-8")
+    assert "Health of the judges" in card and reason in card
+    (health,) = run.judge_health()
+    assert health.marks == mark and reason in health.failures()
+    shown = " ".join(dialoom("show", "run.db", 1, "--trust").stdout.split())
+    assert f"resolved (assistant): True{mark} " in shown.replace("False", "True")
+    assert f"{mark} The judge of resolved (assistant) fails a check: {reason}." in shown
+
+
+@pytest.mark.parametrize("kind", [*FAILED, "sound"])
+def test_requirement_on_an_unhealthy_judge_fails_unless_allowed(kind: str, tmp_path: Path, dialoom: Command) -> None:
+    """Verdicts that are all equal may all be right; of other scores the condition is `constant`."""
+    _judged(tmp_path, kind)
+    asked = ["require", "run.db", "resolved >= 10%", "--trust"]
+    is_doubtful = FAILED.get(kind, ("",))[0] == "‡"
+    line = dialoom(*asked, code=1 if is_doubtful else 0).stdout
+    assert line.startswith("NOT MET: " if is_doubtful else "met: ")
+    assert (f" %‡ [21.5 %, 78.5 %] n=8: unhealthy: {FAILED[kind][1]}\n" in line) if is_doubtful else "‡" not in line
+    allowed = dialoom(*asked, "--allow", "unhealthy").stdout
+    assert allowed.startswith("met: ") and ("‡" in allowed) == is_doubtful
+    compared = dialoom(*asked[:2], "--not-worse-than", "run.db", "--trust", code=1 if is_doubtful else 0).stdout
+    assert ("unhealthy: " in compared) == is_doubtful
+
+
+def test_sound_judge_is_not_marked(tmp_path: Path) -> None:
+    text = str(_judged(tmp_path, "sound").report())
+    assert "‡" not in text.replace("marked ‡", "") and "†" not in text and "| none |" in text
+
+
+def test_marks_follow_the_declared_metric_of_a_column(tmp_path: Path, dialoom: Command) -> None:
+    """PersonaLens' columns have names of their own."""
+    done = '{"explanation": "It is done.", "verdict": true}'
+    dull = '{"explanation": "A score of 1, as it is dull.", "score": 3}'
+    (tmp_path / "cast.py").write_text(
+        f"async def judge(messages):\n    return {done!r} if 'Was this goal reached' in str(messages) else {dull!r}\n"
+    )
+    dialoom("run", "personalens", "--users", 2, "--limit", 6, "--model", "judge=python:cast:judge", "-o", "run.db")
+    printed = dialoom("report", "run.db", "--table", "scores").stdout
+    assert "‡" in printed and "naturalness (user)" in printed
+    by_domain = dialoom("report", "run.db", "--table", "domains").stdout
+    assert "100.0†" in by_domain and "100.0 " not in by_domain  # also where a row has fewer than five verdicts
+
+
+JUDGES = """
+import json
+from itertools import count
+
+numbers = count()
+
+async def copying(messages):
+    asked = messages[-1]["content"].partition("<question>")[2].partition("</question>")[0].strip()
+    answer = "no" if next(numbers) % 2 else "yes"
+    return json.dumps({"explanation": asked, "answer": answer, "quote": asked})
+
+async def contradictory(messages):
+    number = next(numbers)
+    return json.dumps({"explanation": f"A score of {1 + number % 2}, as it is so.", "score": 3 + number % 3})
+
+async def first(messages):
+    return json.dumps({"explanation": "It is warmer.", "better": "first"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("run", "table", "column", "reason"),
+    [
+        (("prefeval", "--limit", 8, "--turns", 2), "accuracy", "4 turns %", "copied from the prompt or the scenario"),
+        (("aloe-eval", "--limit", 5, "--rounds", 2), "improvement", "IR", "contradict the score"),
+        (("aloe", "--limit", 5, "--rounds", 2, "--verify-pairs"), "rounds", "verified %", "decided by the order"),
+    ],
+)
+def test_own_tables_of_recipes_are_marked(
+    run: Sequence[Any], table: str, column: str, reason: str, tmp_path: Path, dialoom: Command
+) -> None:
+    kinds = {"prefeval": "copying", "aloe-eval": "contradictory", "aloe": "first"}
+    (tmp_path / "cast.py").write_text(JUDGES)
+    dialoom("run", *run, "--model", f"judge=python:cast:{kinds[run[0]]}", "-o", "run.db")
+    found = open_run(tmp_path / "run.db", trust=True).report()[table]
+    cells = [row[list(found.columns).index(column)] for row in found.rows]
+    assert all(isinstance(cell, Estimate) and cell.is_doubtful for cell in cells)
+    assert any(note.startswith("‡") and reason in note for note in found.notes)
+    if run[0] == "prefeval":  # counts have no place for a mark: their table says it
+        counts = open_run(tmp_path / "run.db", trust=True).report()["errors"]
+        assert any(note.startswith("‡") and reason in note for note in counts.notes)
+
+
+def _doubtful(row: Sequence[object]) -> list[bool]:
+    return [cell.is_doubtful for cell in row if isinstance(cell, Estimate)]
+
+
+def test_differences_and_comparisons_are_marked_if_either_judge_fails(tmp_path: Path) -> None:
+    sound, failing = (tmp_path / kind for kind in ("sound", "contradictory"))
+    for folder in (sound, failing):
+        folder.mkdir()
+    runs = _judged(sound, "sound"), _judged(failing, "contradictory")
+    for first, second in (runs, runs[::-1]):
+        (row,) = report(first, second)["differences"].rows
+        assert _doubtful(row) == [True]
+
+    async def other(_messages: list[Any]) -> str:
+        return '{"explanation": "The goal was never reached.", "verdict": true}'
+
+    run = runs[0].judge(models={"judge": other}, name="second")
+    (row,) = next(table for table in run.report().tables if table.name.startswith("compared")).rows
+    assert _doubtful(row)[:2] == [False, True]
+
+
+def test_judge_of_its_own_words_is_marked(tmp_path: Path) -> None:
+    text = str(_judged(tmp_path, "sound", is_own=True).report())
+    assert "50.0‡" in text and "fails a check: judges its own words" in text
+
+
+@pytest.mark.parametrize(
+    ("explanation", "score", "is_contradiction"),
+    [
+        ("The statement is true.", False, True),
+        ("The statement is not true.", False, False),
+        ("The statement is not quite correct.", True, True),
+        ("The user asked whether the task is completed; the agent said nothing.", True, False),
+        ("The goal was reached, then the goal was not reached any more.", False, False),
+        ("A score of 2, as the tone is rude.", 4, True),
+        ("4 out of 5: friendly.", 4, False),
+        ("Das Ziel wurde nicht erreicht.", True, True),
+    ],
+)
+def test_contradictions_are_found_by_statements_about_the_verdict(
+    explanation: str, score: bool | int, is_contradiction: bool
+) -> None:
+    judgement = Judgement(metric="m", target="assistant", score=score, explanation=explanation)
+    assert contradicts(judgement) == is_contradiction

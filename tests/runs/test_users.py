@@ -1,0 +1,273 @@
+"""Several user models: each scenario is played with each, their share of the variance, and the order of assistants."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dialoom
+from dialoom import play, report
+from dialoom.graphs import Estimate
+from dialoom.graphs.check import Conversation
+from dialoom.runs.report.users import rank_agreement, shares_of_variance
+from tests.conftest import ROOT, Command
+from tests.invented import ALARM, write_release
+from tests.runs.workers.near import near_cluster
+
+SUPPORT = f"{ROOT}/docs/examples/studies/support.toml"
+RECIPES: dict[str, dict[str, Any]] = {
+    "personalens": {"users": "1", "setting": ("I",), "limit": 2},
+    "aloe": {"limit": 2, "rounds": 2},
+    "aloe-eval": {"limit": 2, "rounds": 2},
+    SUPPORT: {},
+}
+
+
+def rows_of(run: dialoom.Run, path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a run's export."""
+    run.export("dialogues", path)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def replayable(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without the name of its user model."""
+    return {**row, "models": {**row["models"], "user": ""}, "user_model": ""}
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: Path(recipe).stem)
+def test_each_scenario_is_played_with_each_user_model(
+    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def play(name: str, users: Any, **settings: Any) -> dialoom.Run:
+        given: dict[str, Any] = {"options": RECIPES[recipe], "sample": 2, "seed": 3, "models": {"user": users}}
+        return dialoom.play(recipe, path=tmp_path / f"{name}.db", **given, **settings)
+
+    users = ["offline/attentive", "offline/generic"]
+    if recipe == SUPPORT:
+        users = ["offline/placeholder", f"python:{__name__}:clumsy"]
+    alone = rows_of(play("alone", users[0]), tmp_path / "alone.jsonl")
+    assert not any("user_model" in row for row in alone)
+    both = rows_of(play("both", users, trials=2, concurrency=5), tmp_path / "both.jsonl")
+    size = len(alone)
+    factors = [(row["user_model"], row["trial"]) for row in both]
+    assert factors == [(user, trial) for trial in (1, 2) for user in users for _ in range(size)]
+    assert [row["models"]["user"] for row in both] == [user for user, _ in factors]
+    assert [row["id"] for row in both] == [row["id"] for row in alone] * 4
+    assert [replayable(row) | {"trial": ""} for row in both[:size]] == [
+        replayable(row) | {"trial": ""} for row in alone
+    ], "the first model has the seeds and keys of a run with it alone"
+
+    near_cluster(monkeypatch)
+    stopped = play("stopped", users, budget=dialoom.Budget(max_calls=3))
+    grown = dialoom.resume(stopped.path, trials=2, workers=2, budget=dialoom.Budget(max_calls=10_000))
+    rows_of(grown, tmp_path / "grown.jsonl")
+    assert (tmp_path / "grown.jsonl").read_bytes() == (tmp_path / "both.jsonl").read_bytes()
+
+
+async def skilled(messages: list[dict[str, str]]) -> str:
+    """Play a user who states all that the assistant needs: 4 of 4 points."""
+    return f"user 4 {digest(messages)}"
+
+
+async def clumsy(messages: list[dict[str, str]]) -> str:
+    """Play a user who leaves half of it out: 2 of 4 points."""
+    return f"user 2 {digest(messages)}"
+
+
+def digest(messages: list[dict[str, str]]) -> str:
+    """Return a hash of a request, which tells the scenario."""
+    return hashlib.sha256(json.dumps(messages).encode()).hexdigest()[:8]
+
+
+def assistant_of(quality: int) -> dialoom.Model:
+    """Return an assistant that adds a number of points of its own."""
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        assert messages
+        return f"assistant {quality}"
+
+    return dialoom.Model(answer, name=f"quality-{quality}")
+
+
+METRIC = "points (assistant)"
+NOISE, SCENARIOS = 1.5, 60
+
+
+def points(talk: Conversation) -> int:
+    """Score a conversation, in hundredths: the scenario's level, the user's and the assistant's points, and chance."""
+    said = [line.content.split() for line in talk.messages]
+    chance = random.Random(" ".join(word for words in said for word in words))
+    level = random.Random(said[0][2]).uniform(0, 4)
+    return round(100 * (level + int(said[0][1]) + int(said[1][1]) + chance.uniform(-NOISE, NOISE)))
+
+
+def turned(talk: Conversation) -> int:
+    """Score a conversation so that the order of assistants is reversed with the clumsy user."""
+    said = [line.content.split() for line in talk.messages]
+    return 50 + int(said[1][1]) * (1 if said[0][1] == "4" else -1)
+
+
+def played(folder: Path, quality: int) -> dialoom.Run:
+    """Return a run of an assistant with both user models."""
+    checks = [dialoom.Check("points", points, scale=(-1000, 2000)), dialoom.Check("turned", turned, scale=(0, 100))]
+    return dialoom.simulate(
+        people=[f"person {number}" for number in range(SCENARIOS // 3)],
+        tasks=["return a kettle", "order a lamp", "find a lost parcel"],
+        assistant=assistant_of(quality),
+        user=[skilled, clumsy],
+        checks=checks,
+        max_turns=1,
+        path=folder / f"{quality}.db",
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[dialoom.Run]:
+    """The runs of three assistants of known quality with two user models of known skill."""
+    folder = tmp_path_factory.mktemp("users")
+    return [played(folder, quality) for quality in (1, 2, 4)]
+
+
+def cell(table: Any, what: str, column: str, label: str | None = None) -> Any:
+    """Return a cell of a table by the metric of its row, and the run's label if there are several."""
+    (row,) = [row for row in table.rows if what in row and (label is None or row[0] == label)]
+    return row[list(table.columns).index(column)]
+
+
+def test_the_share_of_the_variance_is_recovered(runs: list[dialoom.Run]) -> None:
+    of_users, of_levels, of_chance = 2.0, 16 / 12, (2 * NOISE) ** 2 / 12  # of two values 2 apart, and of uniform draws
+    truth = of_users / (of_users + of_levels + of_chance)
+    tables = runs[0].report()
+    spread = tables["user-variance"]
+    share = cell(spread, METRIC, "user models %")
+    assert share.n == SCENARIOS
+    assert share.low < truth < share.high
+    assert abs(share.mean - truth) < 0.15
+    shares = [share.mean, *(cell(spread, METRIC, name) for name in ("scenarios %", "rest %"))]
+    assert sum(shares) == pytest.approx(1)
+    means = tables["user-models"]
+    assert [row[1] for row in means.rows[:2]] == [f"python:{__name__}:skilled", f"python:{__name__}:clumsy"]
+    assert means.columns[-1] == "mean"
+    by_user = [row[-1].mean for row in means.rows if isinstance(row[-1], Estimate) and row[0] == METRIC]
+    assert by_user[0] - by_user[1] == pytest.approx(200, abs=60)
+
+
+def test_the_order_of_assistants_is_compared_between_user_models(runs: list[dialoom.Run]) -> None:
+    order = dialoom.report(*runs)["user-ranking"]
+    tau = cell(order, METRIC, "tau")
+    assert tau.mean == 1 and tau.low <= 1 <= tau.high
+    assert cell(order, METRIC, "same order") == "yes"
+    tau = cell(order, "turned (assistant)", "tau")
+    assert (tau.low, tau.mean, tau.high) == (-1, -1, -1)
+    assert cell(order, "turned (assistant)", "same order") == "no"
+
+
+def test_intervals_hold_the_truth() -> None:
+    draw = random.Random(1)
+    truth, held, right = 0.5 / (0.5 + 1 + 1), 0, 0
+    for _ in range(60):
+        levels = [draw.gauss(0, 1) for _ in range(40)]
+        scores = [[level + effect + draw.gauss(0, 1) for effect in (0.0, 1.0)] for level in levels]
+        found = shares_of_variance(scores, range(40))
+        assert found is not None and found[0].low is not None and found[0].high is not None
+        held += found[0].low <= truth <= found[0].high
+        equal = shares_of_variance([[level + draw.gauss(0, 1) for _ in "ab"] for level in levels], range(40))
+        assert equal is not None
+        held += equal[0].low == 0
+        three = [[[level + a + u + draw.gauss(0, 1) for u in (0, 1)] for a in (0.0, 1.0, 2.0)] for level in levels]
+        tau = rank_agreement(three, range(40))
+        assert tau is not None and tau.high is not None
+        right += tau.high == 1
+    assert held >= 110
+    assert right == 60
+
+
+def test_what_cannot_be_estimated_is_left_empty() -> None:
+    assert shares_of_variance([[1, 1], [1, 1]], [1, 2]) is None, "all scores are equal"
+    assert shares_of_variance([[1, 2], [3, 4]], [1, 1]) is None, "one person"
+    few = shares_of_variance([[1, 2], [3, 4.5], [2, 2.5]], [1, 2, 3])
+    assert few is not None and few[0].low is None
+    assert rank_agreement([[[1, 1], [1, 2]]] * 6, range(6)) is None, "with one user model both are equal"
+
+
+def test_user_models_are_refused(tmp_path: Path) -> None:
+    path, plain = tmp_path / "x.db", "offline/attentive"
+    refused: list[tuple[list[Any], str]] = [
+        ([plain, plain], "plays 'user' twice"),
+        ([], "is empty"),
+        ([plain, assistant_of(1)], "'quality-1' is in no file"),
+    ]
+    for users, told in refused:
+        with pytest.raises(dialoom.DialoomError, match=told):
+            dialoom.plan("personalens", models={"user": users}, path=path)
+    with pytest.raises(dialoom.DialoomError, match="one model plays 'user'"):
+        dialoom.plan("prefeval", models={"user": [plain, "offline/generic"]}, path=path)
+
+
+def test_user_models_on_the_command_line(dialoom: Command) -> None:
+    users = ["--model", "user=offline/attentive", "--model", "user=offline/generic"]
+    run = ["run", "personalens", "--users", "1", "--setting", "I", "--limit", "2", *users]
+    assert "2 user models" in dialoom(*run, "-o", "r.db").stdout
+    assert "offline/attentive, offline/generic" in dialoom("status", "r.db").stdout
+    shown = dialoom("show", "r.db", "--where", "user_model == 'offline/generic'").stdout
+    assert shown.count("~u2") == 2 and len(shown.splitlines()) == 3
+    assert "user models %" in dialoom("report", "r.db").stdout
+    refused = dialoom("export", "r.db", "--format", "personalens", "-o", "release", code=2).stderr
+    assert "this run has 2 user models; choose one, such as 'user_model == \"offline/attentive\"'" in refused
+    chosen = ["--where", "user_model == 'offline/generic'"]
+    dialoom("export", "r.db", "--format", "personalens", *chosen, "-o", "release")
+    dry = dialoom(*run, "-o", "other.db", "--dry-run").stdout
+    assert "4 scenarios" in dry and dry.count("  user ") == 2
+
+
+def run_with(folder: Path, name: str, user: str, assistant: str, **options: Any) -> dialoom.Run:
+    """Return a run of PersonaLens."""
+    models = {"user": user, "assistant": assistant}
+    chosen = {"users": "5", "setting": ("I",), "limit": 5, **options}
+    return dialoom.play("personalens", path=folder / f"{name}.db", options=chosen, models=models)
+
+
+def test_runs_with_different_users_are_not_compared(tmp_path: Path, dialoom: Command) -> None:
+    first = run_with(tmp_path, "first", "offline/attentive", "offline/attentive")
+    same = run_with(tmp_path, "same", "offline/attentive", "offline/generic")
+    other = run_with(tmp_path, "other", "offline/generic", "offline/attentive")
+    assert report(first, same)["differences"].rows, "the assistant alone differs"
+
+    refused = report(first, other)["differences"]
+    assert not refused.rows
+    assert "whose simulated users differ from those of offline/attentive (user model)" in refused.warnings[0]
+    allowed = report(first, other, allow_different_users=True)["differences"]
+    assert allowed.rows and allowed.title.endswith("(with different users: user model)")
+    three = report(first, same, other)
+    assert {row[0] for row in three["differences"].rows} == {three.labels[1]}, "the comparable run is compared"
+
+    worse = ["require", str(tmp_path / "other.db"), "--not-worse-than", str(tmp_path / "first.db")]
+    told = dialoom(*worse, code=2).stderr
+    assert "their simulated users differ (user model)" in told and "add --allow-different-users" in told
+    passed = dialoom(*worse, "--allow-different-users", code=1).stdout
+    assert "no significant loss of " in passed and "(with different users: user model): " in passed
+
+
+def test_other_user_prompts_and_personas_are_different_users(tmp_path: Path) -> None:
+    prompts = tmp_path / "prompts" / "personalens"
+    prompts.mkdir(parents=True)
+    shipped = (ROOT / "prompts" / "personalens" / "user.md").read_text()
+    (prompts / "user.md").write_text(shipped + "\nBe brief.\n")
+    first = run_with(tmp_path, "first", "offline/attentive", "offline/attentive")
+    options = {"users": "5", "setting": ("I",), "limit": 5}
+    path = tmp_path / "brief.db"
+    brief = play(
+        "personalens", path=path, options=options, models={"assistant": "offline/generic"}, prompts=prompts.parent
+    )
+    write_release(tmp_path / "release", users=5, tasks=[ALARM])
+    people = run_with(
+        tmp_path, "people", "offline/attentive", "offline/generic", users="all", profiles=tmp_path / "release"
+    )
+    for run, what in ((brief, "user prompt"), (people, "persona source")):
+        (warning,) = report(first, run)["differences"].warnings
+        assert f"({what})" in warning

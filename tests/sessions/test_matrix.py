@@ -1,0 +1,267 @@
+"""The table of docs/sessions.md, cell by cell: each kind of stateful players in everything that may become of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+import dialoom
+from dialoom import DialoomError
+from dialoom.roles import restoring
+from dialoom.roles.restoring import KINDS, USES, Refusal
+from docs.player_tables import kinds, refusals
+from tests.processes import Started
+from tests.runs.workers.near import near_cluster
+
+from .memories import OTHER_WORDS
+
+STUDY = """
+name = "memory"
+[people]
+rows = [PEOPLE]
+[tasks]
+rows = [{ goal = "a table for two" }, { goal = "the same table, but on Sunday" }]
+[dialogue]
+max_turns = 2
+in_sequence = true
+ends = []
+"""
+ANN, BO = '{ name = "Ann", style = "brief" }', '{ name = "Bo", style = "wordy" }'
+CALLS = 8
+"""The calls of Ann's two conversations, of two turns each: the user's have odd numbers, the assistant's even ones."""
+LAST_TURN, FIRST_TURN = 2, 4
+"""Steps from the end of a conversation to before its last turn, and to before its first one."""
+
+KILLS = f"""
+import json, os, sys
+from dialoom.cli import main
+_, kills, *command = sys.argv
+sys.argv[1:] = [*command, command[1] + ".db"]  # what it imports, copies need not import
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+for path, kill in json.loads(kills):
+    copy = os.fork()
+    if copy == 0:
+        os.environ.update(kill)
+        sys.argv[1:] = [*command, path]
+        main()
+        os._exit(0)
+    assert os.waitpid(copy, 0)[1] == {int(signal.SIGKILL)}, f"{{kill}} ended otherwise"
+print(len(json.loads(kills)), "killed")
+"""
+"""Plays a run for each kill, in a copy of the process."""
+
+PLAYERS = {
+    "in_file": KINDS[0],
+    "in_memory": KINDS[1],
+    "made": KINDS[1],
+    "store_only": KINDS[2],
+    "Snapshots": KINDS[3],
+    "shared": KINDS[3],
+    "Begins": KINDS[4],
+    "alone": KINDS[5],
+}
+"""Those in `memories.py`; the third row's has a store besides its checkpointer."""
+
+
+@dataclass
+class Case:
+    """A player in a folder with its run, which nothing has interrupted."""
+
+    player: str
+    folder: Path
+    patch: pytest.MonkeyPatch
+
+    async def play(self, path: str, study: str = "ann.toml", user: str = "customer", **settings: Any) -> dialoom.Run:
+        """Play a study."""
+        models: dict[str, Any] = {
+            "assistant": dialoom.Agent(f"graph:memories.py:{self.player}", stateful=True),
+            "user": f"graph:memories.py:{user}",
+        }
+        return await dialoom.aplay(study, path=path, models=models, options={"judge": False}, **settings)
+
+    def kill(self, study: str, kills: Sequence[Mapping[str, str]]) -> list[str]:
+        """Play a study in processes that are killed; return the runs that they leave."""
+        models = ("--model", f"assistant=graph:memories.py:{self.player}", "--model", "user=graph:memories.py:customer")
+        flags = ("run", study, *models, "--stateful", "assistant", "--no-judge", "-o")
+        paths = [f"{study}-{number}.db" for number in range(len(kills))]
+        with Started(self.folder, json.dumps([*zip(paths, kills, strict=True)]), *flags, script=KILLS) as process:
+            printed, errors = process.communicate()
+            assert printed.endswith(f"{len(kills)} killed\n"), errors
+        return paths
+
+
+def rows(run: dialoom.Run) -> list[dict[str, Any]]:
+    to = run.path.with_suffix(".jsonl")
+    run.export("dialogues", to)
+    return [json.loads(line) for line in to.read_bytes().splitlines()]
+
+
+async def states(run: dialoom.Run) -> list[Any]:
+    """The players' states at the ends of a run's conversations."""
+    found = []
+    for number in range(1, len(rows(run)) + 1):
+        async with run.look(number) as stepper:
+            found.append(comparable(stepper.state))
+    return found
+
+
+def comparable(state: Mapping[str, Any]) -> Any:
+    """A player's state without random ids; of a persistent checkpointer, the messages that its checkpoint holds."""
+    kept = state["players"].get("assistant")
+    if isinstance(kept, dict):
+        kept = json.loads(re.sub(r"person-[0-9a-f]{20}", "person", json.dumps(kept)))
+    if not isinstance(kept, dict) or "checkpoint" not in kept:
+        return kept
+    place = {"thread_id": kept["thread"], "checkpoint_id": kept["checkpoint"], "checkpoint_ns": ""}
+    if "values" in kept and "items" not in kept:
+        return [message["content"] for message in kept["values"]["messages"]]
+    if "values" not in kept:
+        with closing(sqlite3.connect("agent.db", timeout=30)) as connection:
+            found = SqliteSaver(connection).get_tuple({"configurable": place})
+        assert found is not None
+        return [message.content for message in found.checkpoint["channel_values"]["messages"]]
+    return {name: value for name, value in kept.items() if name not in ("thread", "checkpoint")}
+
+
+async def resume(case: Case, is_same: bool) -> None:
+    """Killed in each call; with a persistent checkpointer, also when the agent is ahead of the run.
+
+    And once with two people's conversations under way.
+    """
+    whole = await case.play("whole.db")
+    kills = [{"DIE_AT": str(number)} for number in range(1, CALLS + 1)]
+    kills += [{"DIE_AFTER": str(number)} for number in range(1, CALLS // 2 + 1)] if case.player == "in_file" else []
+    for number, (path, kill) in enumerate(zip(case.kill("ann.toml", kills), kills, strict=True)):
+        resumed = await dialoom.aresume(path, trust=True)
+        found = rows(resumed)
+        attempts = [row.pop("earlier_attempts", 0) for row in found]
+        assert found == rows(whole), kill
+        if is_same:
+            assert resumed.path.with_suffix(".jsonl").read_bytes() == whole.path.with_suffix(".jsonl").read_bytes()
+            assert await states(resumed) == await states(whole), kill
+        else:  # the conversation in which the player has replied is played again
+            assert attempts == [number in (2, 3), number in (6, 7)], kill
+    if is_same:
+        both = await case.play("both.db", "both.toml")
+        (path,) = case.kill("both.toml", [{"DIE_AT": str(CALLS + 3)}])
+        resumed = await dialoom.aresume(path, trust=True)
+        assert (rows(resumed), await states(resumed)) == (rows(both), await states(both))
+
+
+async def fork(case: Case, is_same: bool) -> None:
+    """A named branch on which the user says something else: as if that had been said from the beginning."""
+    whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
+    before = rows(whole), await states(whole)
+    async with whole.step(2) as stepper:
+        await stepper.rewind(LAST_TURN)
+        branch = await stepper.fork("terrace")
+        await branch.say("user", OTHER_WORDS)
+        await branch.run()
+        end = [line.content for line in (await branch.outcome()).messages], comparable(branch.state)
+    assert is_same and end == (contents(right), (await states(right))[1])
+    assert (rows(whole), await states(whole)) == before
+
+
+async def rewind(case: Case, is_same: bool) -> None:
+    """The player goes back with the conversation, and goes on from there."""
+    whole, right = await case.play("whole.db"), await case.play("right.db", user="other_customer")
+    async with whole.step(2) as stepper:
+        await stepper.rewind(LAST_TURN)
+        earlier = comparable(stepper.state)
+        await stepper.forward(LAST_TURN)
+        later = comparable(stepper.state)
+        await stepper.rewind(LAST_TURN)
+        assert comparable(stepper.state) == earlier and (earlier is None or earlier != later)
+        await stepper.say("user", OTHER_WORDS)
+        await stepper.run()
+        end = [line.content for line in (await stepper.outcome()).messages], comparable(stepper.state)
+    assert is_same and end == (contents(right), (await states(right))[1])
+
+
+async def resample(case: Case, is_same: bool) -> None:
+    """An earlier turn again, and the later ones: in a whole conversation, and in one that goes on afterwards."""
+    whole = await case.play("whole.db")
+    (path,) = case.kill("ann.toml", [{"DIE_AT": str(CALLS - 1)}])
+    going_on = dialoom.open_run(path, trust=True)
+    for run, back in ((whole, LAST_TURN), (whole, FIRST_TURN - 1), (going_on, 1)):
+        async with run.step(2) as stepper:
+            for steps in (back, back if run is whole else LAST_TURN):  # the second time from the end of a branch
+                await stepper.rewind(steps)
+                await stepper.resample()
+                end = await stepper.run()
+                assert [call.sample > 0 for call in end.calls] == [True]  # the player was asked again
+                assert is_same and [line.content for line in (await stepper.outcome()).messages] == contents(whole)
+                assert comparable(end.state) == (await states(whole))[1]
+    resumed = await dialoom.aresume(path, trust=True)
+    assert (rows(resumed), await states(resumed)) == (rows(whole), await states(whole))
+
+
+async def workers(case: Case, is_same: bool) -> None:
+    """Two people's conversations, with two workers."""
+    whole = await case.play("whole.db", "both.toml")
+    near_cluster(case.patch)
+    spread = await case.play("spread.db", "both.toml", workers=2)
+    assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
+
+
+async def trials(case: Case, is_same: bool) -> None:
+    """In every trial the player knows nothing of the others."""
+    whole, tried = await case.play("whole.db"), await case.play("trials.db", trials=3)
+    assert is_same
+    for trial in (1, 2, 3):
+        found = [row for row in rows(tried) if row["trial"] == trial]
+        assert [row["messages"] for row in found] == [row["messages"] for row in rows(whole)]
+    assert sorted(map(str, await states(tried))) == sorted(map(str, (await states(whole)) * 3))
+
+
+def contents(run: dialoom.Run) -> list[str]:
+    """What is said in the second conversation."""
+    return [message["content"] for message in rows(run)[1]["messages"]]
+
+
+CELLS: dict[str, Callable[[Case, bool], Awaitable[None]]] = dict(
+    zip(USES, (resume, fork, rewind, resample, workers, trials), strict=True)
+)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("player", PLAYERS)
+async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(Path(__file__).parent / "memories.py", tmp_path)
+    (tmp_path / "ann.toml").write_text(STUDY.replace("PEOPLE", ANN))
+    (tmp_path / "both.toml").write_text(STUDY.replace("PEOPLE", f"{ANN}, {BO}"))
+    monkeypatch.chdir(tmp_path)
+    instead = PLAYERS[player].instead.get(use)
+    case = Case(player, tmp_path, monkeypatch)
+    if not isinstance(instead, Refusal):
+        await CELLS[use](case, instead is None)
+        return
+    with pytest.raises(DialoomError, match=re.sub(r"\\{\w+\\}", ".+", re.escape(instead.message))):
+        await CELLS[use](case, True)
+    if use == restoring.WORKERS:
+        assert not Path("spread.db").exists()
+    else:  # nothing was played, and no branch is left
+        async with dialoom.open_run("whole.db").look(2) as stepper:
+            assert [branch.name for branch in stepper.branches()] == ["main"]
+
+
+def test_each_kind_has_a_player_and_the_page_has_both_tables() -> None:
+    assert {*map(id, PLAYERS.values())} == {*map(id, KINDS)}
+    page = (Path(__file__).parents[2] / "docs" / "sessions.md").read_text(encoding="utf-8")
+    assert kinds() in page and refusals() in page
+    declared = [value for value in vars(restoring).values() if isinstance(value, Refusal)]
+    assert [*restoring.REFUSALS] == declared
