@@ -98,7 +98,7 @@ class Stage:
         judged: The finished outcome that is judged; `None` while a scenario is played.
         asking: The requests under way.
         session: The information about the conversation for players who take part in one.
-        is_fork: Whether a branch of the step debugger is played rather than the scenario itself.
+        is_fork: Whether a step is played on a branch of the step debugger rather than for the scenario itself.
     """
 
     scenario: Scenario
@@ -151,7 +151,7 @@ class Scene:
 
     @property
     def is_fork(self) -> bool:
-        """Return whether a branch of the step debugger is played rather than the scenario itself."""
+        """Return whether the step is played on a branch of the step debugger rather than for the scenario itself."""
         return self._stage.is_fork
 
     def inputs_of(self, prompt_id: str) -> Sequence[str]:

@@ -15,7 +15,7 @@ from dialoom.graphs.transcript import Transcript, Transcripts, transcripts, tran
 from dialoom.graphs.transcript_rows import Reader
 from dialoom.inputs import DataError
 from dialoom.runs.configuration.recipes import is_file_spec
-from dialoom.runs.configuration.trust import recipe_references
+from dialoom.runs.configuration.trust import cast_references, recipe_references
 from dialoom.runs.engine import in_thread
 from dialoom.runs.errors import RunError, StoppedError
 from dialoom.runs.planning import judgement_set, prepare
@@ -150,6 +150,7 @@ def _opened(path: Path, study: PathLike | None, settings: PlaySettings) -> Itera
         settings["options"] = {"judge": False}  # what is recorded is judged afterwards
         new = resolve(given or transcripts(), False, **settings)
         store = RunStore.create(path, new.config, prepare(new.recipe, new.config), recipe=new.recipe)
+        store.give(cast_references(new.config.models))
     with store:
         check_transcripts(store)
         take_study(store, given)

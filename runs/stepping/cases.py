@@ -75,6 +75,7 @@ class Case(Record):
         code: The SHA-256 of each code file that the recipe and the models refer to, by its name in the recipe or model.
         outcome: The outcome at that checkpoint.
         is_end: Whether the conversation ended there.
+        forked: The number of steps, the last ones, that were played on a branch and not on `main`.
     """
 
     format: Literal["dialoom case, version 1"]
@@ -91,6 +92,7 @@ class Case(Record):
     user_retries: int = 0
     steps: tuple[RecordedStep, ...]
     is_end: bool
+    forked: int = 0
     outcome: Outcome
 
     @property
@@ -104,6 +106,7 @@ async def case_of(stepper: StepperView) -> Case:
     context = stepper.context
     stops = await stepper.stops()
     recorded: list[RecordedStep] = []
+    points, main, forked = context.points(), context.work.thread, 0
     for before, stop in pairwise(stops):
         if stop.kind == "edit":
             channels = [
@@ -128,6 +131,9 @@ async def case_of(stepper: StepperView) -> Case:
                 for call in stop.calls
             )
             recorded.append(RecordedStep(nodes=stop.ran, calls=calls))
+        else:
+            continue
+        forked += main not in points[stop.checkpoint].threads
     config, scenario = context.store.config, context.work.scenario
     models = dict(context.models)
     for call in (call for step in recorded for call in step.calls):
@@ -149,6 +155,7 @@ async def case_of(stepper: StepperView) -> Case:
         user_retries=config.user_retries,
         steps=tuple(recorded),
         is_end=stops[-1].is_end,
+        forked=forked,
         outcome=(await stepper.outcome()).model_copy(
             update={"faults": None, "languages": ()}
         ),  # the rules of the gate may change, but a case must not

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -194,7 +194,7 @@ class ScenarioContext:
             self.gate,
             retries,
             session=session_of(self.store, self.recipe, self.work, branch.name, branch.sample),
-            is_fork=branch.name != MAIN,
+            is_fork=branch.name != MAIN or not self.is_pending,
         )
 
     def outcome(self, state: Mapping[str, Any], is_end: bool) -> Outcome:
@@ -265,7 +265,7 @@ class PlayableContext(ScenarioContext):
 
     async def begin(self) -> str:
         """Write the scenario's initial state to its thread, stop before the first node, return the checkpoint's id."""
-        stage = self.stage(self.gateway, self.main(), 0)
+        stage = replace(self.stage(self.gateway, self.main(), 0), is_fork=False)
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
         await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")

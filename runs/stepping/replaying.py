@@ -185,7 +185,7 @@ class _Replay:
 
     async def _begin(self) -> None:
         initial, nobody = self._recipe.initial(self._scenario), _RecordedGateway(())
-        await self._graph.ainvoke(initial, at(self._case.thread), context=self._stage(nobody, 0), interrupt_before="*")
+        await self._graph.ainvoke(initial, at(self._case.thread), context=self._stage(nobody), interrupt_before="*")
 
     def _result(self, steps: int, outcome: Outcome | None, **live: Any) -> ReplayResult:
         departures, changed = self._departures, list(dict.fromkeys(self._changed()))
@@ -239,9 +239,8 @@ class _Replay:
             )
             return False
         recorded = _RecordedGateway(step.calls)
-        played = sum(each.edit is None for each in self._case.steps[: number - 1])
         try:
-            context = self._stage(recorded, played + 1)
+            context = self._stage(recorded, number)
             await self._graph.ainvoke(None, config, context=context, interrupt_after="*")
         except _NotRecordedError as error:
             self._departures.append(f"step {number}: {error}")
@@ -281,18 +280,21 @@ class _Replay:
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return None
 
-    def _stage(self, caller: Caller, step: int) -> Stage:
+    def _stage(self, caller: Caller, number: int = 0) -> Stage:
+        """Return the context of a step of the case; edits do not count as steps of the graph."""
         case, library, models = self._case, self._library, self._bindings.by_role
+        edits = sum(each.edit is not None for each in case.steps[:number])
         used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
         return Stage(
             self._scenario,
             Cast(used, models, caller, WithPrompts.of(self._recipe).reply_types),
             case.thread,
             case.seed,
-            step=step,
+            step=number - edits,
             gate=Gate(WithGate.of(self._recipe), library.values()),
             retries=case.user_retries,
             session=self._session,
+            is_fork=number > len(case.steps) - case.forked,
         )
 
 
@@ -312,6 +314,12 @@ class _LiveReplay(_Replay):
         self._live = frozenset(live)
         if unknown := sorted(self._live - {*case.models, TOOL_ROLE}):
             raise RunError(f"live: unknown role {unknown[0]!r}; the roles are {', '.join(case.models)}", setting="live")
+        if case.recipe == TRANSCRIPT and not case.forked:
+            raise RunError(
+                "live: the case holds imported lines only, which no role answers anew; continue the conversation from "
+                "one of its lines in the step debugger, and save that",
+                setting="live",
+            )
         if dead := sorted(set(models) - self._live):
             raise RunError(f"models: role {dead[0]!r} does not answer anew; name it among the live roles too")
         self._bindings = self._bound(models)
@@ -375,9 +383,8 @@ class _LiveReplay(_Replay):
         tasks = (await self._graph.aget_state(at(case.thread))).tasks
         if not tasks or (step is None and not case.is_end):
             return False
-        played = sum(each.edit is None for each in case.steps[:number]) + max(0, number - len(case.steps))
         try:
-            context = self._stage(caller, played + 1)
+            context = self._stage(caller, number + 1)
             await self._graph.ainvoke(None, at(case.thread), context=context, interrupt_after="*")
         except Exception as error:  # any error of the current code is a departure
             names = _node_names(tuple(dict.fromkeys(task.name for task in tasks)))

@@ -206,6 +206,47 @@ async def test_the_users_own_assistant_continues_from_any_line(tmp_path: Path) -
     assert episode.outcome.messages == outcome.messages
 
 
+async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answered_anew(tmp_path: Path) -> None:
+    study = _judges(tmp_path, JUDGES + '[user]\nbrief = "Get it: {{ task.goal }}"\nopening = "I open."\n')
+    source = _written(tmp_path / "talks.jsonl", KETTLE)
+    models = {"assistant": answer}
+    found = await dialoom.aimport_transcripts(source, path=tmp_path / "talks.db", study=study, models=models)
+    async with found.run.step(1, models=models) as stepper:
+        imported = await case_of(stepper)
+        await stepper.goto(4)
+        await stepper.say("assistant", "It is on its way.")
+        await stepper.say("user", "Thank you. DONE")
+        continued = await case_of(stepper)
+        await stepper.goto(1)
+        await stepper.fork("opened")
+        opened = await stepper.switch("opened")
+        await opened.run([opened.condition("turn 2")])
+        begun_anew = await case_of(opened)
+    played = await dialoom.areplay(continued, trust=True)
+    assert (played.is_same, played.departures, played.steps, played.calls) == (True, [], 5, 2)
+    played = await dialoom.areplay(continued, live=["assistant"], models=models, trust=True)
+    assert played.outcome is not None and played.live == {"assistant": 1}
+    assert [line.content for line in played.outcome.messages] == [
+        *[message["content"] for message in KETTLE["messages"][:3]],
+        "live: It is 4711.",
+        "Thank you.",
+    ]
+    assert (await dialoom.areplay(begun_anew, trust=True)).is_same
+    assert begun_anew.outcome.messages[0].content == "I open."  # which asks nobody
+    with pytest.raises(dialoom.DialoomError, match="imported lines only"):
+        await dialoom.areplay(imported, live=["assistant"], trust=True)
+
+
+def test_a_player_named_at_the_import_needs_no_further_trust(tmp_path: Path) -> None:
+    command = command_in(tmp_path)
+    (tmp_path / "shop_of_import.py").write_text("def reply(messages):\n    return 'It is cancelled.'\n")
+    _written(tmp_path / "talks.jsonl", KETTLE)
+    command("import", "talks.jsonl", "--model", "assistant=python:shop_of_import:reply", "-o", "talks.db")
+    (tmp_path / "lines.txt").write_text("goto 4\nfork mine\nswitch mine\nnext\n")
+    done = command("step", "talks.db", 1, "--script", "lines.txt")
+    assert "assistant (python:shop_of_import:reply)" in done.stdout
+
+
 def test_a_format_of_ones_own_is_a_function_from_a_path_to_rows(tmp_path: Path) -> None:
     (tmp_path / "chat.txt").write_text("U: hello\nA: good day\n\nU: bye\nA: see you\n")
 
