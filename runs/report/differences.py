@@ -48,6 +48,7 @@ class JudgedDifference:
         before: The mean in the first run, over these scenarios.
         after: The mean in this run.
         paired: The tested difference; marked as constant if all scores of either run are equal.
+        alone: The number of conversations of each run (the first, this one) for which the other has no score.
     """
 
     label: str
@@ -55,6 +56,7 @@ class JudgedDifference:
     before: float
     after: float
     paired: PairedDifference
+    alone: tuple[int, int]
 
 
 def subject_of(judgement: Judgement) -> str:
@@ -93,7 +95,7 @@ def differences(
     table.decimals = {"p": 3}
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
-    table.notes += _notes(rows, corrected, first)
+    table.notes += [*_notes(rows, corrected, first), *_left_out(rows, first)]
     if any(p is not None for p in corrected):
         table.notes.append(_power(max(row.paired.estimate.n for row in rows), recipe))
     table.notes += [_BY_FACETS] if by_facets else []
@@ -118,7 +120,7 @@ def paired_differences(
     for each, scored in zip(reported[1:], runs[1:], strict=True):
         pairs, is_by_facets = _paired(runs[0], scored)
         by_facets |= is_by_facets
-        rows += _rows(each.label, pairs)
+        rows += _rows(each.label, pairs, (runs[0], scored))
     return rows, by_facets
 
 
@@ -174,8 +176,11 @@ def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Sco
     return {keys[id_]: each for id_, each in scored.items() if counts[keys[id_]] == 1}
 
 
-def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDifference]:
+def _rows(
+    label: str, pairs: Sequence[tuple[_Scored, _Scored]], runs: tuple[Mapping[str, _Scored], Mapping[str, _Scored]]
+) -> list[JudgedDifference]:
     rows = []
+    counts = [Counter(what for each in run.values() for what in each.means) for run in runs]
     for what in dict.fromkeys(what for one, _ in pairs for what in one.means):
         both = [(one, other) for one, other in pairs if what in one.means and what in other.means]
         found = paired_difference((one.person, other.means[what] - one.means[what]) for one, other in both)
@@ -184,7 +189,8 @@ def _rows(label: str, pairs: Sequence[tuple[_Scored, _Scored]]) -> list[JudgedDi
             before, after = (sum(of_run) / len(both) for of_run in means)
             constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means)
             found = replace(found, estimate=replace(found.estimate, is_constant=constant))
-            rows.append(JudgedDifference(label, what, before, after, found))
+            alone = counts[0][what] - len(both), counts[1][what] - len(both)
+            rows.append(JudgedDifference(label, what, before, after, found, alone))
     return rows
 
 
@@ -207,6 +213,17 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
     if unsure:
         notes.append(f"No difference is shown in {', '.join(unsure)}: chance alone would often make as much.")
     return notes
+
+
+def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
+    """Yield a sentence for each number of conversations that could not be paired."""
+    metrics: dict[tuple[str, tuple[int, int]], list[str]] = defaultdict(list)
+    for row in rows:
+        metrics[row.label, row.alone].append(row.what)
+    for (label, alone), of in metrics.items():
+        if any(alone):
+            counts = f"{first} {alone[0]:,}, {label} {alone[1]:,}"
+            yield f"{', '.join(of)}: conversations that are scored in one run only are left out: {counts}."
 
 
 def _power(n: int, recipe: Recipe) -> str:

@@ -21,7 +21,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
 
-from .differences import ALPHA, paired_differences
+from .differences import ALPHA, paired_differences, subject_of
 from .health import health_of
 from .reported import ReportedRun, offline_roles, reported_runs, user_differences, with_different_users
 from .trials import pass_hat
@@ -88,6 +88,8 @@ class Checked:
         reasons: The reasons why the requirement is not met; empty if it is met.
         metric: The metric.
         is_upper: Whether the bound is an upper bound, so that high scores are bad.
+        alone: For a comparison, the number of conversations of each run (the baseline, this one) for which the other
+            has no score.
     """
 
     requirement: str
@@ -96,6 +98,7 @@ class Checked:
     reasons: tuple[str, ...]
     metric: str = ""
     is_upper: bool = False
+    alone: tuple[int, int] | None = None
 
     @property
     def is_met(self) -> bool:
@@ -108,7 +111,7 @@ class Checked:
 
     @property
     def value(self) -> str:
-        """The value with its interval and n as text."""
+        """The value with its interval and n as text; for a comparison, also how many conversations have no pair."""
         if self.estimate is None:
             return "no score"
         found = self.estimate
@@ -116,7 +119,9 @@ class Checked:
         if found.low is not None and found.high is not None:
             interval = f"[{_number(found.low, self.is_share)}, {_number(found.high, self.is_share)}]"
         mark = DOUBTFUL if found.is_doubtful else ""
-        return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}"
+        before, now = self.alone or (0, 0)
+        pairs = "" if self.alone is None else f" pairs ({before:,} of the baseline and {now:,} of this run left out)"
+        return f"{_number(found.mean, self.is_share)}{mark} {interval} n={found.n}{pairs}"
 
 
 def required(
@@ -225,13 +230,19 @@ def check_not_worse(
         allow_different_users: Whether the runs' simulated users may differ; each result then states that they do.
 
     Raises:
-        RunError: If the runs differ in something other than the role under evaluation, or have nothing to compare.
+        RunError: If the runs differ in something other than the role under evaluation, or a metric has no pair.
     """
     apart = user_differences(baseline, reported, recipe)
     _ensure_comparable(baseline, reported, recipe, apart, allow_different_users)
     rows, by_facets = paired_differences([baseline, reported], recipe, where)
     named = {name for row in rows for name in (row.what, row.what.partition(" (")[0])}
-    if lacking := [metric for metric in metrics if metric not in named]:
+    everything = {
+        subject_of(judgement)
+        for each in (baseline, reported)
+        for episode in selected(each.run, each.set_name, where)
+        for judgement in episode.outcome.judgements
+    }
+    if lacking := [metric for metric in metrics or sorted(everything) if metric not in named]:
         raise RunError(f"{baseline.run.path} and {reported.run.path} have no scores of {lacking[0]!r} to compare")
     rows = [row for row in rows if not metrics or row.what in metrics or row.what.partition(" (")[0] in metrics]
     if not rows or by_facets:
@@ -248,7 +259,7 @@ def check_not_worse(
             reasons.append(f"lower, p {p:.3f}")
         name = with_different_users(f"no significant loss of {row.what}", apart)
         estimate = replace(row.paired.estimate, is_doubtful=bool(doubted))
-        found.append(Checked(name, estimate, False, tuple(reasons), row.what))
+        found.append(Checked(name, estimate, False, tuple(reasons), row.what, alone=row.alone))
     return found
 
 

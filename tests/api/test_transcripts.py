@@ -227,7 +227,9 @@ async def test_a_continued_conversation_is_a_case_whose_later_lines_can_be_answe
     played = await dialoom.areplay(continued, live=["assistant"], models=models, trust=True)
     assert played.outcome is not None and played.live == {"assistant": 1}
     assert [line.content for line in played.outcome.messages] == [
-        *[message["content"] for message in KETTLE["messages"][:3]],
+        "Hello, I want to return a kettle, please.",
+        "What is your order number?",
+        "It is 4711.",
         "live: It is 4711.",
         "Thank you.",
     ]

@@ -105,12 +105,33 @@ def test_requirement_that_cannot_be_checked_is_refused(command: Command, words: 
 
 def test_run_that_is_worse_than_another_fails(command: Command, folder: Path) -> None:
     worse = command("require", "plain.db", "--not-worse-than", "kind.db", code=1).stdout.splitlines()
-    assert worse[0] == "met: no significant loss of task_completion (assistant): 0.00 [0.00, 0.00] n=12"
+    pairs = "n=12 pairs (0 of the baseline and 0 of this run left out)"
+    assert worse[0] == f"met: no significant loss of task_completion (assistant): 0.00 [0.00, 0.00] {pairs}"
     assert worse[1].startswith(
-        "NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] n=12: low"
+        f"NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] {pairs}: low"
     )
     command("require", "kind.db", "--not-worse-than", "plain.db")
     better, other = dialoom.open_run(folder / "kind.db"), dialoom.open_run(folder / "offline.db")
     checked = better.require(not_worse_than=other)
     assert all(each.reasons[0].startswith("offline: ") for each in checked)
     assert all(each.is_met for each in better.require(not_worse_than=other, allow=["offline"]))
+
+
+def test_conversations_without_a_pair_are_counted_on_both_sides(dialoom: Command, tmp_path: Path) -> None:
+    study = (
+        '[people]\nrows = [{}]\n[user]\nbrief = "{{{{ person.name }}}}"\n[[check]]\nmetric = "long"\npattern = "."\n'
+    )
+    for file, names in {"before": "ABC", "now": "BCDEF", "others": "XY"}.items():
+        rows = ", ".join(f'{{ name = "{name}" }}' for name in names)
+        (tmp_path / "study.toml").write_text(study.format(rows))
+        dialoom("run", "study.toml", "--model", "offline/placeholder", "-o", f"{file}.db")
+    files = ("--junit", "junit.xml", "--summary", "summary.md")
+    done = dialoom("require", "now.db", "--not-worse-than", "before.db", "--allow", "offline", *files)
+    counted = "n=2 pairs (1 of the baseline and 3 of this run left out)"
+    for text in (done.stdout, *((tmp_path / file).read_text() for file in ("junit.xml", "summary.md"))):
+        assert counted in text
+    differences = dialoom("report", "before.db", "now.db", "--table", "differences").stdout
+    assert "left out: before.db 1, now.db 3" in " ".join(differences.split())
+    apart = ("require", "now.db", "--not-worse-than", "others.db", "--allow", "offline")
+    assert "their simulated users differ (persona source)" in dialoom(*apart, code=2).stderr
+    assert "have no scores of" in dialoom(*apart, "--allow-different-users", code=2).stderr
