@@ -157,11 +157,11 @@ def small(table: Table, column: int, keys: Sequence[str]) -> dict[str, Any]:
     factor = 100 if name.endswith("%") else 1
     points, ends = [], []
     for key, row in zip(keys, table.rows, strict=True):
-        cell = row[column]
+        cell, title = list(table.shown(row))[column]
         if not isinstance(cell, Estimate):
             continue
         low, high = cell.low, cell.high
-        told = [key, f"{name}: {text_of(cell, name, table.decimals.get(name))}"]
+        told = [key, f"{name}: {text_of(cell, title, table.decimals.get(name))}"]
         points.append({"value": [factor * cell.mean, key], "tooltip": {"formatter": _plain("\n".join(told))}})
         if low is not None and high is not None:
             ends.append([{"coord": [factor * low, key]}, {"coord": [factor * high, key]}])

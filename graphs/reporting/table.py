@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import Literal, TypeAlias
@@ -165,6 +165,8 @@ class Table:
         population: The scenarios that count in the whole table.
         scales: For columns of figures, the lowest and the highest possible value.
         where: The expression that selects the scenarios of the report; empty if the report covers all scenarios.
+        shares: For rows about verdicts, by a text of the row such as the metric, the columns that have fractions, which
+            are shown as percentages.
         charted: The titles of the columns that are drawn as charts. Columns by turn are given without the turn.
         judged: For columns of judges' scores, the metric and target, as `METRIC (TARGET)`, with ` by turn` for scores
             of turns.
@@ -183,8 +185,16 @@ class Table:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     where: str = ""
     warnings: list[str] = field(default_factory=list)
+    shares: dict[str, Collection[str]] = field(default_factory=dict)
     charted: Sequence[str] = ()
     judged: dict[str, Sequence[str]] = field(default_factory=dict)
+
+    def shown(self, row: Sequence[Cell]) -> Iterator[tuple[Cell, str]]:
+        """Yield the cells of a row as they are shown, each with a title that ends in `%` if the cell is a fraction."""
+        shares = next((self.shares[cell] for cell in row if isinstance(cell, str) and cell in self.shares), ())
+        for cell, column in zip(row, self.columns, strict=True):
+            is_named = isinstance(cell, str) and cell in self.shares
+            yield f"{cell} %" if is_named else cell, f"{column} %" if column in shares else column
 
     @property
     def headnotes(self) -> list[str]:

@@ -133,6 +133,9 @@ def calibrated_tables(
         if allow_different_users:
             title = with_different_users(title, itertools.chain.from_iterable(apart.values()))
         tables.append(_table("calibrated-differences", title, rows, several, differ=True))
+    verdicts = {str(group) for each in read for group, scale in each.scales.items() if scale.is_verdict}
+    for table in tables:
+        table.shares = dict.fromkeys(verdicts, _MEANS)
     mark_doubtful(tables[:1], [one for each in reported for one in health_of(each, where)], several, only=["judge"])
     noted = [note for each in read for note in each.notes]
     for table in tables:
@@ -288,10 +291,11 @@ def _calibrated(
     return CalibratedScore(label, group, number, judge, mean, alone, effective, more)
 
 
+_MEANS = ("judge", "calibrated", "labels alone")
 _NOTE = (
     "Calibrated: the judge's scores of all items, corrected by people's labels of some of them (prediction-powered "
     "inference). It is right on average however the judge errs, if items were drawn at random, or at random among "
-    "those of equal scores. Verdicts count as 1 and 0. In brackets: 95 % intervals, in whose width all items of one "
+    "those of equal scores. In brackets: 95 % intervals, in whose width all items of one "
     f"scenario or person count together (none for fewer than {FEWEST} of these)."
 )
 _NOTE_OF_WORTH = (
@@ -305,16 +309,7 @@ _NOTE_OF_PAIRS = (
 
 
 def _table(name: str, title: str, rows: Iterable[CalibratedScore], several: bool, *, differ: bool) -> Table:
-    columns = [
-        "metric",
-        *(["paired"] if differ else []),
-        "labels",
-        "judge",
-        "calibrated",
-        "labels alone",
-        "worth",
-        "more",
-    ]
+    columns = ["metric", *(["paired"] if differ else []), "labels", *_MEANS, "worth", "more"]
     table = Table(name, title, [*(["run"] if several else []), *columns], decimals={"worth": 0})
     table.facets = {"metric": None, "paired": None}
     for row in rows:

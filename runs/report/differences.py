@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,11 +31,12 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The mean scores of one scenario by subject of judgement, with its facets and its person."""
+    """The mean scores of one scenario by subject of judgement, those that are verdicts, its facets and its person."""
 
     facets: Mapping[str, Any]
     person: str
     means: Mapping[str, float]
+    verdicts: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class JudgedDifference:
         before: The mean in the first run, over these scenarios.
         after: The mean in this run.
         paired: The tested difference; marked as constant if all scores of either run are equal.
+        is_share: Whether the scores are verdicts, so that the means are shares.
         alone: The number of conversations of each run (the first, this one) for which the other has no score.
     """
 
@@ -56,6 +58,7 @@ class JudgedDifference:
     before: float
     after: float
     paired: PairedDifference
+    is_share: bool
     alone: tuple[int, int]
 
 
@@ -93,6 +96,7 @@ def differences(
     if not rows:
         return [table]
     table.decimals = {"p": 3}
+    table.shares = {row.what: COLUMNS_OF_MEANS for row in rows if row.is_share}
     for row, p in zip(rows, corrected, strict=True):
         table.rows.append([row.label, row.what, row.before, row.after, row.paired.estimate, p])
     table.notes += [*_notes(rows, corrected, first), *_left_out(rows, first)]
@@ -124,11 +128,12 @@ def paired_differences(
     return rows, by_facets
 
 
-_COLUMNS = ("run", "metric", "mean of the first", "mean", "difference", "p")
+COLUMNS_OF_MEANS = ("mean of the first", "mean", "difference")
+_COLUMNS = ("run", "metric", *COLUMNS_OF_MEANS, "p")
 _TESTED = (
-    "Verdicts count as 1 and 0. In brackets: 95 % intervals, bootstrapped over {units}, with all differences of each "
-    "drawn together, because they are not independent (none for fewer than {fewest} {units}). p: of the same "
-    "bootstrap, corrected by Holm for all rows together."
+    "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
+    "with all differences of each drawn together, because they are not independent (none for fewer than {fewest} "
+    "{units}). p: of the same bootstrap, corrected by Holm for all rows together."
 )
 _BY_FACETS = "Scenarios are paired that are the same but for what the runs as a whole differ in."
 
@@ -136,14 +141,15 @@ _BY_FACETS = "Scenarios are paired that are the same but for what the runs as a 
 def _read(reported: ReportedRun, recipe: Recipe, where: str | None) -> dict[str, _Scored]:
     unit, found = WithFacets.of(recipe).unit_facet, dict[str, _Scored]()
     for episode in selected(reported.run, reported.set_name, where):
-        scores: dict[str, list[float]] = defaultdict(list)
+        scores: dict[str, list[bool | float]] = defaultdict(list)
         for judgement in episode.outcome.judgements:
             if judgement.score is not None:
-                scores[subject_of(judgement)].append(float(judgement.score))
+                scores[subject_of(judgement)].append(judgement.score)
         if scores:
             means = {what: sum(values) / len(values) for what, values in scores.items()}
+            verdicts = {what for what, values in scores.items() if all(isinstance(each, bool) for each in values)}
             person = episode.scenario if unit is None else str(episode.facets[unit])
-            found[episode.id] = _Scored(episode.facets, person, means)
+            found[episode.id] = _Scored(episode.facets, person, means, verdicts)
     return found
 
 
@@ -190,7 +196,8 @@ def _rows(
             constant = any(is_constant(len(both), min(of_run), max(of_run)) for of_run in means)
             found = replace(found, estimate=replace(found.estimate, is_constant=constant))
             alone = counts[0][what] - len(both), counts[1][what] - len(both)
-            rows.append(JudgedDifference(label, what, before, after, found, alone))
+            is_share = all(what in each.verdicts for of_pair in both for each in of_pair)
+            rows.append(JudgedDifference(label, what, before, after, found, is_share, alone))
     return rows
 
 
@@ -204,9 +211,13 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
             continue
         if p < ALPHA:
             word = "higher" if found.mean > 0 else "lower"
+            factor, places, unit = (100, 1, " percentage points") if row.is_share else (1, 2, "")
+            by, low, high = (
+                f"{factor * each:.{places}f}" for each in (abs(found.mean), found.low or 0, found.high or 0)
+            )
             notes.append(
-                f"{row.what} is {word} in {row.label} than in {first}: by {abs(found.mean):.2f} "
-                f"(95 % interval {found.low:.2f} to {found.high:.2f}, p {p:.3f})."
+                f"{row.what} is {word} in {row.label} than in {first}: by {by}{unit} "
+                f"(95 % interval {low} to {high}, p {p:.3f})."
             )
         else:
             unsure.append(f"{row.what} of {row.label}" if several else row.what)

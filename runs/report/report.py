@@ -292,8 +292,7 @@ def text_of(cell: Cell, column: str, decimals: int | None = None) -> str:
 def texts_of(table: Table) -> Iterator[list[str]]:
     """Yield a table's rows as formatted text."""
     for row in table.rows:
-        cells = zip(row, table.columns, strict=True)
-        yield [text_of(cell, column, table.decimals.get(column)) for cell, column in cells]
+        yield [text_of(cell, column, table.decimals.get(column)) for cell, column in table.shown(row)]
 
 
 def write(
@@ -405,7 +404,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
     ]
     for row in table.rows:
         cells: list[str | int | float | None] = []
-        for cell, column, of_column in zip(row, table.columns, parts, strict=True):
+        for (cell, column), of_column in zip(table.shown(row), parts, strict=True):
             factor = 100 if column.endswith("%") else 1
             if isinstance(cell, Estimate):
                 ends = (None if end is None else factor * end for end in (cell.low, cell.high))

@@ -259,7 +259,7 @@ def check_not_worse(
             reasons.append(f"lower, p {p:.3f}")
         name = with_different_users(f"no significant loss of {row.what}", apart)
         estimate = replace(row.paired.estimate, is_doubtful=bool(doubted))
-        found.append(Checked(name, estimate, False, tuple(reasons), row.what, alone=row.alone))
+        found.append(Checked(name, estimate, row.is_share, tuple(reasons), row.what, alone=row.alone))
     return found
 
 

@@ -55,11 +55,12 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
     shares = ["user models %", "scenarios %", "rest %"]
     spread = Table("user-variance", "Variance between user models", [*label, "metric", "scenarios", *shares])
     units = WithFacets.of(recipe).units
-    means.notes = ["Verdicts count as 1 and 0.", intervals(units)]
+    means.notes = [intervals(units)]
     spread.notes = [_SHARES.format(units=units, fewest=FEWEST)]
     read = [_Scores.read(each, where) for each in several]
     for each, scores in zip(several, read, strict=True):
         name = [each.label] if label else []
+        means.shares |= dict.fromkeys(scores.verdicts, ("mean",))
         for what, tallies in scores.tallies.items():
             for user, tally in tallies.items():
                 means.rows.append([*name, what, user, len(scores.means[what][user]), tally.estimate()])
@@ -82,11 +83,13 @@ class _Scores:
         means: The mean score of each scenario.
         tallies: The tallies of all scores.
         units: The independent unit of each scenario, such as the person.
+        verdicts: The subjects whose scores are verdicts.
     """
 
     means: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
     units: dict[str, Hashable] = field(default_factory=dict)
+    verdicts: set[str] = field(default_factory=set)
 
     @classmethod
     def read(cls, reported: ReportedRun, where: str | None) -> _Scores:
@@ -105,6 +108,8 @@ class _Scores:
                     user, Tally(judged=judgement.metric not in checked)
                 )
                 tally.add(judgement.score, person, episode.repeated)
+                if isinstance(judgement.score, bool):
+                    scores.verdicts.add(what)
                 found[what, user, episode.scenario].append(float(judgement.score))
                 scores.units[episode.scenario] = person
         for (what, user, scenario), values in found.items():

@@ -16,7 +16,13 @@ from dialoom.outputs import make_folder, text_output
 from dialoom.runs.configuration.trust import Trust
 from dialoom.runs.errors import RunError
 from dialoom.runs.report import Report, can_draw
-from dialoom.runs.report.differences import ALPHA, JudgedDifference, differing_users, paired_differences
+from dialoom.runs.report.differences import (
+    ALPHA,
+    COLUMNS_OF_MEANS,
+    JudgedDifference,
+    differing_users,
+    paired_differences,
+)
 from dialoom.runs.report.health import Health, health_of, health_table, mark_doubtful
 from dialoom.runs.report.report import markdown, page, write_charts
 from dialoom.runs.report.reported import (
@@ -48,8 +54,9 @@ from .suite import Contrast, Size, Suite
 
 _COLUMNS = ("system", "of", "assistant", "mean of the first", "mean", "difference", "p")
 _NOTE = (
-    "Each assistant beside the first, {first}, on the scenarios that both have finished. Verdicts count as 1 and 0. "
-    "In brackets: 95 % intervals, bootstrapped over {units}, with all differences of each drawn together, because they "
+    "Each assistant beside the first, {first}, on the scenarios that both have finished. "
+    "Differences of percentages are percentage points. In brackets: 95 % intervals, bootstrapped over {units}, "
+    "with all differences of each drawn together, because they "
     f"are not independent (none for fewer than {FEWEST}). p: of the same bootstrap, corrected by Holm for all rows of "
     f"this table together; below {ALPHA} a difference is said to be one."
 )
@@ -91,6 +98,8 @@ def contrasts_table(
         mark_doubtful([row], [replace(one, label=found.label) for one in of_both], several=False)
         table.rows.append([name, contrast.name, found.label, found.before, found.after, row.rows[0][-1], p])
         table.notes += row.notes
+        if found.is_share:
+            table.shares[contrast.name] = COLUMNS_OF_MEANS
         shown = higher if estimate.mean > 0 else lower
         (untested if p is None else shown if p < ALPHA else unsure).append(f"{name}, {contrast.name}, {found.label}")
     said = {

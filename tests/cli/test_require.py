@@ -106,7 +106,7 @@ def test_requirement_that_cannot_be_checked_is_refused(command: Command, words: 
 def test_run_that_is_worse_than_another_fails(command: Command, folder: Path) -> None:
     worse = command("require", "plain.db", "--not-worse-than", "kind.db", code=1).stdout.splitlines()
     pairs = "n=12 pairs (0 of the baseline and 0 of this run left out)"
-    assert worse[0] == f"met: no significant loss of task_completion (assistant): 0.00 [0.00, 0.00] {pairs}"
+    assert worse[0] == f"met: no significant loss of task_completion (assistant): 0.0 % [0.0 %, 0.0 %] {pairs}"
     assert worse[1].startswith(
         f"NOT MET: no significant loss of personalization (assistant): -1.00 [-1.00, -1.00] {pairs}: low"
     )

@@ -233,10 +233,15 @@ def test_lenient_judge_is_corrected_in_reports_and_frames(tmp_path: Path, dialoo
     frame = run.frame("calibrated").to_dict("records")
     assert [(each["metric"], each["mean"], each["alone"]) for each in frame] == [("paid", calibrated.mean, alone.mean)]
     printed = dialoom("report", "run.db", "--trust", "--calibrated", "--table", "calibrated").stdout
-    assert "Calibrated scores" in printed and f"{calibrated.mean:.2f}" in printed and "Scores\n" not in printed
+    assert (
+        "Calibrated scores" in printed
+        and "paid (assistant) %" in printed
+        and f" {100 * calibrated.mean:.1f} " in printed
+        and "Scores\n" not in printed
+    )
     (tmp_path / "run.labels.csv").rename(tmp_path / "own.csv")
     assert (
-        f"{calibrated.mean:.2f}"
+        f" {100 * calibrated.mean:.1f} "
         in dialoom("report", "run.db", "--trust", "--calibrated", "--labels", "own.csv", "--table", "calibrated").stdout
     )
     assert "--calibrated" in dialoom("report", "run.db", "--labels", "own.csv", code=2).stderr

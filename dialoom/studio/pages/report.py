@@ -14,6 +14,7 @@ from dialoom import Report, Run
 from dialoom.errors import DialoomError
 from dialoom.graphs import Chart, Table
 from dialoom.graphs.reporting import Estimate
+from dialoom.graphs.reporting.table import Cell
 from dialoom.runs.agreement import labels_beside
 from dialoom.runs.report import text_of
 from dialoom.runs.store import Choices
@@ -190,12 +191,12 @@ def _table(view: View, table: Table, known: Mapping[str, _Shown], is_drawn: bool
         _notes([note for note in table.footnotes if note not in above])
 
 
-def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _Shown]) -> None:
+def _row(view: View, table: Table, row: Sequence[Cell], known: Mapping[str, _Shown]) -> None:
     """Add a row; its figures link to their conversations if the report states which these are."""
     label = "" if "" in known or str(row[0]) not in known else str(row[0])
     run = known.get(label)
     with element("tr"):
-        for place, cell in enumerate(row):
+        for place, (cell, title) in enumerate(table.shown(row)):
             column = table.columns[place]
             target = None
             if place and cell != 0 and run is not None:
@@ -205,13 +206,13 @@ def _row(view: View, table: Table, row: Sequence[object], known: Mapping[str, _S
                     target = view.path("/runs/{run}/scenarios", query, run=run.name)
             if isinstance(cell, Estimate):
                 with element("td", "number"):
-                    told = text_of(cell, column, table.decimals.get(column))
+                    told = text_of(cell, title, table.decimals.get(column))
                     mean, _, rest = told.partition(" ")
                     _figure(mean, target)
                     text("span", rest, "of")
                 continue
             is_number = _is_number(table, place)
-            words = text_of(cell, column, table.decimals.get(column))  # type: ignore[arg-type]
+            words = text_of(cell, title, table.decimals.get(column))
             if is_number and target is not None:
                 with element("td", "number"):
                     _figure(words, target)
