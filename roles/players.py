@@ -77,6 +77,14 @@ class RefusedPlayerError(PlayerError):
     """A player is refused at a call, because only the call could tell; the run stops, and its work stays pending."""
 
 
+def shown(value: object, text: Callable[[object], str] = repr) -> str:
+    """Return the text of a user's object for a message; its type's name if its own code raises an exception."""
+    try:
+        return text(value)
+    except Exception:
+        return f"<{type(value).__name__} that cannot be shown>"
+
+
 def check_player(name: str, player: object, is_stateful: bool = False) -> None:
     """Check that an object can play a role.
 
@@ -104,8 +112,8 @@ def check_player(name: str, player: object, is_stateful: bool = False) -> None:
             )
         elif not isinstance(player, LangChainModel) and not _is_called_with_messages(player):
             raise PlayerError(
-                f"cannot play a role: {player!r:.60} must be a function or object that is called with `messages`, a "
-                "compiled graph, a function of `tools` that returns one, or a LangChain chat model"
+                f"cannot play a role: {shown(player):.60} must be a function or object that is called with `messages`, "
+                "a compiled graph, a function of `tools` that returns one, or a LangChain chat model"
             )
         elif is_stateful and not _tells_conversations_apart(player):
             raise PlayerError(WITHOUT_SESSION.text())

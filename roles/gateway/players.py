@@ -27,6 +27,7 @@ from dialoom.roles.players import (
     is_async,
     makes_graph,
     parameters_of,
+    shown,
     takes_tools,
 )
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
@@ -55,7 +56,11 @@ def completion_of(said: object, player: str, is_offered: bool) -> Completion:
     text = (message.get("content") or "") if message.keys() & {"content", "tool_calls"} else None
     if not isinstance(text, str):
         raise _no_reply(said)
-    calls = read_calls(message.get("tool_calls"))
+    try:
+        calls = read_calls(message.get("tool_calls"))
+    except Exception as error:  # such as an argument that is no JSON
+        what = f"{type(error).__name__}: {shown(error, str)}"
+        raise PlayerError(f"returned tool calls that cannot be read: {what}") from error
     if calls and not is_offered:
         if not text.strip():
             named = ", ".join(call["name"] for call in calls)
@@ -79,7 +84,7 @@ def _as_message(said: object) -> Mapping[str, Any]:
 
 
 def _no_reply(said: object) -> PlayerError:
-    what = "None" if said is None else f"{type(said).__name__} {said!r:.60}"
+    what = "None" if said is None else f"{type(said).__name__} {shown(said):.60}"
     return PlayerError(
         f"returned {what}; a text, a dictionary with 'content' and perhaps 'tool_calls', or an AIMessage is needed"
     )
@@ -169,7 +174,7 @@ class CallableBackend:
             if bound.expired():
                 raise TransientProviderError(f"{self.name} did not answer within {request.timeout:g} s") from None
             place = f" [{frames}]" if (frames := users_frames(error)) else ""
-            what = ": ".join(filter(None, (type(error).__name__, str(error))))
+            what = ": ".join(filter(None, (type(error).__name__, shown(error, str))))
             message = redacted(f"{self.name} raised {what}{place}")
             is_transient = isinstance(error, TimeoutError | ConnectionError)
             raise (TransientProviderError if is_transient else PermanentProviderError)(message) from error

@@ -360,6 +360,15 @@ def named(function: Any) -> Any:
     return mine
 
 
+class Unshown(ValueError):
+    """An object whose texts cannot be had."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+
 BAD: Mapping[str, tuple[Any, str]] = {
     "None": (returning(None), "mine returned None; a text, a dictionary with 'content' and perhaps 'tool_calls', or"),
     "yields pieces of several kinds": (
@@ -373,6 +382,15 @@ BAD: Mapping[str, tuple[Any, str]] = {
     "wrong type": (returning(HumanMessage("Hm.")), "mine returned HumanMessage HumanMessage(content='Hm.'"),
     "wrong key": (returning({"reply": "Hm."}), "mine returned dict {'reply': 'Hm.'}; a text"),
     "wrong content": (returning({"content": 3}), "mine returned dict {'content': 3}; a text"),
+    "cannot be shown": (returning({"content": Unshown()}), "mine returned dict <dict that cannot be shown>; a text"),
+    "calls that cannot be read": (
+        returning({"content": "Hm.", "tool_calls": [{"name": "search", "arguments": {"query": Unshown()}}]}),
+        "mine returned tool calls that cannot be read: RuntimeError: no text",
+    ),
+    "raises what cannot be shown": (
+        returning(Unshown()),
+        "mine raised Unshown: <Unshown that cannot be shown> [tests/",
+    ),
     "empty": (
         returning(""),
         "mine gave no usable reply to 'personalens/assistant' in two attempts (the answer is empty)",
@@ -409,6 +427,13 @@ def test_bad_reply_fails_the_scenario_and_names_the_player(
     episode = one_dialogue(release, tmp_path / "run.db", player)
     assert episode.state == "failed" and episode.error is not None
     assert episode.error.startswith(sentence)
+
+
+def test_object_that_cannot_be_shown_is_refused_as_any_other(tmp_path: Path) -> None:
+    with pytest.raises(
+        dialoom.DialoomError, match="models: Unshown cannot play a role: <Unshown that cannot be shown>"
+    ):
+        dialoom.plan("personalens", path=tmp_path / "run.db", models={"assistant": Unshown()})  # type: ignore[dict-item]
 
 
 PASSING: Mapping[str, tuple[Any, str]] = {
