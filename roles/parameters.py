@@ -34,6 +34,9 @@ TRANSLATED: Mapping[str, tuple[tuple[type, ...], str]] = {
 """Parameters that LiteLLM translates for each provider, and drops where it knows that the provider has no equivalent.
 """
 
+DEPLOYMENT = "deployment"
+"""Name of the parameter with the name under which a server has a model, if the server does not call it by its own."""
+
 _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
     "extra_body": _MAPPING,
     "min_p": _NUMBER,
@@ -43,7 +46,7 @@ _PASSED_ON: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 """Parameters that are passed to the provider unchanged."""
 
-_KNOWN = {**TRANSLATED, **_PASSED_ON}
+_KNOWN = {**TRANSLATED, **_PASSED_ON, DEPLOYMENT: _TEXT}
 _OWN_OPTION = "it is a separate option, {}"
 _RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("temperature",), _OWN_OPTION.format("temperature")),

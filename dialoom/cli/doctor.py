@@ -82,7 +82,7 @@ _EMPTY = (
 )
 
 
-_NO_KEY = "there is no key in {}; export it, or give a file of keys with --env-file FILE"
+_NO_KEY = "there is no {}; export it, or give a file of keys with --env-file FILE"
 
 _ROLE = "doctor"
 """The role that a checked model is bound to."""
@@ -241,8 +241,8 @@ async def _model(
     """Check a model with a greeting and, if it answers, two requests for an object: by prompt, and by schema alone."""
     try:
         binding = bind({_ROLE: 0.0}, model, **players).by_role[_ROLE]
-        if (name := missing_key(binding)) is not None:  # first, as it needs no import of LiteLLM
-            return [Check("model", model, State.FAILED, _NO_KEY.format(name))]
+        if (what := missing_key(binding)) is not None:  # first, as it needs no import of LiteLLM
+            return [Check("model", model, State.FAILED, _NO_KEY.format(what))]
         check_model(model)
         check_parameters({"": binding})
     except BindingError as error:
@@ -252,10 +252,11 @@ async def _model(
     if not model.startswith(_OWN_CODE):
         load_litellm()  # its import takes seconds, which must not count as the model's latency
     shapes = Shapes()
-    gateway = Gateway(DiscardingLedger(), limits, shapes=shapes)
-    changed = changed_parameters({_ROLE: binding}).get(_ROLE)
-    checks = [] if changed is None else [Check("parameters", model, State.CHANGED, changed)]
-    checks.append(answered := await _answered(gateway, _request(binding, _GREETING, None)))
+    gateway = Gateway(DiscardingLedger(), limits.model_copy(update={"strict_params": is_strict}), shapes=shapes)
+    changes = changed_parameters({_ROLE: binding})
+    answered = await _answered(gateway, _request(binding, _GREETING, None), changes)
+    checks = [Check("parameters", model, State.CHANGED, changed) for changed in changes.values()]
+    checks.append(answered)
     if answered.state is State.OK and (window := await asyncio.to_thread(served_window, binding)) is not None:
         checks.append(_fits(binding, window, largest))
     if answered.state is State.OK and not model.startswith((*_OWN_CODE, _EMBED)):
@@ -265,8 +266,8 @@ async def _model(
     return checks
 
 
-async def _answered(gateway: Gateway, request: Request) -> Check:
-    """Check that a request is answered, in the requested schema."""
+async def _answered(gateway: Gateway, request: Request, changes: dict[str, str] | None = None) -> Check:
+    """Check that a request is answered, in the requested schema; add the changes that only the request itself has."""
     about = "model" if request.reply_type is None else "structured output"
     started = time.monotonic()
     try:
@@ -274,6 +275,8 @@ async def _answered(gateway: Gateway, request: Request) -> Check:
     except ProviderError as error:
         return Check(about, request.model, State.FAILED, str(error))
     latency = time.monotonic() - started
+    if changes is not None and completion.changes is not None:
+        changes[_ROLE] = completion.changes
     if request.reply_type is not None:
         try:
             parse_reply(completion.text, request.reply_type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import ContextVar
@@ -34,11 +35,13 @@ class Exchange:
 
     Attributes:
         most: Maximum size of an accepted response body in bytes.
-        refused: The reason why the response was rejected; `None` if it was not.
+        refused: The reason why the request was not sent or the response was rejected; `None` if neither is so.
+        compare: Called once with the body of the request; it returns a reason not to send it, or `None`.
     """
 
     most: int = field(default_factory=lambda: MOST_BYTES)
     refused: str | None = None
+    compare: Callable[[dict[str, Any]], str | None] | None = None
     _redirects: int = 0
     _status: int | None = None
     _body: bytearray = field(default_factory=bytearray)
@@ -63,6 +66,10 @@ class Exchange:
         """Send a request and check the headers of the response. The body is checked while it is read."""
         if self.refused is not None:  # an SDK retries on its own
             raise self._refuse(self.refused)
+        if self.compare is not None and (body := _object(request)) is not None:
+            refused, self.compare = self.compare(body), None
+            if refused is not None:
+                raise self._refuse(refused)
         request.headers["accept-encoding"] = "identity"
         response = await send(transport, request)
         self._status, self._body, self._is_whole = response.status_code, bytearray(), False
@@ -110,6 +117,15 @@ class Exchange:
     def _refuse(self, why: str) -> httpx.ReadError:
         self.refused = why
         return httpx.ReadError(why)
+
+
+def _object(request: httpx.Request) -> dict[str, Any] | None:
+    """Return the JSON object in the body of a request; `None` if it has none, as a request for a token."""
+    try:
+        body = json.loads(request.content)
+    except (httpx.RequestNotRead, ValueError):
+        return None
+    return body if isinstance(body, dict) else None
 
 
 class _Checked(httpx.AsyncByteStream):

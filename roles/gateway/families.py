@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
     Attributes:
         name: The parameter.
-        value: The configured value.
+        value: The configured value; `None` if none is configured.
         sent: The value that is sent; `None` if none is sent.
         why: The reason for the difference.
     """
@@ -62,7 +62,8 @@ class Change(NamedTuple):
 
     def __str__(self) -> str:
         became = "not sent" if self.sent is None else f"sent as {self.sent!r}"
-        value = "" if self.name == SEED else f" {self.value!r:.60}"  # omitted: it differs in each call
+        is_told = self.name != SEED and self.value is not None  # a seed differs in each call
+        value = f" {self.value!r:.60}" if is_told else ""
         return f"{self.name}{value} {became} ({self.why})"
 
 
@@ -162,7 +163,7 @@ def _adaptive(family: Family, thinking: Mapping[str, Any]) -> tuple[Any, str]:
 
 def _is_thinking(family: Family, values: Mapping[str, Any]) -> bool:
     thinking, effort = values.get(THINKING), values.get(EFFORT)
-    if isinstance(thinking, Mapping):
+    if isinstance(thinking, Mapping) and THINKING not in family.rejects:
         return thinking.get("type") != "disabled"
     return family.by_default if effort is None else effort != "none"
 

@@ -38,13 +38,13 @@ from .litellm_backend import (
     LiteLLMBackend,
     check_offline,
     check_support,
-    described_changes,
     ensure_known,
     expected_changes,
 )
 from .model_facts import Prices, Windows, provider_of
 from .players import CallableBackend, player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
+from .sent import described_changes
 from .stateful import StatefulModel, marks, player_key
 from .tracing import Tracing
 from .wire import Shapes

@@ -7,7 +7,6 @@ import functools
 import gc
 import importlib
 import inspect
-import json
 import os
 import threading
 import warnings
@@ -23,7 +22,7 @@ from dialoom.importing import collection_paused
 from dialoom.roles import offline
 from dialoom.roles.binding import OFFLINE, ModelBinding
 from dialoom.roles.errors import BindingError, PermanentProviderError, ProviderError, TransientProviderError
-from dialoom.roles.parameters import TRANSLATED
+from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED
 from dialoom.roles.players import Session
 from dialoom.settings import SessionForm
 
@@ -32,7 +31,18 @@ from .calls import Completion, Request
 from .completions import completion_of, salvaged
 from .exchange import Exchange, exchanging
 from .failures import classified, status_of
-from .families import EFFORT, SEED, THINKING, Change, Changes, family_of, fitted, own_name
+from .families import EFFORT, SEED, Changes, family_of
+from .sent import (
+    OF_ANY_NAME,
+    Sampled,
+    deployed,
+    described_changes,
+    provider_name,
+    sampled,
+    sampling,
+    taken_by,
+    takes_openai_names,
+)
 from .wire import RESPONSES, Form, Shapes, form_changes, is_refused, response_format, tool_options, wire_messages
 
 TIMEOUT = 600.0
@@ -72,6 +82,7 @@ class LiteLLMBackend:
         self._shapes = shapes or Shapes()
         self._is_strict = is_strict
         self._unpriced: dict[tuple[str, str | None], float | None] = {}
+        self._missing: dict[str, Changes] = {}  # by kind of request: LiteLLM treats all requests of a kind alike
 
     async def complete(self, request: Request, key: str) -> Completion:
         """Make one attempt.
@@ -84,23 +95,42 @@ class LiteLLMBackend:
         if request.model.startswith(OFFLINE):
             return await self._played(litellm, request, key)
         form = self._shapes.form(litellm, request)
-        options, changes = self._options(litellm, request, form)
+        options, parameters = self._options(litellm, request, form)
         _ensure_key(litellm, request)
-        changes = (*changes, *form_changes(request, form))
-        if self._is_strict and (refused := described_changes(changes, with_seed=False)):
-            raise PermanentProviderError(f"{request.model}: strict_params: {refused}; configure what is sent")
-        told = described_changes(changes)
+        changes = (*parameters.changes, *form_changes(request, form))
+        kind = repr((request.model, request.api_base, form, bool(request.tools), {**parameters.expected, SEED: 0}))
+        exchange = Exchange()
+        if kind not in self._missing:
+            exchange.compare = functools.partial(self._compared, kind, parameters)
+        if refused := self._refusal((*changes, *self._missing.get(kind, ()))):
+            raise PermanentProviderError(f"{request.model}: {refused}")
         try:
-            return replace(await self._attempted(litellm, request, form, options, key), changes=told)
+            completion = await self._attempted(litellm, request, form, options, key, exchange)
         except ProviderError as failure:
-            failure.changes = told
+            failure.changes = described_changes((*changes, *self._missing.get(kind, ())))
             raise
+        return replace(completion, changes=described_changes((*changes, *self._missing.get(kind, ()))))
+
+    def _compared(self, kind: str, parameters: Sampled, body: Mapping[str, Any]) -> str | None:
+        """Note the parameters that are missing in a request's body; return the reason to refuse it, if there is one."""
+        self._missing[kind] = parameters.missing(body)
+        return self._refusal(self._missing[kind])
+
+    def _refusal(self, changes: Changes) -> str | None:
+        """Return the reason to refuse a request with changes; `None` to send it."""
+        refused = described_changes(changes, with_seed=False) if self._is_strict else None
+        return None if refused is None else f"strict_params: {refused}; configure what is sent"
 
     async def _attempted(
-        self, litellm: ModuleType, request: Request, form: Form, options: dict[str, Any], key: str
+        self,
+        litellm: ModuleType,
+        request: Request,
+        form: Form,
+        options: dict[str, Any],
+        key: str,
+        exchange: Exchange,
     ) -> Completion:
         """Send a request and return its reply."""
-        exchange = Exchange()
         try:
             async with asyncio.timeout(request.timeout or self._timeout):
                 with exchanging(exchange):
@@ -136,6 +166,7 @@ class LiteLLMBackend:
         called directly; `docs/design/gateway.md` states the time saved.
         """
         model: str = options["model"]
+        options = deployed(litellm, options)
         if any(getattr(litellm, name, None) for name in _HOOKS):
             response = await litellm.acompletion(**options)
             cost = (response._hidden_params or {}).get("response_cost")
@@ -143,7 +174,7 @@ class LiteLLMBackend:
         log, options = litellm.utils.function_setup(
             "acompletion", litellm.utils.Rules(), datetime.now(), litellm_call_id=key, **options
         )
-        provider = _provider(litellm, model)
+        provider = provider_name(litellm, model)
         prepare = functools.partial(litellm.completion, acompletion=True, litellm_logging_obj=log, **options)
         try:
             # The preparation for other providers may fetch a token, which would block the event loop.
@@ -169,8 +200,8 @@ class LiteLLMBackend:
             cost = self._unpriced[models] = None if is_unknown else cost
         return cost
 
-    def _options(self, litellm: ModuleType, request: Request, form: Form) -> tuple[dict[str, Any], Changes]:
-        """Return a request's options for LiteLLM, with the differences from the configured parameters."""
+    def _options(self, litellm: ModuleType, request: Request, form: Form) -> tuple[dict[str, Any], Sampled]:
+        """Return a request's options for LiteLLM, and the parameters among them."""
         model = routed(litellm, request, bool(request.tools))
         options: dict[str, Any] = {
             "model": model,
@@ -181,16 +212,16 @@ class LiteLLMBackend:
         }
         if request.model.startswith(OFFLINE):
             told = {"seed": request.seed, "temperature": request.temperature}
-            return {**options, **{name: value for name, value in told.items() if value is not None}}, ()
+            return {**options, **{name: value for name, value in told.items() if value is not None}}, Sampled()
         options["timeout"] = request.timeout or self._timeout
         values = sampling(request.temperature, request.max_reply, request.seed, request.params)
         tools = tool_options(litellm, request.model, request.tools)
-        sampled, allowed, changes = _sampled(litellm, model, values, bool(tools))
-        options |= {**tools, **sampled}
+        parameters = sampled(litellm, model, values, bool(tools))
+        options |= {**tools, **parameters.sent}
         if RESPONSES in model:
             options |= _UNSTORED
-        if allowed:
-            options["allowed_openai_params"] = allowed
+        if parameters.allowed:
+            options["allowed_openai_params"] = parameters.allowed
         if wants_markers(litellm, request.model):
             options["messages"] = marked(request.messages, request.model, is_growing=bool(request.tools))
         family = family_of(model)
@@ -205,7 +236,7 @@ class LiteLLMBackend:
             name_session(options, request.session, request.session_form)
         if (shape := response_format(request, form)) is not None:
             options["response_format"] = shape
-        return options, changes
+        return options, parameters
 
     def _failure(self, error: Exception, request: Request, form: Form, answer: str | None) -> ProviderError:
         """Classify an error; a rejected response format is transient, as the next attempt uses another format."""
@@ -268,104 +299,6 @@ def ensure_known(model: str) -> None:
         ) from error
 
 
-def sampling(
-    temperature: float | None, max_reply: int | None, seed: int | None, params: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return configured sampling parameters by LiteLLM's names, without those that have no value."""
-    values = {"temperature": temperature, "max_tokens": max_reply, SEED: seed, **params}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _sampled(
-    litellm: ModuleType, model: str, values: Mapping[str, Any], has_tools: bool
-) -> tuple[Mapping[str, Any], list[str], Changes]:
-    """Return the parameters to send, the names of those that LiteLLM must not omit, and the differences from `values`.
-
-    For providers with OpenAI's parameter names, the model's family determines what is sent; a model that LiteLLM does
-    not know either is sent everything. For others, all parameters are given to LiteLLM, and those that it omits are
-    reported as differences.
-    """
-    sent, changes = fitted(model, values)
-    if RESPONSES in model and SEED in sent:
-        changes = (*changes, Change(SEED, sent[SEED], None, "the Responses API has no such parameter"))
-        sent = {name: value for name, value in sent.items() if name != SEED}
-    family, taken = family_of(model), _taken(litellm, model)
-    unknown = [name for name in sent if name in _TRANSLATED_ALL and taken is not None and name not in taken]
-    if has_tools and taken is not None and "tools" not in taken:
-        unknown += _OF_TOOLS
-    is_open = _takes_openai_names(litellm, model) if family is not None else _is_unlisted(litellm, model)
-    allowed = unknown if is_open else []
-    why = f"LiteLLM knows of no such parameter of {model}"
-    lost = [
-        Change(name, sent.get(name, "offered"), None, why) for name in unknown if name not in (*allowed, "tool_choice")
-    ]
-    reduced = {name: value for name, value in sent.items() if name in _TRANSLATED_ALL and name not in unknown}
-    text = json.dumps(reduced | ({SEED: 0} if SEED in reduced else {}), default=str)  # equal for all seeds
-    why = f"LiteLLM does not send it to {model}"
-    lost += [Change(name, sent[name], None, why) for name in _left_out(litellm, model, text)]
-    if EFFORT in reduced and (became := _effort_sent(litellm, model, reduced[EFFORT])) is not None:
-        lost.append(Change(EFFORT, reduced[EFFORT], became, f"LiteLLM translates it so for {model}"))
-    return sent, allowed, (*changes, *lost)
-
-
-@functools.lru_cache(256)
-def _left_out(litellm: ModuleType, model: str, values: str) -> tuple[str, ...]:
-    """Return the names of the values that LiteLLM omits from a request to a model; `values` is a JSON object."""
-    try:
-        name, provider, _, _ = litellm.get_llm_provider(model)
-        given = json.loads(values)
-        if given.get(EFFORT) == "none" and not ((family := family_of(model)) and family.by_default):
-            del given[EFFORT]  # these models only reason if a request asks for it
-
-        def request(without: str | None) -> Any:
-            kept = {each: value for each, value in given.items() if each != without}
-            return litellm.get_optional_params(model=name, custom_llm_provider=provider, drop_params=True, **kept)
-
-        whole = request(None)
-        return tuple(each for each in given if request(each) == whole)
-    except Exception:  # one of LiteLLM's exceptions: the call itself will report it
-        return ()
-
-
-@functools.cache
-def _effort_sent(litellm: ModuleType, model: str, effort: str) -> str | None:
-    """Return the effort that a model is sent in place of the given one; `None` if it is sent the given one, or none.
-
-    For models that LiteLLM only tells to think, with any effort, return `thinking`.
-    """
-    try:
-        name, provider, _, _ = litellm.get_llm_provider(model)
-
-        def request(**given: Any) -> Any:
-            return litellm.get_optional_params(model=name, custom_llm_provider=provider, drop_params=True, **given)
-
-        whole = request(reasoning_effort=effort)
-        others = [] if whole == request() else [each for each in _LEVELS if each != effort]
-        alike = [each for each in others if request(reasoning_effort=each) == whole]
-    except Exception:  # one of LiteLLM's exceptions: the call itself will report it
-        return None
-    if others and {effort, *alike} >= {"low", "medium", "high"}:
-        return THINKING
-    return alike[0] if alike and effort not in _LEVELS else None
-
-
-_LEVELS = ("none", "low", "medium", "high")
-
-
-@functools.cache
-def _takes_openai_names(litellm: ModuleType, model: str) -> bool:
-    """Return whether a model's provider is called in OpenAI's format, so that any parameter can be sent by name."""
-    provider = _provider(litellm, model)
-    return provider in ("azure", "openai", "openrouter") or provider in litellm.openai_compatible_providers
-
-
-@functools.cache
-def _is_unlisted(litellm: ModuleType, model: str) -> bool:
-    """Return whether LiteLLM does not know what a model accepts, which is called in OpenAI's format."""
-    is_named = any(name in litellm.model_cost for name in (model, own_name(model)))
-    return _provider(litellm, model) in ("openai", "openrouter") and not is_named
-
-
 def routed(litellm: ModuleType, asked: Request | ModelBinding, has_tools: bool) -> str:
     """Return the name by which LiteLLM calls a model, with `responses/` if the Responses API is used.
 
@@ -373,7 +306,7 @@ def routed(litellm: ModuleType, asked: Request | ModelBinding, has_tools: bool) 
     Servers at other addresses may not have that API.
     """
     model = asked.model
-    if RESPONSES in model or family_of(model) is None or _provider(litellm, model) not in ("azure", "openai"):
+    if RESPONSES in model or family_of(model) is None or provider_name(litellm, model) not in ("azure", "openai"):
         return model
     base = asked.api_base or litellm.api_base or _first_set("OPENAI_BASE_URL", "OPENAI_API_BASE")
     return _route(litellm, model, has_tools, asked.params.get(EFFORT), base)
@@ -401,30 +334,11 @@ _OPENAIS_HOST = ".api.openai.com"
 _UNSTORED = {"store": False, "include": ["reasoning.encrypted_content"]}
 """Options of the Responses API: the provider stores nothing, and returns the reasoning in encrypted form."""
 
-_TRANSLATED_ALL = frozenset({*TRANSLATED, "temperature", "max_tokens", "max_completion_tokens"})
-_OF_TOOLS = ("tools", "tool_choice")
-
-
-@functools.cache
-def _taken(litellm: ModuleType, model: str) -> frozenset[str] | None:
-    """Return the parameters that LiteLLM lists for a model; `None` if it does not know the provider."""
-    try:
-        name, provider, _, _ = litellm.get_llm_provider(model)
-    except Exception:  # one of LiteLLM's exceptions: `ensure_known` reports the problem
-        return None
-    found = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider)
-    return None if found is None else frozenset(found)
-
-
-def described_changes(changes: Changes, *, with_seed: bool = True) -> str | None:
-    """Return a text that describes changes, with or without the seed's; `None` if there are none."""
-    return "; ".join(str(each) for each in changes if with_seed or each.name != SEED) or None
-
 
 def expected_changes(binding: ModelBinding) -> Changes:
     """Return the expected differences between configured and sent parameters, ignoring tools and reply types."""
     litellm, values = load_litellm(), sampling(binding.temperature, binding.max_reply, 0, binding.params)
-    return _sampled(litellm, routed(litellm, binding, False), values, False)[2]
+    return sampled(litellm, routed(litellm, binding, False), values, False).changes
 
 
 def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
@@ -438,17 +352,22 @@ def check_support(role: str, model: str, params: Mapping[str, Any]) -> None:
     Raises:
         BindingError: If a parameter would be dropped or changed.
     """
-    litellm = load_litellm()
-    changes = _sampled(litellm, model, params, False)[2]
+    litellm, where = load_litellm(), f"params: {f'{role}.' if role else ''}"
+    if DEPLOYMENT in params and (provider := provider_name(litellm, model)) not in OF_ANY_NAME:
+        raise BindingError(
+            f"{where}{DEPLOYMENT}: models of {provider} have no names of your own; leave it out, or ask for the model "
+            f"at one of {', '.join(OF_ANY_NAME)}",
+            setting="params",
+        )
+    changes = sampled(litellm, model, params, False).changes
     if (lost := next((each for each in changes if each.sent is None), None)) is None:
         return
-    family, taken = family_of(model), _taken(litellm, model)
+    family, taken = family_of(model), taken_by(litellm, model, model)
     known = TRANSLATED.keys() if taken is None else TRANSLATED.keys() & taken
     others = ", ".join(sorted(known - (family.rejects if family is not None else set())))
-    more = ", and what LiteLLM does not know goes into extra_body" if _takes_openai_names(litellm, model) else ""
+    more = ", and what LiteLLM does not know goes into extra_body" if takes_openai_names(litellm, model) else ""
     raise BindingError(
-        f"params: {f'{role}.' if role else ''}{lost.name} would be left out for {model}: {lost.why}; it takes "
-        f"{others}{more}",
+        f"{where}{lost.name} would be left out for {model}: {lost.why}; it takes {others}{more}",
         setting="params",
     )
 
@@ -545,7 +464,7 @@ def _ensure_key(litellm: ModuleType, request: Request) -> None:
     Raises:
         PermanentProviderError: If the key is missing; the message names the environment variable.
     """
-    if request.api_base or os.environ.get("OPENAI_API_KEY") or _provider(litellm, request.model) != "openai":
+    if request.api_base or os.environ.get("OPENAI_API_KEY") or provider_name(litellm, request.model) != "openai":
         return
     if any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL")) or litellm.api_base:
         return  # a user's own server may need no key
@@ -563,16 +482,12 @@ def _has_price(litellm: ModuleType, model: str) -> bool:
 @functools.cache
 def is_guessed(litellm: ModuleType, model: str) -> bool:
     """Return whether LiteLLM infers a model from similar names, so that its price of 0 means an unknown price."""
-    if _provider(litellm, model).startswith("ollama"):  # costs nothing, and LiteLLM would send a request to its server
+    if provider_name(litellm, model).startswith(
+        "ollama"
+    ):  # costs nothing, and LiteLLM would send a request to its server
         return False
     try:
         known = litellm.get_model_info(model)
     except Exception:  # of various types: LiteLLM does not know the model at all
         return False
     return known["key"] not in litellm.model_cost
-
-
-@functools.cache
-def _provider(litellm: ModuleType, model: str) -> str:
-    """Return LiteLLM's name for a model's provider."""
-    return str(litellm.get_llm_provider(model)[1])

@@ -24,7 +24,7 @@ from dialoom.inputs import MOST_YAML_BYTES, read_text
 from dialoom.prompts.messages import beyond_words
 from dialoom.roles.binding import OBJECT, OFFLINE, ModelBinding, is_providers
 from dialoom.roles.errors import BindingError, ContextError
-from dialoom.roles.parameters import COUNTER, tokens
+from dialoom.roles.parameters import COUNTER, DEPLOYMENT, tokens
 from dialoom.settings import Price
 
 from .calls import Completion, Request
@@ -123,34 +123,41 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "perplexity": ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN"),
     "fireworks_ai": ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN"),
+    "azure": ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_ID"),
+    "azure_ai": ("AZURE_AI_API_KEY", "AZURE_API_KEY", "AZURE_AD_TOKEN", "AZURE_CLIENT_ID"),
 }
 """Environment variables for the keys of providers that accept no other form of authentication; one of those listed is
 sufficient. Other providers (clouds, self-hosted servers) have more forms than can be checked here.
 """
 
+_ADDRESSES = {"azure": ("AZURE_API_BASE",), "azure_ai": ("AZURE_AI_API_BASE",)}
+"""Environment variables for the addresses of providers that have none of their own, and need a key at any address."""
+
 _OWN_CODE = ("python:", "graph:", OBJECT, OFFLINE)
 
 
 def check_keys(*casts: Mapping[str, ModelBinding]) -> None:
-    """Raise an error for models whose key is missing. Models with an address of their own are not checked.
+    """Raise an error for models whose key or address is missing.
+
+    Models with an address of their own are not checked, except Azure's, which always have one.
 
     Args:
         casts: The bindings by role.
 
     Raises:
-        BindingError: If a key is missing; the message lists every such model, its roles, and the variable.
+        BindingError: If a key or address is missing; the message lists every such model, its roles, and the variable.
     """
     if roles := missing_keys(casts):
-        lacking = [f"in {name} for {model} ({', '.join(each)})" for (model, name), each in roles.items()]
+        lacking = [f"no {what} for {model} ({', '.join(each)})" for (model, what), each in roles.items()]
         raise BindingError(
-            f"models: there is no key {', nor '.join(lacking)}",
+            f"models: there is {', and '.join(lacking)}",
             setting="models",
             advice=Advice("keys", "put it into the environment, from a file of keys with dialoom.load_env_file(path)"),
         )
 
 
 def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str, str], list[str]]:
-    """Return the roles of the models whose key is missing, by model and environment variable.
+    """Return the roles of the models whose key or address is missing, by model and what is missing.
 
     Models whose provider only LiteLLM can name are looked at last, if no other key is missing: its import takes
     seconds.
@@ -158,31 +165,33 @@ def missing_keys(casts: Iterable[Mapping[str, ModelBinding]]) -> dict[tuple[str,
     roles: dict[tuple[str, str], list[str]] = defaultdict(list)
     for is_quick in (True, False):
         for role, binding in (item for models in casts for item in models.items()):
-            name = missing_key(binding, is_quick=is_quick)
-            if name is not None and role not in roles[binding.model, name]:
-                roles[binding.model, name].append(role)
+            what = missing_key(binding, is_quick=is_quick)
+            if what is not None and role not in roles[binding.model, what]:
+                roles[binding.model, what].append(role)
         if roles:
             break
     return roles
 
 
 def missing_key(binding: ModelBinding, *, is_quick: bool = False) -> str | None:
-    """Return the environment variable that should contain a model's missing key; `None` if no key is missing.
+    """Return which key or address of a model is missing, and in which environment variable; `None` if none is missing.
 
     With `is_quick`, also return `None` if LiteLLM must be imported to know the model's provider.
     """
-    model = binding.model
-    if binding.api_base is not None or model.startswith(_OWN_CODE):
-        return None
+    model, address = binding.model, binding.api_base
     prefix, slash, _ = model.removeprefix(f"{_EMBED}:").partition("/")
+    if (address is not None and prefix not in _ADDRESSES) or model.startswith(_OWN_CODE):
+        return None
     found = prefix if slash else _listed_provider(prefix)  # first, as importing LiteLLM takes seconds
     if is_quick and found not in _KEYS:
         return None
     provider = found if found in _KEYS else provider_of(model)
-    names = _KEYS.get(provider)
-    if names is None or any(os.environ.get(name) for name in names) or _is_set_up_otherwise(provider):
-        return None
-    return names[0]
+    lacking = [
+        f"{kind} in {names[0]}"
+        for kind, names in (("key", _KEYS.get(provider)), ("address", () if address else _ADDRESSES.get(provider)))
+        if names and not any(os.environ.get(name) for name in names)
+    ]
+    return None if _is_set_up_otherwise(provider) else " and no ".join(lacking) or None
 
 
 @functools.cache
@@ -198,8 +207,8 @@ def _listed_provider(name: str) -> str | None:
 def _is_set_up_otherwise(provider: str) -> bool:
     """Return whether LiteLLM itself has been configured with a key, a secret manager or another address."""
     litellm = sys.modules.get("litellm")  # only a process that has imported it can have configured it
-    names = ("api_key", "api_base", "secret_manager_client", f"{provider}_key")
-    addresses = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
+    names = ("api_key", "api_base", "secret_manager_client", f"{provider}_key", f"enable_{provider}_ad_token_refresh")
+    addresses = () if provider in _ADDRESSES else (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
     return any(getattr(litellm, name, None) for name in names) or any(os.environ.get(name) for name in addresses)
 
 
@@ -308,7 +317,7 @@ def served_window(binding: ModelBinding) -> ServedWindow | None:
     provider, _, model = binding.model.partition("/")
     if not model or ":" in provider:
         return None
-    provider = provider_of(binding.model)
+    provider, model = provider_of(binding.model), binding.params.get(DEPLOYMENT, model)
     address = binding.api_base or os.environ.get(f"{provider.removesuffix('_chat').upper()}_API_BASE")
     if provider in _OLLAMA:
         return next(_of_ollama(address or _OLLAMA_ADDRESS, model, binding.params.get("num_ctx")), None)

@@ -127,6 +127,31 @@ def test_doctor_lists_changes(dialoom: Command) -> None:
     assert found == {"about": "parameters", "name": MODEL, "state": "changed", "detail": SAID, "latency": None}
 
 
+def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_refused(
+    dialoom: Command, plan: list[object], tmp_path: Path
+) -> None:
+    change = "min_p 0.05 not sent (LiteLLM leaves it out of the request)"
+    told = ["--model", "gemini/gemini-2.5-flash", "--param", "min_p=0.05"]
+    variables = {"GEMINI_API_KEY": "k"}
+    with serving(verdicts) as server:
+        flags = [*told, "--api-base", server.url]
+        refused = dialoom(*plan, *flags, "-o", "strict.db", "--strict-params", variables=variables, code=1)
+        assert f"strict_params: {change}; configure what is sent" in refused.stderr and not server.requests
+        checks = dialoom("doctor", *flags, "--json", variables=variables, code=None)
+        assert change in next(
+            each["detail"] for each in json.loads(checks.stdout)["checks"] if each["state"] == "changed"
+        )
+        asked = len(server.requests)
+        failed = dialoom("doctor", *flags, "--strict-params", variables=variables, code=1)
+        assert change in failed.stdout and len(server.requests) == asked
+        dialoom(*plan, *flags, variables=variables)
+        assert all("min_p" not in json.dumps(body) for body in server.requests)
+    dialoom("export", "run.db", "--format", "sharegpt", "-o", "out.jsonl")
+    card = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("out*.md"))
+    shown = [dialoom(*command).stdout for command in (("status", "run.db", "--config"), ("report", "run.db"))]
+    assert all(change in text for text in (*shown, card))
+
+
 def test_strict_doctor_fails_models_without_asking_them(dialoom: Command) -> None:
     with serving(answer) as server:
         flags = ["doctor", "--model", MODEL, "--api-base", server.url, "--strict-params", "--temperature"]
@@ -159,6 +184,8 @@ def test_prices_that_are_unknown_are_named_at_once(dialoom: Command, plan: list[
         f"review played.db --model reviewer={MODEL}",
         f"scorecard --model assistant={MODEL} -o card",
         f"doctor --model {MODEL}",
+        "run personalens --profiles release --model azure/house -o run.db",
+        "doctor --model azure/house",
     ],
 )
 def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, command: str, tmp_path: Path) -> None:
@@ -175,10 +202,11 @@ def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, co
         f"sys.argv = {['dialoom', *command.split()]!r}\n"
         "try:\n    app.main()\nexcept SystemExit as end:\n    print(end.code, 'litellm' in sys.modules)\n"
     )
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("AZURE_", "OPENAI_"))}
     bare["ANTHROPIC_API_KEY"] = "k"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=bare, capture_output=True, text=True)
-    assert "there is no key in OPENAI_API_KEY" in done.stdout + done.stderr
+    name = "AZURE_API_KEY and no address in AZURE_API_BASE" if "azure" in command else "OPENAI_API_KEY"
+    assert f"there is no key in {name}" in done.stdout + done.stderr
     assert done.stdout.split()[-2:] == ["1" if command.startswith("doctor") else "2", "False"]
 
 

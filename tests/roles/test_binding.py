@@ -162,7 +162,7 @@ def test_limits_and_parameters_are_bound_by_role_or_to_all_roles() -> None:
     [
         ({"params": {"clerk": {"top_p": 1}}}, "params: unknown role 'clerk'; the roles are user, judge"),
         ({"params": {"user": {"top_q": 1}}}, "params: user.top_q is unknown; did you mean top_p"),
-        ({"params": {"user": {"wings": 2}}}, "params: user.wings is unknown; there are extra_body, "),
+        ({"params": {"user": {"wings": 2}}}, "params: user.wings is unknown; there are deployment, extra_body, "),
         ({"params": {"": {"temperature": 1}}}, "params: temperature cannot be given so: it is a separate option"),
         ({"params": {"judge": {"max_tokens": 1}}}, "judge.max_tokens cannot be given so: .* max_reply"),
         ({"params": {"judge": {"base_url": "http://elsewhere"}}}, "a separate option, api_base"),

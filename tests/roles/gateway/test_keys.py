@@ -176,6 +176,25 @@ async def test_callback_registered_with_litellm_is_called(registry: str) -> None
             setattr(litellm, name, [])
 
 
+def test_azure_needs_an_address_and_a_key_at_any_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("API_KEY", "OPENAI_API_KEY", "AD_TOKEN", "CLIENT_ID", "API_BASE", "AI_API_KEY", "AI_API_BASE"):
+        monkeypatch.delenv(f"AZURE_{name}", raising=False)
+    bare = {"user": ModelBinding(model="azure/house", temperature=None)}
+    served = {"user": ModelBinding(model="azure/house", temperature=None, api_base="http://127.0.0.1:9")}
+    with pytest.raises(BindingError, match=r"no key in AZURE_API_KEY and no address in AZURE_API_BASE for azure/house"):
+        check_keys(bare)
+    with pytest.raises(BindingError, match=r"no key in AZURE_API_KEY for azure/house \(user\)"):
+        check_keys(served)
+    monkeypatch.setenv("AZURE_AD_TOKEN", KEY)
+    check_keys(served)
+    with pytest.raises(BindingError, match=r"there is no address in AZURE_API_BASE for azure/house \(user\)"):
+        check_keys(bare)
+    monkeypatch.setenv("AZURE_API_BASE", "http://127.0.0.1:9")
+    check_keys(bare)
+    with pytest.raises(BindingError, match=r"there is no address in AZURE_AI_API_BASE for azure_ai/house"):
+        check_keys({"user": ModelBinding(model="azure_ai/house", temperature=None)})
+
+
 @pytest.mark.parametrize(
     ("model", "name"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from dialoom.roles import Gateway, ModelBinding
-from dialoom.roles.errors import BindingError
+from dialoom.roles.errors import BindingError, PermanentProviderError
 from dialoom.roles.gateway.families import LIMIT, Family, families, family_of, fitted
 from dialoom.roles.gateway.gateway import changed_parameters, check_parameters, ensure_unchanged
 from dialoom.roles.gateway.litellm_backend import load_litellm
@@ -63,7 +64,7 @@ FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does n
     ),
     ("Claude 4.6 models", "claude-opus-4-6 bedrock/us.anthropic.claude-sonnet-4-6", ANTHROPICS),
     ("Claude models", "claude-sonnet-4-5-20250929 openrouter/anthropic/claude-3.7-sonnet claude-opus-4-1", ANTHROPICS),
-    ("Gemini models", "gemini-2.5-pro vertex_ai/gemini-3-flash-preview", {"returns": "signatures"}),
+    ("Gemini models", "gemini-2.5-pro vertex_ai/gemini-3-flash-preview", {"returns": "signatures", "by_default": True}),
     (
         "DeepSeek's reasoning models",
         "deepseek-reasoner bedrock/us.deepseek.r1-v1:0 openrouter/deepseek/deepseek-r1",
@@ -71,8 +72,17 @@ FACTS: list[tuple[str, str, dict[str, Any]]] = [  # what the page's table does n
     ),
     ("DeepSeek's hybrid models", "deepseek-v4-pro deepseek-v4-flash", DEEPSEEKS | {"by_default": True}),
     ("DeepSeek's chat models", "deepseek-chat openrouter/deepseek/deepseek-v3.2", DEEPSEEKS),
-    ("Kimi models that think", "kimi-k2-thinking kimi-k2.5 kimi-k2-thinking-turbo", DEEPSEEKS),
-    ("Grok's reasoning models", "xai/grok-4 grok-3-mini grok-code-fast-1 grok-4-0709", {}),
+    (
+        "Kimi models that think",
+        "kimi-k2-thinking kimi-k2.5 kimi-k2-thinking-turbo",
+        DEEPSEEKS | {"by_default": True},
+    ),
+    (
+        "Grok models without efforts",
+        "xai/grok-4 grok-code-fast-1 grok-4-0709 grok-4-1-fast-reasoning grok-4.20-0309-reasoning",
+        {"by_default": True},
+    ),
+    ("Grok's reasoning models", "grok-3-mini xai/grok-4.3 grok-4.20-multi-agent-0309", {"by_default": True}),
 ]
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
 DOCS = Path(__file__).parents[3] / "docs" / "models.md"
@@ -195,6 +205,32 @@ def test_every_name_of_a_model_says_the_same_changes(models: str) -> None:
     assert {knows_tools(model) for model in named} == {True}
 
 
+@pytest.mark.parametrize("model", ["azure/gpt-5-mini", "azure/gpt-5.4", "openai/gpt-5-mini", "hosted_vllm/gpt-5-mini"])
+async def test_deployment_is_asked_like_the_model_that_it_serves(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", KEY)
+    monkeypatch.setenv("AZURE_API_VERSION", "2025-01-01-preview")
+    params = {"reasoning_effort": "low", "top_p": 0.9}
+    bodies, changes, costs = [], [], []
+    for named in ({}, {"deployment": "ours"}):
+        with serving(lambda _body, _number: completion("4", 1000, 1000)) as server:
+            ledger = MemoryLedger()
+            told = replace(request(server.url, model, max_reply=300), temperature=0.7, params=params | named)
+            done = await Gateway(ledger, QUICK).complete(told, a_place())
+            bodies.append({**server.requests[0], "at": server.paths[0]})
+        changes.append(done.changes)
+        costs.append(done.cost)
+    own = model.partition("/")[2]
+    assert bodies[1] == {**bodies[0], "model": "ours", "at": bodies[0]["at"].replace(own, "ours")} != bodies[0]
+    assert str(changes[0]).replace(model, "ours") == str(changes[1]).replace(f"{model.partition('/')[0]}/ours", "ours")
+    assert costs[0] == costs[1]
+
+
+def test_deployment_is_refused_where_models_are_called_by_their_names() -> None:
+    cast = {"user": ModelBinding(model="anthropic/claude-opus-4-7", temperature=None, params={"deployment": "ours"})}
+    with pytest.raises(BindingError, match=r"params: user\.deployment: models of anthropic have no names of your own"):
+        check_parameters(cast)
+
+
 async def test_model_without_schemas_is_asked_for_json_under_every_name() -> None:
     for model in ("deepseek/deepseek-reasoner", "openrouter/deepseek/deepseek-r1"):
         sent, _ = await asked(model, {}, reply_type=score_type(1, 5))
@@ -247,28 +283,111 @@ def test_what_litellm_leaves_out_is_recorded() -> None:
         assert told(model, verbosity="low", **THINKING) == ""
 
 
+LOW, BUDGET = {"reasoning_effort": "low"}, {"thinking": {"type": "enabled", "budget_tokens": 1500}}
+NONE, MINIMAL = {"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}
+
+
 @pytest.mark.parametrize(
-    ("model", "effort", "change"),
+    ("model", "params", "sent"),
     [
-        ("deepseek/deepseek-v4-pro", "high", "sent as 'thinking'"),
-        ("deepseek/deepseek-v4-pro", "none", None),
-        ("ollama_chat/house", "low", "sent as 'thinking'"),
-        ("ollama_chat/house", "minimal", "sent as 'none'"),
-        ("ollama_chat/gpt-oss:20b", "low", None),
-        ("gemini/gemini-3-pro-preview", "minimal", "sent as 'low'"),
-        ("gemini/gemini-3-pro-preview", "low", None),
+        ("deepseek/deepseek-v4-pro", {"reasoning_effort": "high"}, {"thinking": {"type": "enabled"}}),
+        ("deepseek/deepseek-v4-pro", NONE, None),
+        ("deepseek/deepseek-v4-pro", BUDGET, {"type": "enabled"}),
+        ("ollama_chat/house", LOW, {"think": True}),
+        ("ollama_chat/house", MINIMAL, {"think": False}),
+        ("ollama_chat/house", NONE, None),
+        ("ollama_chat/gpt-oss:20b", LOW, None),
+        ("gemini/gemini-3-pro-preview", MINIMAL, {"thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True}}),
+        ("gemini/gemini-3-pro-preview", NONE, {"thinkingConfig": {"thinkingLevel": "low", "includeThoughts": False}}),
+        ("gemini/gemini-3-pro-preview", BUDGET, {"thinkingConfig": {"includeThoughts": True}}),
+        ("gemini/gemini-3-pro-preview", LOW, None),
+        ("gemini/gemini-2.5-flash", LOW, None),
+        ("gemini/gemini-2.5-flash", NONE, None),
+        ("gemini/gemini-2.5-flash", BUDGET, None),
+        ("hosted_vllm/house", BUDGET, {"reasoning_effort": "low"}),
+        ("hosted_vllm/house", LOW, None),
+        ("openrouter/acme/house", {"reasoning_effort": "max"}, "xhigh"),
+        ("anthropic/claude-sonnet-4-5", LOW, None),
+        ("anthropic/claude-sonnet-4-5", MINIMAL, {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
     ],
 )
-async def test_effort_that_litellm_translates_is_recorded(model: str, effort: str, change: str | None) -> None:
-    binding = ModelBinding(model=model, temperature=None, params={"reasoning_effort": effort})
-    told = changed_parameters({"user": binding}, with_seed=False).get("user")
-    expected = f"reasoning_effort {effort!r} {change} (LiteLLM translates it so for {model})" if change else None
-    assert told == expected
-    if "gemini" not in model:
-        sent, changes = await asked(model, {"reasoning_effort": effort})
-        is_level = effort in (sent.get("think"), sent.get("reasoning_effort"))
-        is_off = sent.get("think") is False or sent.get("thinking") == {"type": "disabled"}
-        assert ("reasoning_effort" in changes) != (is_level or (is_off and effort == "none"))
+async def test_reasoning_parameter_that_litellm_translates_is_recorded(
+    model: str, params: dict[str, Any], sent: Any
+) -> None:
+    ((name, value),) = params.items()
+    binding = ModelBinding(model=model, temperature=None, max_reply=2000, params=params)
+    told = changed_parameters({"user": binding}, with_seed=False).get("user", "")
+    change = f"{name} {value!r:.60} sent as {sent!r} (LiteLLM translates it so for {model})"
+    assert (change in told) == (sent is not None) and (f"{name} " in told) == (sent is not None)
+    arrived, changes = await asked(model, params, max_reply=2000)
+    assert changes.get(name) == (change if sent is not None else None)
+    if isinstance(sent, dict) and name not in arrived:
+        assert sent.items() <= arrived.items()
+    elif sent is not None:
+        assert arrived[name] == sent
+
+
+async def test_temperature_that_litellm_adds_is_recorded() -> None:
+    told = ModelBinding(model="gemini/gemini-3-pro-preview", temperature=None)
+    change = "temperature sent as 1.0 (LiteLLM adds it for gemini/gemini-3-pro-preview)"
+    assert changed_parameters({"user": told}) == {"user": change}
+    assert changed_parameters({"user": told.model_copy(update={"temperature": 1.0})}) == {}
+
+
+SAMPLINGS: list[dict[str, Any]] = [
+    {"top_p": 0.9, "stop": ["END"]},
+    {"top_k": 7, "min_p": 0.05, "repetition_penalty": 1.25, "num_ctx": 4096, "extra_body": {"wild": "card"}},
+    {"verbosity": "low", "frequency_penalty": 0.5, "logit_bias": {"50256": -100}},
+    *(LOW, NONE, BUDGET, {"thinking": {"type": "disabled"}}),
+]
+
+
+def leaves(value: Any) -> list[Any]:
+    """The values in nested lists and dictionaries."""
+    if isinstance(value, dict | list):
+        return [leaf for each in (value.values() if isinstance(value, dict) else value) for leaf in leaves(each)]
+    return [value]
+
+
+@pytest.mark.parametrize(
+    "model",
+    "openai/gpt-5-mini openai/gpt-5.1 openai/gpt-5.5 openai/o4-mini openai/gpt-4o-mini openai/house "
+    "openai/responses/gpt-5-mini azure/gpt-5-mini azure/house azure/gpt-4o azure_ai/claude-sonnet-4-5 "
+    "openrouter/openai/gpt-5-mini openrouter/anthropic/claude-sonnet-4.5 openrouter/x-ai/grok-4 openrouter/acme/house "
+    "anthropic/claude-sonnet-4-5 anthropic/claude-opus-4-6 anthropic/claude-opus-4-7 gemini/gemini-2.5-flash "
+    "gemini/gemini-3-pro-preview deepseek/deepseek-reasoner deepseek/deepseek-chat xai/grok-4 xai/grok-3-mini "
+    "mistral/magistral-medium-latest dashscope/qwen-max hosted_vllm/house ollama_chat/house moonshot/kimi-k2-thinking "
+    "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0 bedrock/us.deepseek.r1-v1:0".split(),
+)
+async def test_every_value_arrives_or_is_recorded_and_refused_if_strict(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_API_VERSION", "2025-01-01-preview")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", *(f"{each}_API_KEY" for each in OTHERS)):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.setenv("AWS_REGION_NAME", "eu-central-1")
+    for params in SAMPLINGS:
+        with serving(lambda _body, _number: error(400, "no")) as server:
+            ledger = MemoryLedger()
+            told = replace(request(server.url, model, max_reply=300), temperature=0.7, seed=918273, params=params)
+            with pytest.raises(PermanentProviderError):
+                await Gateway(ledger, QUICK).complete(told, a_place())
+            (body,), (record,) = server.requests, ledger.records.values()
+            changed = {each.partition(" ")[0] for each in (record.changes or "").split("; ")}
+            found = leaves({name: part for name, part in body.items() if name not in ("messages", "contents", "input")})
+            for name, value in {"temperature": 0.7, LIMIT: 300, "seed": 918273, **params}.items():
+                wanted = value.get("budget_tokens", value["type"]) if name == "thinking" else value
+                is_level = name == "reasoning_effort" and ("think" in json.dumps(body) or value == "none")
+                arrived = all(each in found for each in leaves(wanted))
+                assert not arrived if name in changed else arrived or is_level, (name, body)
+            with pytest.raises(PermanentProviderError) as refused:
+                await Gateway(ledger, QUICK.model_copy(update={"strict_params": True})).complete(told, a_place(step=2))
+            assert (
+                ("strict_params" in str(refused.value)) == (len(server.requests) == 1) == bool(changed - {"seed", ""})
+            )
+
+
+OTHERS = ("AZURE", "AZURE_AI", "DASHSCOPE", "MISTRAL", "MOONSHOT", "XAI")
 
 
 def test_every_family_has_its_models_facts_and_litellms_budgets() -> None:

@@ -1,0 +1,224 @@
+"""The sampling parameters of requests: what is sent for what is configured, by the model's family and by LiteLLM."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from dialoom.roles.parameters import DEPLOYMENT, TRANSLATED
+
+from .families import EFFORT, SEED, THINKING, Change, Changes, family_of, fitted, own_name
+from .wire import RESPONSES
+
+OF_ANY_NAME = ("azure", "hosted_vllm", "litellm_proxy", "openai", "openrouter")
+"""Providers called in OpenAI's format at which the user, or anyone, names the models."""
+
+_TRANSLATED_ALL = frozenset({*TRANSLATED, "temperature", "max_tokens", "max_completion_tokens"})
+_OF_TOOLS = ("tools", "tool_choice")
+
+_EFFORTS = ("none", "low", "medium", "high", "minimal", "xhigh", "max")
+"""Efforts; the first four are known to every model that has efforts."""
+
+_TEXTS = frozenset({"contents", "input", "messages", "tools"})
+"""The parts of a request's body that hold no parameters."""
+
+
+class Sampled(NamedTuple):
+    """The sampling parameters of a request.
+
+    Attributes:
+        sent: The parameters for LiteLLM.
+        allowed: The names of those that LiteLLM must not omit.
+        changes: The differences from the configured values that are known before the request.
+        expected: The values that the request must contain.
+    """
+
+    sent: Mapping[str, Any] = {}
+    allowed: Sequence[str] = ()
+    changes: Changes = ()
+    expected: Mapping[str, Any] = {}
+
+    def missing(self, body: Mapping[str, Any]) -> Changes:
+        """Return the differences of a request's body from what is expected."""
+        read = {name: value for name, value in body.items() if name not in _TEXTS}
+        return tuple(
+            Change(name, self.sent[name], None, "LiteLLM leaves it out of the request")
+            for name, value in self.expected.items()
+            if not _holds(read, name, value)
+        )
+
+
+def sampling(
+    temperature: float | None, max_reply: int | None, seed: int | None, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return configured sampling parameters by LiteLLM's names, without those that have no value."""
+    values = {"temperature": temperature, "max_tokens": max_reply, SEED: seed, **params}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def sampled(litellm: ModuleType, model: str, values: Mapping[str, Any], has_tools: bool) -> Sampled:
+    """Return the sampling parameters of a request.
+
+    For providers with OpenAI's parameter names, the model's family determines what is sent; a model that LiteLLM does
+    not know either is sent everything. For others, all parameters are given to LiteLLM, and those that it omits are
+    reported as differences.
+
+    Args:
+        litellm: LiteLLM.
+        model: The model's name, with `responses/` if it is called through the Responses API.
+        values: The configured values by LiteLLM's names, without those that are `None`.
+        has_tools: Whether tools are offered.
+    """
+    sent, changes = fitted(model, values)
+    if RESPONSES in model and SEED in sent:
+        changes = (*changes, Change(SEED, sent[SEED], None, "the Responses API has no such parameter"))
+        sent = {name: value for name, value in sent.items() if name != SEED}
+    served = served_name(litellm, model, values)
+    taken = taken_by(litellm, served, model)
+    unknown = [name for name in sent if name in _TRANSLATED_ALL and taken is not None and name not in taken]
+    if has_tools and taken is not None and "tools" not in taken:
+        unknown += _OF_TOOLS
+    allowed = [name for name in unknown if _is_open(litellm, model, name)]
+    why = f"LiteLLM knows of no such parameter of {model}"
+    lost = [
+        Change(name, sent.get(name, "offered"), None, why) for name in unknown if name not in (*allowed, "tool_choice")
+    ]
+    reduced = {name: value for name, value in sent.items() if name in _TRANSLATED_ALL and name not in unknown}
+    text = json.dumps(reduced | ({SEED: 0} if SEED in reduced else {}), default=str)  # equal for all seeds
+    translated, effort = _translated(litellm, model, served, text)
+    changes = (*changes, *lost, *translated)
+    changed = {DEPLOYMENT, *(change.name for change in changes)}
+    expected = {name: effort if name == EFFORT and effort else value for name, value in sent.items()}
+    return Sampled(sent, allowed, changes, {name: value for name, value in expected.items() if name not in changed})
+
+
+def _is_open(litellm: ModuleType, model: str, name: str) -> bool:
+    """Return whether a parameter that LiteLLM does not list for a model is sent nevertheless."""
+    if name == THINKING and provider_name(litellm, model) == "azure":
+        return False  # called by OpenAI's client, which has no such parameter
+    return takes_openai_names(litellm, model) if family_of(model) is not None else _is_unlisted(litellm, model)
+
+
+@functools.lru_cache(256)
+def _translated(litellm: ModuleType, model: str, served: str, values: str) -> tuple[Changes, Mapping[str, Any]]:
+    """Compare values with what LiteLLM makes of them for a served model, each value by the parameters without it.
+
+    Args:
+        litellm: LiteLLM.
+        model: The model's name.
+        served: The name by which it is called.
+        values: The values as a JSON object.
+
+    Returns:
+        The differences, and the parameters that express the effort if they do not contain it.
+    """
+    given: dict[str, Any] = json.loads(values)
+    changes, effort = list[Change](), dict[str, Any]()
+    try:
+        name, provider, _, _ = litellm.get_llm_provider(served)
+        of_model = {"model": name, "custom_llm_provider": provider, "base_model": model, "drop_params": True}
+
+        def made(told: Mapping[str, Any]) -> dict[str, Any]:
+            return dict(litellm.get_optional_params(**of_model, **told))
+
+        def part(of: str, value: Any) -> dict[str, Any]:
+            rest = made({each: told for each, told in given.items() if each != of})
+            whole = made({**given, of: value})
+            return {key: each for key, each in whole.items() if each != rest.get(key) or (key, each) == (of, value)}
+
+        for each, value in given.items():
+            became = part(each, value)
+            if _holds(became, each, value):
+                continue
+            if each == EFFORT and _is_level(model, value, became, part):
+                effort = became
+                continue
+            why = f"LiteLLM translates it so for {served}" if became else f"LiteLLM does not send it to {served}"
+            changes.append(Change(each, value, became.get(each, became) or None, why))
+        added = {each: value for each, value in made({}).items() if each in _TRANSLATED_ALL - given.keys()}
+    except Exception:  # one of LiteLLM's exceptions: the call itself will report it
+        return (), {}
+    why = f"LiteLLM adds it for {served}"
+    return (*changes, *(Change(each, None, value, why) for each, value in added.items())), effort
+
+
+def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Return whether parameters contain a value, whatever they call it."""
+    if name == THINKING:
+        kind = value.get("type")
+        value = kind if kind == "disabled" else value.get("budget_tokens", kind)
+    found = list(_leaves(made))
+    return all(each in found for each in _leaves(value))
+
+
+def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
+    """Return whether the parameters that LiteLLM has made of an effort mean this effort: in tokens, or thinking off.
+
+    They do not if they name another effort, or are the same for another one.
+    """
+    if not made:  # these models only reason if a request asks for it
+        return effort == "none" and (family := family_of(model)) is not None and not family.by_default
+    is_named = any(each in _EFFORTS for each in _leaves(made))
+    return not is_named and all(part(EFFORT, each) != made for each in _EFFORTS[:4] if each != effort)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield the values in nested lists and mappings."""
+    if isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def takes_openai_names(litellm: ModuleType, model: str) -> bool:
+    """Return whether a model's provider is called in OpenAI's format, so that any parameter can be sent by name."""
+    provider = provider_name(litellm, model)
+    return provider in ("azure", "openai", "openrouter") or provider in litellm.openai_compatible_providers
+
+
+def _is_unlisted(litellm: ModuleType, model: str) -> bool:
+    """Return whether LiteLLM does not know what a model accepts, which is called in OpenAI's format."""
+    is_named = any(name in litellm.model_cost for name in (model, own_name(model)))
+    return provider_name(litellm, model) in OF_ANY_NAME and not is_named
+
+
+def served_name(litellm: ModuleType, model: str, params: Mapping[str, Any]) -> str:
+    """Return the name by which a model is called: with that of its deployment, if the parameters give one."""
+    if (deployment := params.get(DEPLOYMENT)) is None:
+        return model
+    return f"{model.rpartition('/')[0] or provider_name(litellm, model)}/{deployment}"
+
+
+def deployed(litellm: ModuleType, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options that call a model's deployment, and tell LiteLLM which model it is."""
+    served = served_name(litellm, options["model"], options)
+    if served == options["model"]:
+        return options
+    rest = {name: value for name, value in options.items() if name != DEPLOYMENT}
+    return {**rest, "model": served, "base_model": options["model"].replace(RESPONSES, "")}
+
+
+@functools.cache
+def taken_by(litellm: ModuleType, served: str, model: str) -> frozenset[str] | None:
+    """Return the parameters that LiteLLM lists for a served model; `None` if it does not know the provider."""
+    try:
+        name, provider, _, _ = litellm.get_llm_provider(served)
+    except Exception:  # one of LiteLLM's exceptions: `ensure_known` reports the problem
+        return None
+    found = litellm.get_supported_openai_params(model=name, custom_llm_provider=provider, base_model=model)
+    return None if found is None else frozenset(found)
+
+
+@functools.cache
+def provider_name(litellm: ModuleType, model: str) -> str:
+    """Return LiteLLM's name for a model's provider."""
+    return str(litellm.get_llm_provider(model)[1])
+
+
+def described_changes(changes: Changes, *, with_seed: bool = True) -> str | None:
+    """Return a text that describes changes, with or without the seed's; `None` if there are none."""
+    return "; ".join(str(each) for each in changes if with_seed or each.name != SEED) or None
