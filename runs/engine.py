@@ -1,4 +1,4 @@
-"""The engine: plays scenarios through a compiled graph, several at a time, each from its last checkpoint."""
+"""The engine: plays several scenarios at a time through a compiled graph, each from its last checkpoint."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ Result = TypeVar("Result")
 
 
 async def in_thread(work: Callable[[Callable[[], bool]], Result], is_stopped: Callable[[], bool]) -> Result:
-    """Run work in a thread and return its result.
+    """Run a function in a thread and return its result.
 
     If the caller is cancelled, the work is asked to stop and awaited; otherwise it could use files that the caller has
     closed.
@@ -184,7 +184,7 @@ Compiled = CompiledStateGraph[Any, Any, Any, Any]
 
 
 async def skipped(store: RunStore, work: Work, obstacle: str) -> ScenarioFailed:
-    """Record a piece of work that cannot be carried out as failed, and return the event."""
+    """Record a piece of work as failed because it cannot be carried out, and return the event."""
     await store.results.fail(work, str(Fault.PREDECESSOR), obstacle, _EMPTY_OUTCOME)
     return ScenarioFailed(work.position + 1, work.id, Fault.PREDECESSOR, obstacle)
 
@@ -411,7 +411,7 @@ class Engine:
         return self._outcome(work, snapshot.values or self._initial(work), failed=True)
 
     def _outcome(self, work: Work, state: dict[str, Any], failed: bool = False) -> Outcome:
-        """Return the outcome that a state gives; it includes the faults if the scenario was played, not only judged."""
+        """Return the outcome derived from a state; if the scenario was played and not only judged, with its faults."""
         if isinstance(work, PlayWork):
             outcome = finished(self._recipe, work.scenario, state, failed)
             if self._is_stateful and work.sample:
@@ -439,7 +439,7 @@ def _bug_message(error: Exception) -> str:
 
 
 def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, sample: int | None = None) -> Session:
-    """Return the session (ids of conversation and person) that stateful players get for a scenario's conversation.
+    """Return the session for stateful players: the ids of a scenario's conversation and person.
 
     Scenarios with the same value of the facet by which exports are split have the same person. In a recipe without such
     a facet, each scenario has its own person.
@@ -455,7 +455,7 @@ def session_of(store: RunFile, recipe: Recipe, work: Work, branch: str = MAIN, s
     facet = WithFacets.of(recipe).split_facet
     person = work.scenario.facets().get(facet, work.scenario.id) if facet else work.scenario.id
     trial, user = numbers_of(work.id)
-    life = (trial,) if user == 1 else (trial, user)  # no player remembers a person from another trial or user model
+    life = (trial,) if user == 1 else (trial, user)  # a player must not remember the same person from another trial
     own = work.sample if sample is None and isinstance(work, PlayWork) else sample or 0
     number = work.session if isinstance(work, PlayWork) else 1
     return Session(

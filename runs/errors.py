@@ -86,7 +86,7 @@ _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
 )
 
 FATAL = frozenset({Fault.CONFIGURATION, Fault.DATA, Fault.STORE, Fault.NOT_RECORDED})
-"""Faults that would occur in every other scenario too: the run stops instead of failing one scenario after another."""
+"""Faults that would occur in every scenario, so that the run stops instead of failing all scenarios."""
 
 
 _VARYING = re.compile(r"[\w.-]*\d[\w.-]*")

@@ -32,7 +32,7 @@ from .store import RunFile, RunStore
 from .store.status import FailedAttempts
 
 _FEW = 20
-"""The number of finished scenarios below which the share of failures is ignored."""
+"""The number of finished scenarios below which no share of failures is computed."""
 
 Figure = TypeVar("Figure", int, float)
 
@@ -41,7 +41,7 @@ class RunLimits(Limits):
     """The limits of a run, which its file stores so that they apply when the run is resumed."""
 
     def changed(self, given: LimitSettings, roles: Collection[str] = ()) -> RunLimits:
-        """Return a copy of these limits in which the given ones are replaced.
+        """Return a copy of these limits with some of them replaced.
 
         Args:
             given: The new limits, already checked.
@@ -124,7 +124,7 @@ class FailOnError:
 
 
 def _updated(kept: Mapping[str, Figure], given: Figure | Mapping[str, Figure | None] | None) -> dict[str, Figure]:
-    """Return figures by name, updated with the given ones; 0 and `None` remove a figure."""
+    """Return named limits, updated with the given ones; 0 and `None` remove a limit."""
     figures: dict[str, Figure | None] = {**kept, **by_name(given)}
     return {name: figure for name, figure in figures.items() if figure}
 
@@ -181,7 +181,7 @@ class CallPolicy:
     objects: Mapping[str, OwnPlayer] = field(default_factory=dict)
 
     def changed(self, **settings: Unpack[ProcessSettings]) -> CallPolicy:
-        """Return the policy with some settings replaced."""
+        """Return a copy of the policy with some settings replaced."""
         return replace(self, settings={**self.settings, **settings})
 
     @property
@@ -197,7 +197,7 @@ class CallPolicy:
 
     @property
     def is_alone(self) -> bool:
-        """Return whether this process plays the run without further worker processes."""
+        """Whether this process plays the run without worker processes."""
         return self.settings["workers"] is None and self.settings["ray"] is None
 
 

@@ -49,7 +49,7 @@ _MOST_PAIRS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A sample of a plan.
+    """A sample of the scenarios of a plan, with its size.
 
     Attributes:
         positions: The positions in the whole plan, in its order.
@@ -138,7 +138,7 @@ class _Balance:
         self._taken: dict[tuple[int, ...], Counter[Values]] = {facets: Counter() for facets in self._there}
 
     def best(self, chosen: Sequence[str], parts: Mapping[str, _Cell]) -> str:
-        """Return the next facet's value that best fits the values chosen so far; of equally good values, the first.
+        """Return the value of the next facet that best balances the sample, given the values chosen so far.
 
         A value that has reached its share is excluded, unless all values have. Therefore the values chosen so far
         affect the order in which values are drawn, but not how often each is drawn.
@@ -165,16 +165,16 @@ class _Balance:
         return len(self._taken[facet,])
 
     def _lack(self, facets: tuple[int, ...], values: Values) -> int:
-        """Return how far values are below their share after the next draw, in scenarios times the plan's size."""
+        """Return how far values would be below their share after the next draw, in scenarios times the plan's size."""
         return self._there[facets][values] * self._nth - self._taken[facets][values] * self._total
 
 
 def _taken(root: _Cell, facets: int, balance: _Balance) -> int:
-    """Draw one scenario and return its position."""
+    """Draw one scenario from the sample's best-fitting cell and return its position."""
     way: list[tuple[_Cell, str]] = []
     cell = root
     for _ in range(facets):
-        # Values are in random order, and of equally good values the first is taken.
+        # Values are in random order, so the first of equally good values is a random one.
         value = balance.best([each for _, each in way], cell.parts)
         way.append((cell, value))
         cell = cell.parts[value]

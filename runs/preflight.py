@@ -286,7 +286,7 @@ async def _play_sample(store: RunStore, recipe: Recipe, positions: Sequence[int]
         control.attach(engine, gateway)
         try:
             pending = store.queue.pending(recipe, frozenset(positions))
-            drawn = (replace(work, after=None) for work in pending)  # the sample may lack the predecessor
+            drawn = (replace(work, after=None) for work in pending)  # the sample may not contain the predecessor
             await engine.run(WorkList(drawn, store), resuming=False)
         finally:
             control.detach()

@@ -209,7 +209,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """Work has begun.
+    """Playing or judging has begun.
 
     Example:
         >>> def on_event(event):
@@ -313,7 +313,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """The workers have finished.
+    """All workers of the run have finished.
 
     Attributes:
         seconds: The time from the first lease to the end.
@@ -326,7 +326,7 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The operation has ended. This is the last event, but `retry` may play and then judge, and so report it twice.
+    """The operation has ended. This is the last event; `retry`, which may play and then judge, emits it twice.
 
     Example:
         >>> def on_event(event):

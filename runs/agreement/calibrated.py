@@ -84,7 +84,7 @@ _Items: TypeAlias = Mapping[str, _Item]
 
 @dataclass(frozen=True, slots=True)
 class _Calibrated:
-    """The scored items of a run by group (groups without any label are left out), with scales and notes."""
+    """The scored items of a run by group, with their scales and notes; groups without any label are left out."""
 
     label: str
     items: Mapping[Group, _Items]
@@ -184,7 +184,7 @@ def _notes(labels: Labels, matched: LabelledItems) -> Iterator[str]:
 
 
 def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
-    """Yield the calibrated mean of each group."""
+    """Yield the calibrated mean of each group of judgements."""
     for group, items in run.items.items():
         scale = run.scales[group]
         keyed = {id_: ((each.score,), each.unit, each.label) for id_, each in items.items()}
@@ -195,7 +195,7 @@ def scores_of(run: _Calibrated) -> Iterator[CalibratedScore]:
 
 
 def _differences(first: _Calibrated, other: _Calibrated) -> Iterator[CalibratedScore]:
-    """Yield the difference of each group: from labels of the same items if there are enough, else from both means."""
+    """Yield each group's difference between two runs: from items labelled in both if enough, else from both means."""
     alone = [{row.group: row for row in scores_of(run)} for run in (first, other)]
     for group in (group for group in first.items if group in other.items):
         one, two, scale = first.items[group], other.items[group], first.scales[group]
@@ -246,7 +246,7 @@ def _mean(cell: Cell) -> float:
 
 
 _Keyed: TypeAlias = "Mapping[str, tuple[tuple[float, ...], Hashable, float | None]]"
-"""The judge's scores, the unit and the label of each item."""
+"""The judge's score, the label and the sampling unit of each item, by the item's key."""
 
 
 def _calibrated(

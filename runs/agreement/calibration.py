@@ -127,7 +127,7 @@ def t_quantile(degrees: int) -> float:
 
 
 def more_labels(found: Calibration, labels: int, items: int) -> int | None:
-    """Return the number of further labels that would halve the interval; `None` if the remaining items are not enough.
+    """Return how many further labels would halve the confidence interval; `None` if too few items remain.
 
     Args:
         found: One calibration, without axes.
@@ -191,7 +191,7 @@ def most_strata(labels: int) -> int:
 
 
 def design_effect(values: Iterable[tuple[Hashable, float]], mean: float) -> float:
-    """Return the design effect of values by their units: the variance of a mean relative to that of independent values.
+    """Return the design effect of grouped values: the variance of their mean relative to that of independent values.
 
     Args:
         values: The unit of each value, and the value.

@@ -143,7 +143,7 @@ class Scales:
         self._scales |= dict(map(_parsed_scale, given))
 
     def of(self, metric: str) -> Scale:
-        """Return a metric's scale."""
+        """Return the scale of a metric."""
         return self._scales.get(metric, VERDICT)
 
     def code(self, judgement: Judgement) -> int | None:

@@ -182,13 +182,13 @@ _CACHE_SIZE = 8
 
 
 def labels_beside(run: Path) -> Path:
-    """Return the default path of a run's labels file, next to the run."""
+    """Return the default path of the labels file of a run, which is next to the run's file."""
     return run.with_name(f"{run.stem}.labels.csv")
 
 
 @dataclass(frozen=True, slots=True)
 class GivenLabel:
-    """A label in a labels file.
+    """One label that a labels file contains.
 
     Attributes:
         position: The scenario's position.
@@ -229,7 +229,7 @@ class LabelFile:
         return [cell_text(_cell(row, place)) for row in rows] if place is not None else []
 
     def given(self, run: RunFile, annotator: str, position: int | None = None) -> Iterator[GivenLabel]:
-        """Yield an annotator's labels.
+        """Yield all labels of one annotator.
 
         Args:
             run: The run.
@@ -397,13 +397,13 @@ def _is_label(title: str) -> bool:
 
 
 def _place(header: Sequence[str], title: str) -> int | None:
-    """Return a column's index; `None` if there is no such column."""
+    """Return the index of a column; `None` if there is no such column."""
     wanted = title.lower()
     return next((place for place, each in enumerate(header) if each.strip().lower() == wanted), None)
 
 
 def _column(header: list[str], title: str) -> int:
-    """Return a column's index; a missing column is added."""
+    """Return the index of a column, which is added if it is missing."""
     if (place := _place(header, title)) is None:
         header.append(csv_cell(title))
         return len(header) - 1

@@ -81,7 +81,7 @@ class GroupAgreement:
 
 @dataclass(frozen=True, slots=True)
 class EarlierLabels:
-    """Labels that were given to an earlier conversation of a scenario, which is no longer its outcome.
+    """Labels of an earlier conversation of a scenario that was since replaced by another outcome.
 
     Attributes:
         count: Number of labels.
@@ -163,7 +163,7 @@ _CodedRows = dict[Group, list[list[int]]]
 def _coded_rows(
     run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
 ) -> tuple[_CodedRows, EarlierLabels]:
-    """Return the values of the labelled items, and the labels of conversations that are no longer the outcome."""
+    """Return the values of the labelled items, and the labels of replaced conversations."""
     rows: _CodedRows = defaultdict(list)
     matched = LabelledItems(run, labels, judging, where)
     for _, item, row in matched:
@@ -199,7 +199,7 @@ class LabelledItems:
                 yield episode, item, row
 
     def earlier(self) -> EarlierLabels:
-        """Return the labels of conversations that are no longer the outcome; call it after all items were read.
+        """Return the labels of conversations that were since replaced; call this after all items were read.
 
         Raises:
             DataError: If a row belongs to no judgement of the run.
@@ -210,7 +210,7 @@ class LabelledItems:
 def _earlier_labels(
     run: RunFile, path: Path, left: Iterable[LabelRow], wanted: Collection[str] | None
 ) -> EarlierLabels:
-    """Return the labels in rows that match no judgement; these rows must be of scenarios' earlier conversations."""
+    """Return the labels in rows that match no judgement, because they belong to replaced conversations."""
     count, scenarios = 0, dict[str, None]()
     for row in left:
         found = scenario_of(run, row.item) if row.digest else None
@@ -370,7 +370,7 @@ def _comparison_rows(group: GroupAgreement) -> Iterator[tuple[str, RaterComparis
 
 
 def earlier_note(earlier: EarlierLabels) -> str:
-    """Return the note on labels of conversations that are no longer the outcome."""
+    """Return the note on labels of conversations that were since replaced."""
     shown = ", ".join(earlier.scenarios[:_MOST_SCENARIOS]) + (
         ", ..." if len(earlier.scenarios) > _MOST_SCENARIOS else ""
     )

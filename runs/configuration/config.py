@@ -1,4 +1,4 @@
-"""A run's frozen configuration: stored in its file, displayed, reused on resume, and compared with another one."""
+"""The frozen configuration of a run: stored in its file, displayed, reused on resume, compared with others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RunConfig(Record):
 
     @property
     def user_retries(self) -> int:
-        """Maximum number of times that a faulty line of the user's is requested again."""
+        """Maximum number of times that a faulty line of the simulated user is requested again."""
         return 0 if self.on_user_fault == FLAG else int(self.on_user_fault.split()[1])
 
     @property
@@ -88,7 +88,7 @@ class RunConfig(Record):
 
     @property
     def played(self) -> Mapping[str, ModelBinding]:
-        """The models that spoke, by role; empty for a run of transcripts, where models only speak on branches."""
+        """The models that spoke, by role; empty for imported transcripts, where models only speak on branches."""
         from dialoom.graphs.transcript import TRANSCRIPT
 
         return {} if self.recipe == TRANSCRIPT else self.models
@@ -101,7 +101,7 @@ class RunConfig(Record):
 
 
 def config_diff(stored: RunConfig, requested: RunConfig) -> list[str]:
-    """Return the differences between two configurations as `key: then, now`. Hashes of code files are not compared."""
+    """Return the differences between two configurations as `key: OLD then, NEW now`; hashes are not compared."""
     then, now = _flat(stored), _flat(requested)
     keys = [key for key in now | then if then.get(key) != now.get(key)]
     return [f"{key}: {then.get(key)!r} then, {now.get(key)!r} now" for key in keys]

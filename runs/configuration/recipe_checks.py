@@ -18,7 +18,7 @@ _REQUIRED = ("name", "summary", "roles", "prompts", "scenario_type")
 
 
 def checked_recipe(found: Any, spec: str) -> Recipe:
-    """Return a recipe for the object found under a name.
+    """Return the recipe that the object found under a name is or contains.
 
     Args:
         found: A recipe, or its class.
@@ -92,7 +92,7 @@ def _can_end(graph: Graph) -> bool:
 
 
 def facets_named(recipe: Recipe) -> Mapping[str, str]:
-    """Return the facets that a recipe's pivots and `facets` use, each with the place of its use."""
+    """Return the facets that a recipe's pivots and `facets` use, each with the place where it is used."""
     from dialoom.graphs.capabilities import WithFacets
 
     named: dict[str, str] = {}
@@ -143,7 +143,7 @@ def _check_attributes(recipe: Any, kind: str) -> None:
 
 
 def _check_capabilities(recipe: Recipe, kind: str) -> None:
-    """Raise `RunError` for a method of a capability that the recipe does not inherit, as it would never be called."""
+    """Raise `RunError` for a method that belongs to a capability class which the recipe does not inherit."""
     from dialoom.graphs import capabilities
 
     for capability in capabilities.Capability.__subclasses__():

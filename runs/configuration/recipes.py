@@ -22,7 +22,7 @@ OBJECT = "object:"
 """Prefix of the name of a recipe that was passed as an object and is known only to the process that received it."""
 
 _OF_COMMANDS = {"transcript-people": "dialoom.graphs.transcript_people:RECIPE"}
-"""Recipes that are played by a command of their own, and are not listed."""
+"""Recipes that have their own command to play them, and are not listed."""
 
 _RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]+\.", re.MULTILINE)
 
@@ -54,7 +54,7 @@ def is_relative_file(spec: str) -> bool:
 
 
 def in_folder(spec: str, folders: Sequence[Path]) -> str | None:
-    """Return a recipe's name with its file's path in the first folder that has the file; `None` if none has it."""
+    """Return a recipe's name with its file looked up in several folders, in order; `None` if no folder has the file."""
     if not is_relative_file(spec):
         return spec
     path = spec.rpartition(":")[0]
@@ -123,7 +123,7 @@ def find_recipe(recipe: str | Recipe | type[Recipe]) -> tuple[str, Recipe]:
 
 
 def check_same(kept: str, given: Recipe) -> None:
-    """Check that a run is resumed with the recipe that made it.
+    """Check that a run is resumed with the recipe with which it was created.
 
     Args:
         kept: The name of the recipe that made the run.

@@ -161,7 +161,7 @@ _LARGEST_LIST = 16 * 2**20
 
 
 def remember(id_: str | None, marks: Iterable[str]) -> None:
-    """Record the marks of references that the user has given for a run or a case; failure to write is ignored."""
+    """Record the marks of references that the user has specified for a run or a case; failure to write is ignored."""
     if id_ is None:
         return
     known = remembered(id_)
@@ -174,7 +174,7 @@ def remember(id_: str | None, marks: Iterable[str]) -> None:
 
 
 def remembered(id_: str | None) -> frozenset[str]:
-    """Return the recorded marks of references that the user has given for a run or a case."""
+    """Return the recorded marks of references that the user has specified for a run or a case."""
     found: set[str] = set()
     for line in [] if id_ is None else _remembered_lines():
         try:
@@ -211,7 +211,7 @@ def _list_path() -> Path | None:
 
 
 class Trust:
-    """The trust in the references of a file, for one opening of the file.
+    """The user's trust in the references of one opened file.
 
     Args:
         everything: Whether everything is trusted, whoever made the file.
@@ -228,16 +228,16 @@ class Trust:
         self.changed: list[str] = []
 
     def give(self, named: Iterable[Reference]) -> None:
-        """Trust the references that the user has given in this process for this file."""
+        """Trust the references that the user has specified in this process."""
         self._used.update(dict.fromkeys(each.mark for each in named))
 
     @property
     def used(self) -> list[str]:
-        """The marks of all references that were given or allowed so far."""
+        """The marks of all references whose use was allowed so far."""
         return list(self._used)
 
     def check(self, holder: Path | str, id_: str | None, named: Iterable[Reference], code: Mapping[str, str]) -> None:
-        """Check that references may be used.
+        """Check that the user has allowed the use of these references.
 
         Args:
             holder: The file with the references, for messages.

@@ -169,7 +169,7 @@ COMPARED_TEXTS: Mapping[str, Callable[[DescribedDialogue], str]] = {
     "dialogues": lambda dialogue: dialogue.text,
     "first lines": lambda dialogue: dialogue.opening,
 }
-"""The texts of a dialogue that are searched for copies: the whole text, and the opening."""
+"""The texts of a dialogue that are compared to find copies: the whole text, and the opening."""
 
 
 def _is_facet(value: object) -> bool:

@@ -90,7 +90,7 @@ def add_to_card(folder: Path, found: Report) -> Path:
 
 
 def write_described(run: RunFile, request: ExportRequest, target: Path) -> dict[str, int]:
-    """Export a run and add a description of the export to its card; return the number of rows written, by part.
+    """Export a run and add a description of the export to its card; return the number of rows in each part.
 
     Raises:
         RunError: If the export has no card or no rows of dialogues, before anything is written; or for the same reasons

@@ -222,7 +222,7 @@ def _duplicates(counted: DialogueCount, dataset: Dataset, against: Sequence[Data
 
 
 def _copies(counted: DialogueCount, other: Dataset) -> dict[str, Duplicates]:
-    """Return the copies of another set's texts in the counted one."""
+    """Return how many texts of the counted set are copies of texts in another set."""
     found = {what: Duplicates() for what in COMPARED_TEXTS}
     for dialogue in other.dialogues():
         for what, text in COMPARED_TEXTS.items():

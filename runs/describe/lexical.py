@@ -47,7 +47,7 @@ class Duplicates:
     pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def found(self, text: str, other: str, *, is_exact: bool) -> None:
-        """Count a copy."""
+        """Count one copy that was found."""
         self.exact += is_exact
         self.near += not is_exact
         if len(self.pairs) < _SHOWN:
@@ -91,7 +91,7 @@ class TextIndex:
         self._compared(id_, text, found)
 
     def _compared(self, id_: str, text: str, found: Duplicates) -> tuple[bytes, Any]:
-        """Count a text; return its digest, and its hashes, which are `None` if the text is empty or an exact copy."""
+        """Count a text; return its digest and MinHash. The latter is `None` if the text is empty or an exact copy."""
         found.texts += 1
         words = _words(text)
         digest = _digest(words)
@@ -157,7 +157,7 @@ class SimilarTexts:
 
     @classmethod
     def wanted(cls, embedder: str | None, least: float | None) -> SimilarTexts | None:
-        """Return the detector for options of a command; `None` without an embedder.
+        """Return the detector for a command's options; `None` if no embedder is given.
 
         Raises:
             RunError: As for the class, and if a cosine is given without an embedder.
@@ -200,7 +200,7 @@ class SimilarTexts:
         *,
         joins: bool,
     ) -> Duplicates:
-        """Compare a text of each dialogue with those in the index; add it to the index if `joins`."""
+        """Compare a text of each dialogue with those in the index; add it to the index if `joins` is true."""
         found = Duplicates()
         for id_, vector in self._embedded((each.id, text(each)) for each in dataset.dialogues()):
             found.texts += 1

@@ -217,7 +217,7 @@ def _estimate(n: int, distance: float, resampled: NDArray[np.float64], is_enough
 
 
 def _by_chance(values: NDArray[np.float64], count: int) -> float:
-    """Return the mean distance between two samples of the values: one of that size, and one of as many as there are."""
+    """Return the mean distance between two random samples of the values, of the sizes of both compared sets."""
     import numpy as np  # slow to import, and not needed to read a run
 
     draw = np.random.default_rng(0)
@@ -226,7 +226,7 @@ def _by_chance(values: NDArray[np.float64], count: int) -> float:
 
 
 def _chart(table: Table) -> Chart:
-    """Return the chart of the distances, beside those by chance."""
+    """Return the chart of the distances, beside the distances expected by chance."""
     rows = [row for row in table.rows if isinstance(row[3], Estimate)]
     distances = [row[3] for row in rows if isinstance(row[3], Estimate)]
     places = list(range(len(rows)))

@@ -139,8 +139,9 @@ def _values(text: str) -> list[str]:
 
 
 MOST_VALUES = 20
-"""Maximum number of values of a facet. A facet with more values distinguishes single dialogues rather than kinds of
-dialogues, and is left out."""
+"""Maximum number of values of a facet. A facet with more values identifies single dialogues rather than kinds of
+dialogues, and is left out.
+"""
 
 _SHOWN = 3
 
@@ -174,7 +175,7 @@ class Combinations:
             self.met.setdefault((one, other), set()).update(itertools.product(stated[one], stated[other]))
 
     def table(self) -> Table:
-        """Return a table with a row for each two facets with a combination of values that does not occur."""
+        """Return a table with a row for each pair of facets in which some combination of values does not occur."""
         columns = ["of", "and", "combinations", "empty", "empty %", "such as"]
         table = Table("combinations", "Combinations that no dialogue has", columns)
         compared, deciding = 0, self._deciding()
@@ -201,7 +202,7 @@ class Combinations:
         return table
 
     def _deciding(self) -> dict[str, set[str]]:
-        """Return, for each facet, the facets that determine its value, as a person determines an age."""
+        """Return, for each facet, the other facets that determine its value, such as the person for an age."""
         found: dict[str, set[str]] = {name: set() for name in self.values}
         for pair, met in self.met.items():
             if any(len(self.values[name] or {}) < 2 for name in pair):

@@ -66,7 +66,7 @@ class Card:
         self._total = total
 
     def text(self) -> str:
-        """Return the card as Markdown, without time and machine, so that equal runs have equal cards."""
+        """Return the card as Markdown. It names neither time nor machine, so that equal runs have equal cards."""
         parts = (
             self._front_matter(),
             self._title(),
@@ -106,7 +106,7 @@ class Card:
         return [{"config_name": "default", "data_files": files}]
 
     def _own_configs(self) -> list[dict[str, Any]]:
-        """Return a configuration for each top-level folder or file, or several if its rows have different fields."""
+        """Return a configuration for each exported folder or file; several if its rows have different fields."""
         shapes: dict[tuple[str, frozenset[str]], list[str]] = {}
         for name, count in self._files.items():
             top = name.partition("/")[0].partition(".")[0]
@@ -165,7 +165,7 @@ class Card:
                 yield from markdown_table(table)
 
     def _shortcuts(self) -> Iterator[str]:
-        """Yield lines on features that separate chosen from rejected replies, and on the models that wrote them."""
+        """Yield lines on superficial features that separate chosen from rejected replies, and on their models."""
         table = shortcut_table(self._rows.pairs)
         if table is None:
             return
@@ -210,7 +210,7 @@ class Card:
         yield ""
 
     def _run_options(self) -> dict[str, str]:
-        """Return the run's options, with only the last part of each path, as the rest depends on the machine."""
+        """Return the run's options, with paths reduced to their last part, so that equal runs have equal cards."""
         fields = self._rows.recipe.options_type.model_fields
         shown = {}
         for name, value in self._rows.run.config.options.items():

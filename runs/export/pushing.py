@@ -72,7 +72,7 @@ def add_section(card: Path, text: str) -> None:
 
 
 def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
-    """Return the data files of a card's configurations."""
+    """Return the data files that a card's configurations name."""
     paths: list[Path] = []
     for place, config in _listed(front.get("configs"), "configs"):
         if not isinstance(config, dict):
@@ -93,7 +93,7 @@ def _named(folder: Path, front: dict[str, Any]) -> list[Path]:
 
 
 def _listed(value: Any, place: str) -> list[tuple[str, Any]]:
-    """Return the value or values under a key of a card, each with its place."""
+    """Return the values under a key of a card, each with its place for messages."""
     several = value if isinstance(value, list) else [] if value is None else [value]
     return [(f"{place}.{number}", each) for number, each in enumerate(several)]
 
@@ -103,7 +103,7 @@ _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """An upload, or its preview.
+    """The result of an upload, or a preview of it.
 
     Attributes:
         folder: The folder of the files.

@@ -39,7 +39,7 @@ class Split:
 
     @classmethod
     def of(cls, run: RunFile, facet: str, share: float) -> Split:
-        """Split the groups of a run's whole plan, with at least one group on each side.
+        """Split the groups of a run's whole plan, so that both parts have at least one group.
 
         Raises:
             RunError: If there is only one group.
@@ -222,7 +222,7 @@ def _elsewhere(recipe: Recipe, name: str) -> str:
 
 @dataclass(slots=True)
 class RowCount:
-    """The count of a file's content.
+    """The number of rows of an exported file, and what was left out.
 
     Attributes:
         rows: Number of rows.
@@ -322,7 +322,7 @@ class Rows:
         return {**named(episode), **item} | {key: about[key] for key in self.request.include if key not in item}
 
     def _maker(self) -> Any:
-        """Return the function that makes the items of one scenario."""
+        """Return the function that converts one scenario to rows or files."""
         names, hashes = provenance(self.run, self.judging)
 
         def models(episode: RecordedEpisode) -> dict[str, str]:

@@ -64,7 +64,7 @@ class PairSample:
         ]
 
     def _place(self, places: dict[str, Any], key: object, most: int) -> Any:
-        """Return the entry of a key, which is created if the key's hash is among the lowest; `None` if it is not."""
+        """Return the entry of a key, created if the key's hash is among the lowest; `None` if the hash is not."""
         hash_ = hashlib.sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
         if hash_ not in places:
             if len(places) == most:
@@ -80,7 +80,7 @@ def _replies(row: Mapping[str, Any]) -> tuple[list[Any], Replies] | None:
     """Return a row's prompt and replies; `None` if it has no such replies."""
     chosen, rejected, completion = (row.get(key) for key in ("chosen", "rejected", "completion"))
     if isinstance(chosen, str | list) and isinstance(rejected, str | list):
-        shared = 0  # number of messages of the prompt, if both replies are whole conversations
+        shared = 0  # message count of the prompt, if both replies are whole conversations
         if isinstance(chosen, list) and isinstance(rejected, list):
             both = zip(chosen[:-1], rejected[:-1], strict=False)
             shared = sum(1 for _ in itertools.takewhile(lambda each: each[0] == each[1], both))
@@ -165,7 +165,7 @@ _Z = 1.959963984540054
 """The normal distribution's quantile of 0.975."""
 
 _DECIMALS = 9
-"""Number of decimals by which scores are compared; smaller differences come from the order of sums."""
+"""Number of decimals by which scores are compared; smaller differences are rounding errors."""
 
 _LEAST_SPREAD = 1e-9
 """Maximum standard deviation of a feature that counts as constant, which allows for rounding."""

@@ -22,7 +22,7 @@ from .rows import TEST, TRAIN, ExportRequest, RowCount, Rows
 _ONLY = "all"
 
 Opened: TypeAlias = Callable[[], AbstractContextManager[IO[Any]]]
-"""A function that opens a part's output, in text mode, or in binary mode for Parquet."""
+"""A function that opens the output file of a part: in binary mode for Parquet, else in text mode."""
 
 
 def write(
@@ -190,7 +190,7 @@ def _listed(names: tuple[str, ...], row: Any, is_first: bool) -> str:
 
 
 def _places(value: Any, place: str = "") -> Iterator[str]:
-    """Yield the paths of the values in a row."""
+    """Yield the path of every value in a row, such as `messages[].role`."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _places(each, f"{place}.{key}")
@@ -232,7 +232,7 @@ class Column:
         self.element: Column | None = None
 
     def see(self, value: Any) -> None:
-        """Take a value into account."""
+        """Take one value into account."""
         if value is None:
             return
         self.kinds.add(_SCALARS.get(type(value), type(value).__name__))
@@ -300,7 +300,7 @@ def columns_of(rows: Iterable[Any]) -> Column:
 
 
 def write_parquet(rows: Iterator[Any], file: IO[bytes], shape: Column) -> None:
-    """Write rows that were used to build `shape`.
+    """Write rows as Parquet, with the schema that was derived from them.
 
     Raises:
         RunError: If the rows are not objects, or do not share a schema.

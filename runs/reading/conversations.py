@@ -63,8 +63,7 @@ def items_of(episode: Episode, recipe: Recipe | None = None) -> Iterator[Item]:
         turn = "" if judgement.turn is None else f"/{judgement.turn}"
         id_ = f"{episode.id}/{judgement.metric}/{judgement.target}{turn}"
         seen[id_] += 1
-        # Rounds of a tree at the same depth have the same id. Their judgements keep their order, so a number
-        # distinguishes them.
+        # Rounds at the same depth of a tree have the same id, so a number in the order of the judgements is added.
         yield Item(id_ if seen[id_] == 1 else f"{id_}#{seen[id_]}", judgement)
 
 
@@ -115,7 +114,7 @@ class Conversation:
     outline: Outline | None
 
     def first_calls(self) -> dict[str, Call]:
-        """Return each role's first answered call in the run itself; it shows what the role knows at the beginning."""
+        """Return each role's first answered call in the run itself, which shows what the role knows at first."""
         found: dict[str, Call] = {}
         for call in own_calls(self.calls):
             found.setdefault(call["role"], call)

@@ -1,4 +1,4 @@
-"""Selecting scenarios by expression, column or text, and listing them page by page."""
+"""Selection of scenarios by expression, column or text, and lists of them page by page."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .search_index import SearchIndex
 
 
 class NotYetError(UndefinedError):
-    """A list element that does not exist yet, but may later."""
+    """The error for an index beyond the end of a list that may still grow."""
 
 
 class Unknown(StrictUndefined):
-    """A name in an expression that does not exist; the message lists the names that do."""
+    """The error for an unknown name in an expression; the message lists the names that do."""
 
     __slots__ = ()
 
@@ -232,7 +232,7 @@ class Where:
 
     @classmethod
     def parse(cls, text: str, run: RunFile, setting: str = "where") -> Where:
-        """Compile an expression over a run's scenarios.
+        """Compile an expression over the scenarios of a run.
 
         Args:
             text: The expression.

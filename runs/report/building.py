@@ -1,4 +1,4 @@
-"""Building a report of a run or a comparison of several; tables of defects."""
+"""Building a report of a run or a comparison of several; tables of faults."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def _tables_and_sound_ones(
 
 
 def _reported_sets(run: RunFile, recipe: Recipe, judging: str | None) -> list[ReportedRun]:
-    """Return the given set of a run, or a set for each judge, followed by the panel's if there are several judges."""
+    """Return the given set of a run, or one set per judge, followed by the panel if there are several judges."""
     known = run.judgement_sets() if judging is None else []
     named = [*(group[0] for group in judges_of(known)), *filter(None, [panel_of(known)])]
     names: list[str | None] = [each.name for each in named] or [judging]

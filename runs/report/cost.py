@@ -73,7 +73,7 @@ def _cells(role: str, model: str, row: dict[str, Any]) -> list[Any]:
 
 
 def _sum(rows: list[sqlite3.Row], name: str) -> Any:
-    """Return the sum over all rows; `None` if a value is unknown, but for cache and reasoning the sum of known ones."""
+    """Return the sum of all rows. It is `None` if a value is unknown, except for cache and reasoning tokens."""
     values = [row[name] for row in rows]
     if name in ("read", "readable", "reasoning"):
         decisive = "reasoning" if name == "reasoning" else "read"

@@ -1,4 +1,4 @@
-"""Differences between the scores of runs, paired by scenario, and the correlation of score and length."""
+"""Differences between the scores of runs, paired by scenario, and the correlation between score and length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The mean scores of one scenario by subject of judgement, those that are verdicts, its facets and its person."""
+    """One scenario's mean scores by subject of judgement, the subjects that are verdicts, its facets and its person."""
 
     facets: Mapping[str, Any]
     person: str
@@ -70,7 +70,7 @@ def subject_of(judgement: Judgement) -> str:
 def differences(
     reported: Sequence[ReportedRun], recipe: Recipe, where: str | None, allow_different_users: bool = False
 ) -> list[Table]:
-    """Return a table of the differences of each further run from the first; no table without a common scored scenario.
+    """Return a table of each further run's differences from the first; empty if no scenario was scored in both.
 
     Scenarios are paired if their content is equal. If two runs have no such scenarios, those are paired whose facets
     are equal, ignoring facets that are constant within each run and differ between the runs, such as the setting.
@@ -173,7 +173,7 @@ def _values_by_facet(scored: Mapping[str, _Scored]) -> dict[str, set[str]]:
 
 
 def _by_facets(scored: Mapping[str, _Scored], apart: set[str]) -> dict[str, _Scored]:
-    """Return the scenarios that are unique by their facets other than `apart`, by the values of these facets."""
+    """Return scenarios by their facets other than `apart`, if no other scenario has the same ones."""
     keys = {
         id_: canonical({name: value for name, value in each.facets.items() if name not in apart})
         for id_, each in scored.items()
@@ -227,7 +227,7 @@ def _notes(rows: Sequence[JudgedDifference], corrected: Sequence[float | None], 
 
 
 def _left_out(rows: Sequence[JudgedDifference], first: str) -> Iterator[str]:
-    """Yield a sentence for each number of conversations that could not be paired."""
+    """Yield a sentence for each reason why conversations could not be paired, with their number."""
     metrics: dict[tuple[str, tuple[int, int]], list[str]] = defaultdict(list)
     for row in rows:
         metrics[row.label, row.alone].append(row.what)
@@ -251,7 +251,7 @@ _NOTE = (
 
 
 def length_table(reported: Sequence[ReportedRun], labels: Sequence[str], where: str | None) -> list[Table]:
-    """Return a table on score and length with a row for each scaled metric of each set; no table without any result.
+    """Return a table of correlations of score and length, by scaled metric and set; empty without results.
 
     Args:
         reported: The runs, each with a set.

@@ -39,11 +39,11 @@ _MOST_TICKS = 20
 _TICK_ROOM = 0.04
 """The share of the axis that a tick label needs."""
 _BAR = 0.7
-"""The total width of the bars at one place; places are 1 apart."""
+"""The total width of the bars at one position of the axis; positions are 1 apart."""
 _FEWEST_PLACES = 4
-"""Minimum number of places on the axis, so that a single bar does not fill the plot."""
+"""Minimum number of positions on the axis, so that a single bar does not fill the plot."""
 _NAME_WIDTH = 20
-"""Maximum number of characters of a place's name in a line."""
+"""Maximum number of characters per line in the name of an axis position."""
 _CHARACTER, _LINE_OF_NAMES = 0.08, 0.3
 """The mean width of a character, and the height of names that are not upright, in inches."""
 
@@ -52,7 +52,7 @@ _WIDTH, _PLOT_HEIGHT = 8.0, 4.2
 _LEFT, _RIGHT, _TOP = 0.75, 0.25, 0.55
 _AXIS_LABELS, _LEGEND_LINE, _GAP, _NOTE_LINE, _BOTTOM = 0.65, 0.21, 0.06, 0.17, 0.15
 _NOTE_WIDTH = 118
-"""Maximum number of characters of a note in a line."""
+"""Maximum number of characters per line in a note."""
 
 
 def can_draw() -> bool:
@@ -239,7 +239,7 @@ def _scale(axes: Axes, chart: Chart) -> None:
 
 
 def _apart(places: Sequence[float]) -> list[float]:
-    """Return the places whose tick labels do not overlap, chosen from the right: the greatest is among them."""
+    """Return the positions whose tick labels do not overlap, chosen from the right so that the greatest is included."""
     room = (places[-1] - places[0]) * _TICK_ROOM if places else 0.0
     kept: list[float] = []
     for place in reversed(places):
@@ -249,7 +249,7 @@ def _apart(places: Sequence[float]) -> list[float]:
 
 
 def _legend(axes: Axes, chart: Chart, handles: list[Any], labels: float) -> None:
-    """Draw the legend below the axis, a line for each series, so that it covers nothing."""
+    """Draw the legend below the axis, with a line for each series."""
     if not handles:
         return
     anchor = (0.0, -labels / _PLOT_HEIGHT + 0.02)

@@ -29,8 +29,9 @@ HEALTH = "judge-health"
 _MOST_COPIED, _MOST_CONTRADICTORY, _MOST_UNPARSED, _LEAST_REPEATED, _MOST_PLACED = 0.1, 0.05, 0.1, 0.8, 0.2
 _CONSTANT = "the same score every time"
 _FEWEST_WORDS, _RUN, _COVERED = 4, 5, 0.7
-"""Minimum number of words of an explanation that counts as a copy, number of words of a copied passage, and minimum
-share of an explanation in such passages."""
+"""Criteria for a copied explanation: its minimum number of words, the minimum number of words of a copied passage, and
+the minimum share of the explanation that copied passages cover.
+"""
 
 _MOST_ABOUT = 10_000
 """Maximum number of characters of a scenario that explanations are compared with, as some have long documents."""
@@ -83,12 +84,12 @@ class Health:
 
     @property
     def marks(self) -> str:
-        """The marks for its figures: one if its scores are constant, one if it fails another check."""
+        """The marks for its figures: one if its scores are constant, one if it fails any other check."""
         return f"{CONSTANT if _CONSTANT in self.failures() else ''}{DOUBTFUL if self.doubts else ''}"
 
     @property
     def doubts(self) -> list[str]:
-        """The failed checks except that of constant scores, which may all be right."""
+        """The failed checks, except constant scores, which may be correct."""
         return [failure for failure in self.failures() if failure != _CONSTANT]
 
     def failures(self) -> list[str]:
@@ -175,7 +176,7 @@ def _about(run: RunFile, scenario: Any, judgement: Judgement) -> str:
 
 
 def _spoken(outcome: Outcome, target: str) -> str:
-    """Return the lines of a role in a conversation, which judges are asked to quote."""
+    """Return the lines of a role in a conversation, which judges may quote."""
     return " ".join(line.content for line in outcome.messages if line.role == target)
 
 
@@ -239,7 +240,7 @@ def contradicts(judgement: Judgement) -> bool:
 
 
 def _repeated(reported: ReportedRun, where: str | None, most: int | None) -> dict[str, tuple[int, int]]:
-    """Return, by subject, the number of items that the judge scored several times, and of these with equal scores."""
+    """Return, by subject, how many items the judge scored several times, and how many of them equally."""
     groups = judges_of(reported.run.judgement_sets())
     sets = next((group for group in groups if reported.judging in group), [])
     scores: dict[tuple[str, str, int | None, str], list[float]] = defaultdict(list)
@@ -319,7 +320,7 @@ def mark_doubtful(
                     continue
                 cells = [*row]
                 for place, (column, cell) in enumerate(zip(table.columns, row, strict=True)):
-                    if not isinstance(cell, Estimate) and isinstance(cell, int | float):  # has no place for a mark
+                    if not isinstance(cell, Estimate) and isinstance(cell, int | float):  # no room for a mark
                         marked |= bool(why) and each.what in table.judged.get(column, ())
                     if not isinstance(cell, Estimate) or cell.is_constant is None or column not in (only or [column]):
                         continue
@@ -336,7 +337,7 @@ def mark_doubtful(
 
 
 def _is_of(table: Table, column: str, what: str) -> bool:
-    """Return whether a column's figures are means of a subject's scores, by its declaration or else by its name."""
+    """Return whether a column's figures are means of a subject's scores, by its declaration or its name."""
     if table.judged:
         return what in table.judged.get(column, ())
     return column.replace("_", " ").startswith(what.partition(" (")[0].replace("_", " "))

@@ -26,7 +26,7 @@ _ALPHA = (
 
 
 def judges_tables(run: RunFile, where: str | None) -> list[Table]:
-    """Return a table of all judges, and a table of each judge's own sets; no table if there is nothing to compare."""
+    """Return the tables of agreement between judges, and between the sets of each judge; empty without several sets."""
     groups = judges_of(run.judgement_sets())
     columns = ["metric", "judges", "n", "alpha", "all equal %"]
     between = Table("judges", "How far the judges agree", columns)
@@ -164,5 +164,5 @@ def _key(judgement: Judgement) -> tuple[str, str, int | None]:
 
 
 def name_in_file(name: str) -> str:
-    """Return a set's name in a form suitable for a file name."""
+    """Return a set's name in a form that is safe in a file name."""
     return "".join(letter if letter.isalnum() else "-" for letter in name)

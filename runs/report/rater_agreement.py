@@ -64,7 +64,7 @@ With a rater who used only one value, kappa is undefined, or is 0 whatever the o
 
 
 def require_statistics(module: str = "statsmodels.stats.inter_rater") -> Any:
-    """Import and return a module of the extra `agree`.
+    """Import and return a module that the optional extra `agree` installs.
 
     Raises:
         RunError: If it is not installed; the message states how to install it.
@@ -185,7 +185,7 @@ def alpha(things: Sequence[Sequence[float]]) -> Estimate | None:
 
 
 def _resampled(things: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Return alpha for resamples: 1 minus the ratio of distances within items to distances between all scores.
+    """Return alpha for each resample: 1 minus the ratio of distances within items to distances between all scores.
 
     An item's contribution depends on the number of its scores, their sum and the sum of their squares.
     """

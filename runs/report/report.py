@@ -114,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _class(texts: Sequence[str]) -> str:
-    """Return the class attribute of a column, which right-aligns numbers."""
+    """Return the HTML class of a column, which right-aligns numbers."""
     return ' class="n"' if all(map(_NUMBER.match, texts)) else ""
 
 
@@ -254,7 +254,7 @@ def _title(run: RunFile, judging: str | None, where: str | None) -> str:
 
 
 def _of_name(name: str, known: Sequence[str], suffixes: Collection[str]) -> list[str]:
-    """Return the names of the tables that a name selects: the table of that name, or those that add a set's suffix."""
+    """Return the names of the tables that a name selects: the table itself, or its variants for several sets."""
     return [name] if name in known else [each for each in known if each in {f"{name}-{end}" for end in suffixes}]
 
 
@@ -338,7 +338,7 @@ def write_charts(charts: Sequence[Chart], folder: Path) -> Iterator[Path]:
 
 
 def _named(charts: Sequence[Chart]) -> Iterator[tuple[str, Chart]]:
-    """Yield charts with the names of their files."""
+    """Yield each chart with its file name."""
     named: Counter[str] = Counter()
     for chart in charts:
         named[chart.name] += 1
@@ -422,7 +422,7 @@ def _csv_rows(table: Table) -> Iterator[list[str | int | float | None]]:
 
 
 def _csv_parts(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the suffixes of the CSV columns that a column becomes."""
+    """Return the suffixes of the CSV columns into which a table's column is split."""
     estimates = [cell for cell in cells if isinstance(cell, Estimate)]
     if not estimates:
         return ("",)

@@ -54,7 +54,7 @@ class ReportedRun:
 
 
 def reported_runs(runs: Sequence[RunFile], recipe: Recipe, judging: str | None = None) -> list[ReportedRun]:
-    """Return each run with its label and the set of the given name, by default its oldest set.
+    """Return the runs with their labels, each with its judgement set of the given name, by default its oldest set.
 
     Raises:
         StoreError: If a run has no such set.
@@ -82,7 +82,7 @@ def notes_on(reported: Sequence[ReportedRun], where: str | None) -> list[str | N
 
 
 def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list[str | None]:
-    """Return the notes of `notes_on` without the one on offline models, for tables with a column for these models."""
+    """Return the notes of `notes_on` without the one on offline models, for tables with a column of offline roles."""
     only = None if where is None else f"Only scenarios of which this holds: {where}"
     return [
         only,
@@ -92,13 +92,13 @@ def notes_on_content(reported: Sequence[ReportedRun], where: str | None) -> list
 
 
 def notes_on_runs(reported: Sequence[ReportedRun]) -> list[str]:
-    """Return the notes on the runs as a whole: prompts, changed code, replies that broke off, and what was not sent."""
+    """Return the notes on the runs as a whole: prompts, changed code, incomplete replies, parameters not sent."""
     notes = [prompts_note(reported), changed_code_note(reported), broken_off_note(reported), sent_note(reported)]
     return [*filter(None, notes)]
 
 
 def prompts_note(reported: Sequence[ReportedRun]) -> str | None:
-    """Return a note on sets of prompts that replace the standard ones; `None` if no run has any."""
+    """Return a note on custom sets of prompts that the runs use; `None` if all use the standard prompts."""
     named = {each.label: ", ".join(Path(one).name for one in each.run.config.prompts) for each in reported}
     if not any(named.values()):
         return None
@@ -258,7 +258,7 @@ def add_offline_column(
 
 
 def user_differences(first: ReportedRun, other: ReportedRun, recipe: Recipe) -> list[str]:
-    """Return what differs between the simulated users of two runs: `user model`, `user prompt`, `persona source`.
+    """Return what differs between two runs' simulated users: any of `user model`, `user prompt`, `persona source`.
 
     Nothing differs in a recipe without the role `user`, or with `user` as its evaluated role. The persona source does
     not differ if the runs have a scenario in common, as scenarios are then paired by their content, which contains the
@@ -311,7 +311,7 @@ def _persona_sources(run: RunFile) -> list[Any]:
 
 
 def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | None:
-    """Return a note on what differs between the runs besides the model under evaluation; `None` if nothing does.
+    """Return a note on differences between the runs besides the model under evaluation; `None` if there are none.
 
     The note covers models and their sampling, options, prompts and scenarios, but not the seed, whose effect is visible
     in the scenarios.
@@ -332,7 +332,7 @@ def difference_note(reported: Sequence[ReportedRun], recipe: Recipe) -> str | No
 
 
 def _differing(models: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return, for each run, the models of those roles whose models differ."""
+    """Return each run's models for the roles in which the runs' models differ."""
     roles = _differing_keys(models)
     if len(roles) == 1:
         return [played.get(roles[0], "none") for played in models]

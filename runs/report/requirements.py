@@ -27,9 +27,10 @@ from .reported import ReportedRun, offline_roles, reported_runs, user_difference
 from .trials import pass_hat
 
 ALLOWED = ("constant", "missing", "offline", "unfinished", "unhealthy")
-"""Conditions that fail a requirement unless they are allowed: a judge's scores are all equal, scores are missing, an
-offline model affects the scores, scenarios failed or were not played, or the judge fails another check
-of its health."""
+"""Conditions that make a requirement fail unless the user allows them: a judge's scores are all equal, scores are
+missing, an offline model affects the scores, scenarios failed or were not played, or the judge fails another check of
+its health.
+"""
 
 _FORM = re.compile(r"(?:pass\^(?P<k>[1-9]\d*)\((?P<passed>.+)\)|(?P<metric>.+?))\s*(?P<sign>[<>]=?)\s*(?P<bound>\S+)")
 _COMPARED = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
@@ -293,7 +294,7 @@ def _ensure_comparable(
 
 
 def _code(run: RunFile) -> dict[str, str | None]:
-    """Return the hashes of the Python code of a run's recipe, except the assistant's own tools and environment."""
+    """Return the hashes of the Python code of a run's recipe, except that of the assistant's tools and environment."""
     config, recipe = run.config, run.recipe
     own = (*recipe.study.assistant.tools, recipe.study.assistant.environment) if isinstance(recipe, Simulation) else ()
     named = (each.spec for each in recipe_references(config.recipe, recipe=recipe))
@@ -373,7 +374,7 @@ def _checked(
 
 
 def _unsound(reported: ReportedRun, allowed: Collection[str]) -> list[str]:
-    """Return the reasons why a run's scores are not accepted; empty if they are."""
+    """Return the reasons why a run's scores are not accepted as evidence; empty if there are none."""
     reasons, status = _offline(reported.everyone, allowed), reported.run.status()
     if (unfinished := status.total - status.done) and "unfinished" not in allowed:
         reasons.append(f"unfinished: {unfinished} scenarios failed or were not played")

@@ -74,7 +74,7 @@ def warn_of_narrow_intervals(tables: Sequence[Table], reported: Sequence[Reporte
 
 
 def pass_hat(n: int, successes: int, k: int) -> float:
-    """Return the unbiased estimate of the probability that k trials all succeed (arXiv 2406.12045, equation 1).
+    """Return the unbiased estimate of the probability that all of k trials succeed (arXiv 2406.12045, equation 1).
 
     Args:
         n: The number of trials, at least k.

@@ -40,7 +40,7 @@ _TAU = (
 
 
 def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | None) -> list[Table]:
-    """Return the tables about runs with several user models; none if no run has several.
+    """Return the tables about runs with several user models; empty if no run has several user models.
 
     Args:
         reported: The runs.
@@ -77,7 +77,7 @@ def user_tables(reported: Sequence[ReportedRun], recipe: Recipe, where: str | No
 
 @dataclass(slots=True)
 class _Scores:
-    """The scores of a run by subject of judgement and user model; the trials of each scenario are averaged.
+    """A run's scores by subject of judgement and user model, averaged over the trials of each scenario.
 
     Attributes:
         means: The mean score of each scenario.
@@ -118,7 +118,7 @@ class _Scores:
         return scores
 
     def grid(self, what: str, users: Sequence[str]) -> tuple[list[list[float]], list[Hashable]] | None:
-        """Return the means of scenarios that were scored with every user model, and their units; `None` without any."""
+        """Return the means of scenarios that were scored with every user model, and their units; else `None`."""
         by_user = [self.means.get(what, {}).get(user, {}) for user in users]
         common = [scenario for scenario in by_user[0] if all(scenario in each for each in by_user)]
         if not common:
@@ -131,7 +131,7 @@ def _ranking(read: Sequence[_Scores], users: Sequence[str], units: str) -> Table
     columns = ["metric", "assistants", "user models", "scenarios", "tau", "same order"]
     table = Table(RANKING, "Ranking of the assistants with each user model", columns)
     table.notes = [_TAU.format(units=units, fewest=FEWEST)]
-    for what in (each for each in read[0].means if not each.endswith(f"({USER})")):  # scores of the assistants
+    for what in (each for each in read[0].means if not each.endswith(f"({USER})")):  # the scores of the assistants
         by_run = [[scores.means.get(what, {}).get(user, {}) for user in users] for scores in read]
         first = by_run[0][0]
         common = [one for one in first if all(one in means for of_users in by_run for means in of_users)]

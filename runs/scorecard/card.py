@@ -65,7 +65,7 @@ _NOTE = (
 def contrasts_table(
     systems: Sequence[PlayedSystem], allow_different_users: bool, health: Mapping[str, Sequence[Health]]
 ) -> list[Table]:
-    """Return a table of the differences of each further assistant from the first; no table without a common score.
+    """Return a table of the differences of each further assistant from the first; an empty list without common scores.
 
     In each system, assistants whose simulated users differ from the first assistant's are left out, with a warning,
     unless different users are allowed; then the title states the difference. Differences are marked if the health of
@@ -115,12 +115,12 @@ def contrasts_table(
 
 
 def _alike(played: PlayedSystem, apart: Collection[str]) -> PlayedSystem:
-    """Return a system without the assistants with these labels."""
+    """Return a system without the assistants that have these labels."""
     return replace(played, reported=[each for each in played.reported if each.label not in apart])
 
 
 def check_contrasts(played_metrics: Sequence[str], contrasts: Sequence[Contrast]) -> None:
-    """Check that the metrics of the contrasts are judged.
+    """Check that the metrics of the contrasts are judged in their systems.
 
     Raises:
         RunError: If a recipe has no such metric.
@@ -281,7 +281,7 @@ def _build(suite: Suite, size: Size, systems: Sequence[PlayedSystem], allow_diff
 
 
 def _of_users(played: PlayedSystem, health: Sequence[Health]) -> list[Table]:
-    """Return the tables about a system's user models, named after the system; none if there is a single user model."""
+    """Return the tables about a system's user models, named after the system; empty for a single user model."""
     tables = user_tables(played.reported, played.recipe, None)
     mark_doubtful(tables, health, len(played.reported) > 1)
     for table in add_offline_column(tables, played.reported):
@@ -297,7 +297,7 @@ def _overall_tables(
     health: Mapping[str, Sequence[Health]],
     warned: Sequence[str],
 ) -> list[Table]:
-    """Return the tables over all systems: differences, with the figures' warnings, and provenance and costs."""
+    """Return the tables that cover all systems: differences with warnings, provenance, and costs."""
     everything = [reported for played in systems for reported in played.reported]
     for table in contrasts:
         table.warnings += warned
@@ -316,7 +316,7 @@ def _overall_tables(
 
 
 def _health_table(health: Mapping[str, Sequence[Health]]) -> list[Table]:
-    """Return the table of the judges' health in all systems; no table without judgements."""
+    """Return the table of the judges' health in all systems; empty without judgements."""
     of_all = [replace(one, label=f"{system}: {one.label}") for system, of in health.items() for one in of]
     tables = health_table(of_all, several=True)
     for table in tables:
@@ -325,7 +325,7 @@ def _health_table(health: Mapping[str, Sequence[Health]]) -> list[Table]:
 
 
 def _own_charts(played: PlayedSystem) -> list[Chart]:
-    """Return the recipe's charts that the suite lists, named after the system so that they appear with its table."""
+    """Return the recipe's charts that the suite selects, named after the system."""
     if not played.system.charts:
         return []
     labelled = [(each.label, each.run.episodes(each.set_name)) for each in played.reported]

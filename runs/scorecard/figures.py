@@ -45,7 +45,7 @@ class PlayedSystem:
 
 
 def read_records(folders: Sequence[Path]) -> list[CardRecord]:
-    """Return the records of folders, which must have the same suite in the same size.
+    """Return the records of folders, which must all be of the same suite and size.
 
     Raises:
         RunError: If a folder has no scorecard or is given twice, or if the folders are not comparable.
@@ -135,7 +135,7 @@ def system_figures(played: PlayedSystem, size: Size) -> SystemFigures:
     for reported in played.reported:
         report = Report.of([reported.run], reported.set_name)
         tables = {table.name: table for table in report.tables}
-        of_run = {*notes_on([reported], None)}  # the card shows these notes once for all assistants
+        of_run = {*notes_on([reported], None)}  # the card shows these notes once, for all assistants
         values = []
         for headline in played.system.sized(size).headlines:
             value, notes = _cell(headline, tables)
@@ -253,7 +253,7 @@ def soundness_table(systems: Sequence[PlayedSystem]) -> Table:
 
 
 def agreement_table(systems: Sequence[PlayedSystem]) -> list[Table]:
-    """Return a table of the judges' agreement with each other and themselves; no table if nothing was judged twice."""
+    """Return a table of the judges' agreement with each other and themselves; empty if nothing was judged twice."""
     table = Table("agreement", "How far the judges agree", ["system", "assistant", "between", "metric", *_AGREEMENT])
     for played, reported in _reported_runs(systems):
         for found in judges_tables(reported.run, None):
@@ -318,7 +318,7 @@ def _option_text(value: object) -> str:
 
 
 def versions_table(suite: Suite, size: Size, systems: Sequence[PlayedSystem]) -> Table:
-    """Return the table of versions, and of the hashes of code that belongs to no package."""
+    """Return the table of versions, and of the hashes of code outside packages."""
     table = Table("versions", "Versions", ["what", "version"])
     table.rows = [
         ["suite", f"{suite.suite} {suite.version}, {size}"],

@@ -26,7 +26,7 @@ _Judges = str | list[str]
 
 
 class _SuitePart(Record):
-    """A part of a suite's file: unknown keys are rejected."""
+    """A section of a suite's file, in which unknown keys are errors."""
 
 
 class Headline(_SuitePart):
@@ -126,7 +126,7 @@ class SuiteSystem(_Players):
 
     @property
     def label(self) -> str:
-        """The system's name."""
+        """The system's name in tables."""
         return self.name or self.recipe.rpartition(":")[2] or self.recipe
 
     def sized(self, size: Size) -> SuiteSize:
@@ -169,7 +169,7 @@ class Suite(_Players):
         return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()[:16]
 
     def summary(self) -> str:
-        """Return its name with its version and hash."""
+        """Return the suite's name with its version and hash."""
         return f"{self.suite} {self.version} ({self.hash})"
 
 

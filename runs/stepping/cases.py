@@ -58,7 +58,7 @@ class RecordedCall(Record):
 
 
 class RecordedStep(Record):
-    """A step in a case: either nodes with their calls, or an edit of channels with the values that it set."""
+    """A step in a case: either nodes with their calls, or a person's edit with the new values of channels."""
 
     nodes: tuple[str, ...]
     calls: tuple[RecordedCall, ...] = ()
@@ -158,7 +158,7 @@ async def case_of(stepper: StepperView) -> Case:
         forked=forked,
         outcome=(await stepper.outcome()).model_copy(
             update={"faults": None, "languages": ()}
-        ),  # the rules of the gate may change, but a case must not
+        ),  # the gate's rules may change, but the content of a case must not
     )
     references = [*context.store.recipe_references(), *load_references(scenario.loads), *cast_references(models)]
     own = context.store.known(references)
@@ -211,7 +211,7 @@ def _check_case(path: Path) -> None:
 
 
 def digest(messages: Sequence[ChatMessage]) -> str:
-    """Return the SHA-256 of a request's messages, with which a replay compares requests."""
+    """Return the SHA-256 of a request's messages, by which a replay compares requests."""
     text = json.dumps([identity(message) for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -63,7 +63,7 @@ class ScenarioContext:
 
     @property
     def has_stateful_players(self) -> bool:
-        """Return whether a player has a state that is shown with the conversation."""
+        """Return whether a player has a state that is displayed with the conversation."""
         return any(binding.stateful for binding in self.models.values())
 
     @property
@@ -72,7 +72,7 @@ class ScenarioContext:
         return self.store.state_of(self.work.position) == "pending"
 
     async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
-        """Return the states of stateful players, by role, as they are shown."""
+        """Return the states of stateful players, by role, in the form for display."""
         return states
 
     def main(self) -> Branch:
@@ -104,7 +104,7 @@ class ScenarioContext:
         return next(reversed(self.store.branches.points([thread])), None)
 
     def found(self, branch: Branch, checkpoint: str | int) -> tuple[Branch, Point]:
-        """Return a checkpoint by its number or id, and a branch with this checkpoint: the given one if possible.
+        """Return a checkpoint by its number or id, and a branch that contains it: the given branch if possible.
 
         Raises:
             SteppingError: If there is no such checkpoint.
@@ -118,7 +118,7 @@ class ScenarioContext:
         raise SteppingError(f"there is no checkpoint {checkpoint!r}; the history has 0 to {len(points) - 1}")
 
     def line(self, head: str) -> list[Point]:
-        """Return the ancestors of a checkpoint, oldest first, and itself."""
+        """Return the ancestors of a checkpoint, oldest first, followed by the checkpoint itself."""
         points, line = self.points(), list[Point]()
         at: str | None = head
         while at is not None and (point := points.get(at)) is not None:
@@ -144,14 +144,14 @@ class ScenarioContext:
         return tuple(dict.fromkeys(task.name for task in (await self.snapshot(point)).tasks))
 
     async def nodes_before(self, line: Sequence[Point]) -> tuple[str, ...]:
-        """Return the nodes that ran last on a line; their edges chose the next nodes."""
+        """Return the nodes that ran last before a checkpoint; their edges chose the next nodes."""
         for before, point in zip(line[-2::-1], line[:0:-1], strict=True):
             if point.source == "loop":
                 return await self.nodes_after(before)
         return (START,)
 
     async def calls(self, line: Sequence[Point]) -> list[StepCall]:
-        """Return the calls of the last step on a line."""
+        """Return the calls of the last step before a checkpoint."""
         if len(line) < 2 or line[-1].source != "loop":
             return []
         calls = self.store.branches.calls_of(self.work.position, line[-1].id)
@@ -163,7 +163,7 @@ class ScenarioContext:
         return calls
 
     async def calls_on(self, line: Sequence[Point]) -> list[StepCall]:
-        """Return all calls on a line."""
+        """Return all calls on the path to a checkpoint."""
         return [call for end in range(2, len(line) + 1) for call in await self.calls(line[:end])]
 
     def parsed_reply(self, call: StepCall) -> Any:
@@ -203,11 +203,11 @@ class ScenarioContext:
         return self.gate.passed(self.work.scenario, outcome)
 
     def counted(self, state: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return the progress of a state, in the recipe's units."""
+        """Return the progress of a conversation in the recipe's units, such as turns."""
         return WithProgress.of(self.recipe).counted(self._begun(state))
 
     def _begun(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a state completed with initial values: LangGraph fills some channels only in the first step."""
+        """Return a state with initial values added, because LangGraph fills some channels only in the first step."""
         return {**self.recipe.initial(self.work.scenario), **state}
 
     def transcript(self, outcome: Outcome) -> Sequence[Line] | Outline:
@@ -255,7 +255,7 @@ class PlayableContext(ScenarioContext):
     gateway: Gateway
 
     async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
-        """Return the states of stateful players, with values from their own databases if their code may be used."""
+        """Return the states of stateful players; external databases are read only if the players' code is trusted."""
         models = {role: self.models[role] for role in states if role in self.models}
         try:
             self.store.permit(cast_references(models))
@@ -329,17 +329,17 @@ def _common_parts(
 
 
 def steps(line: Sequence[Point]) -> int:
-    """Return the number of steps on a line, which is the number of the next step; edits and rewinds do not count."""
+    """Return the number of steps up to a checkpoint (without edits and rewinds), which numbers the next step."""
     return sum(point.source == "loop" for point in line)
 
 
 def one_step(coming: Sequence[str]) -> dict[str, Any]:
-    """Return LangGraph's option to stop after the next nodes; it cannot stop after the node that takes the input."""
+    """Return LangGraph's option to stop after the next nodes; impossible for the node that takes the input."""
     return {"interrupt_before": "*"} if START in coming else {"interrupt_after": "*"}
 
 
 def updates(graph: Compiled, values: Mapping[str, Any], nodes: Sequence[str]) -> list[StateUpdate]:
-    """Return an edit of channels for LangGraph, attributed to the last nodes, so that their edges choose again."""
+    """Return an edit of channels for LangGraph, as if made by the last nodes, whose edges then choose again."""
     whole = {
         name: Overwrite(value) if isinstance(graph.channels.get(name), BinaryOperatorAggregate) else value
         for name, value in values.items()

@@ -28,7 +28,7 @@ from dialoom.runs.store.ledger import SAID
 
 _CALL_START = re.compile(r"""\s*\[?\s*\{\s*"(?:name|tool_calls)"\s*:""")
 _LOOP_TURNS = 50
-"""The number of event loop turns before a recorded request is abandoned, so that parallel requests are recorded too."""
+"""The number of event loop turns to wait for parallel requests before a step that only records requests ends."""
 
 
 class SteppingError(RunError):
@@ -36,7 +36,7 @@ class SteppingError(RunError):
 
 
 class NotSentError(Exception):
-    """A signal that ends a step that only records its requests."""
+    """The exception that ends a step in which requests are only recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class NextRequest:
 
     @property
     def name(self) -> str:
-        """The request's name, `NODE:NUMBER`, which distinguishes it from the node's other requests."""
+        """The request's name, `NODE:NUMBER`, such as `answer:2` for the node's second request."""
         return f"{self.node}:{self.number}"
 
 
@@ -113,7 +113,7 @@ def text_from_reply(answer: Completion) -> str:
 
 
 def _arguments(text: str) -> Any:
-    """Parse a call's arguments; return the text if it is not JSON."""
+    """Parse the arguments of a tool call; return the text itself if it is not valid JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -153,7 +153,7 @@ class SteppingGateway:
         self._written: list[tuple[CallPlace, Request, tuple[ChatMessage, ...]]] = []
 
     def made(self) -> list[tuple[str, str, bool]]:
-        """Return the calls in the order of their places: node, key, and whether a person wrote the request."""
+        """Return the calls in graph order, each as node, key, and whether a person wrote the request."""
         return [(made[0], key, made[3]) for key, made in sorted(self._made.items(), key=lambda item: item[1])]
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
@@ -169,12 +169,12 @@ class SteppingGateway:
             completion = await self._say(request, place, text)
         else:
             completion = await self._gateway.complete(request, place)
-        # Keyed by identity: tasks that a graph sends to one node have the same place.
+        # Keyed by identity, because tasks that a graph sends to the same node have the same place.
         self._made[request.key(place)] = (place.node, place.ordinal, place.ask, written is not None)
         return completion
 
     def _instead(self, request: Request, place: CallPlace) -> tuple[ChatMessage, ...] | None:
-        """Return the request that a person wrote instead; when asking again, with the error message appended."""
+        """Return the person's request that replaces the rendered one; on a second attempt, with the error appended."""
         if place.ask == 1:
             if (messages := self._changes.messages.get(request.key(place))) is None:
                 return None
@@ -204,7 +204,7 @@ class RecordingGateway:
         self._asked: dict[str, tuple[CallPlace, Request]] = {}
 
     def asked(self) -> list[NextRequest]:
-        """Return the first requests of each node, in the order of their places."""
+        """Return the first requests of each node, in graph order."""
         found: list[NextRequest] = []
         for key, (place, request) in sorted(
             self._asked.items(), key=lambda item: (item[1][0].node, item[1][0].ordinal)

@@ -1,4 +1,4 @@
-"""Replays of saved cases: from the recorded replies alone, or with new replies of some roles."""
+"""Replays of saved cases, from the recorded replies alone or with new replies of some roles."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class _Replay:
         if outcome is not None:
             differing = changes(self._case.outcome.model_dump(mode="json"), outcome.model_dump(mode="json"))
             self._departures += [f"the outcome: {change_text(change, _WIDTH)}" for change in differing]
-        if self._others > 1:  # besides the first, which is listed in full
+        if self._others > 1:  # the first one is listed in full
             self._departures.append(f"{self._others - 1} more requests are other ones than those recorded")
         return self._result(number, outcome)
 
@@ -194,7 +194,7 @@ class _Replay:
         )
 
     def _changed(self) -> Iterator[str]:
-        """Yield the changes since the case was saved, one line each."""
+        """Yield the changes of code, prompts and configuration since the case was saved, one line each."""
         case, current, study = self._case, self._present(), self._case.study or {}
         named = [*self._recipe_references(), *cast_references(case.models)]
         for each in named:
@@ -215,7 +215,7 @@ class _Replay:
                 yield f"the model of {role} was {case.models[role].model}, and is {model} now"
 
     def _present(self) -> Recipe | None:
-        """Return the current recipe, which for a study is read from its file; `None` if the file is missing.
+        """Return the recipe as it is now, which for a study is read from its file; `None` if the file is missing.
 
         The Python files of the study are not imported: they may be others than those that the case names.
         """
@@ -245,7 +245,7 @@ class _Replay:
         except _NotRecordedError as error:
             self._departures.append(f"step {number}: {error}")
             return False
-        except Exception as error:  # any error of the current code is a departure
+        except Exception as error:  # any error of the current code counts as a deviation
             self._departures.append(f"step {number}: {_node_names(coming)} failed: {_failure(error)}")
             return False
         finally:
@@ -260,7 +260,7 @@ class _Replay:
         values = {name: revived(value) for name, value in (step.edit or {}).items()}
         try:
             await self._graph.abulk_update_state(at(self._case.thread), [updates(self._graph, values, step.nodes)])
-        except Exception as error:  # e.g. the graph no longer has such a node or channel
+        except Exception as error:  # e.g. the graph no longer has this node or channel
             self._departures.append(
                 f"step {number}: the edit of {_node_names(tuple(values))} failed: {_failure(error)}"
             )
@@ -268,7 +268,7 @@ class _Replay:
         return True
 
     async def _outcome(self) -> Outcome | None:
-        """Return the outcome; record a departure if it cannot be computed, or if the end comes at another step."""
+        """Return the outcome; record a deviation if it cannot be computed, or if the end comes at another step."""
         snapshot = await self._graph.aget_state(at(self._case.thread))
         is_end = not snapshot.tasks
         if is_end != self._case.is_end:
@@ -276,12 +276,12 @@ class _Replay:
             self._departures.append(f"the end: it {'came' if is_end else f'did not come, {names} would follow'}")
         try:
             return finished(self._recipe, self._scenario, dict(snapshot.values), failed=not is_end)
-        except Exception as error:  # the recipe's own
+        except Exception as error:  # any error of the recipe's code
             self._departures.append(f"the outcome: it cannot be told: {_failure(error)}")
             return None
 
     def _stage(self, caller: Caller, number: int = 0) -> Stage:
-        """Return the context of a step of the case; edits do not count as steps of the graph."""
+        """Return the context of a step in the case; edits do not count as steps."""
         case, library, models = self._case, self._library, self._bindings.by_role
         edits = sum(each.edit is not None for each in case.steps[:number])
         used = PromptLibrary(prompt for prompt in library.values() if prompt.front.role in models)
@@ -342,7 +342,7 @@ class _LiveReplay(_Replay):
         self._caller = _LiveGateway(calls, self._live, speakers, gateway)
 
     def _bound(self, models: Mapping[str, ModelLike]) -> Bindings:
-        """Return the bindings of all roles: the recorded ones, except those that were replaced."""
+        """Return the bindings of all roles: those of the case, except for roles with new models."""
         roles = WithRoles.of(self._recipe)
         usual = {role: value for role, value in roles.roles_used(self._options).items() if role in models}
         given = bind(usual, None, roles.reply_limits, models=models)
@@ -370,7 +370,7 @@ class _LiveReplay(_Replay):
         return self._result(number, outcome, lines=lines, scores=scores, **live)
 
     async def _advanced(self, number: int) -> bool:
-        """Play the step after the first `number` steps; return whether there is one and it could be played."""
+        """Play the step with this index; return whether it exists and could be played."""
         case, caller = self._case, self._caller
         step = case.steps[number] if number < len(case.steps) else None
         if step is not None and step.edit is not None:
@@ -386,7 +386,7 @@ class _LiveReplay(_Replay):
         try:
             context = self._stage(caller, number + 1)
             await self._graph.ainvoke(None, at(case.thread), context=context, interrupt_after="*")
-        except Exception as error:  # any error of the current code is a departure
+        except Exception as error:  # any error of the current code counts as a deviation
             names = _node_names(tuple(dict.fromkeys(task.name for task in tasks)))
             is_own = isinstance(error, _NotRecordedError | _OtherRequestError)
             self._departures.append(f"step {number + 1}: {error if is_own else f'{names} failed: {_failure(error)}'}")
@@ -421,7 +421,7 @@ class _RecordedGateway:
         return read_reply(Completion(call.reply))
 
     def _number(self, request: Request, place: CallPlace, asked: str) -> int:
-        """Return the number of the recorded call at this place; of several tasks' calls, one with the same request.
+        """Return the number of the recorded call at this place; among parallel tasks, one with the same request.
 
         If no request is the same, the call may be one whose request a person wrote.
         """
@@ -447,13 +447,13 @@ class _RecordedGateway:
         return f"{place.node} asked {request.role}, where {recorded} was recorded"
 
     def missing(self) -> list[str]:
-        """Return the recorded calls that were not made, one line each."""
+        """Return the recorded calls that the replay did not make, one line each."""
         left = [call for number, call in enumerate(self._calls) if number not in self.used]
         return [f"{call.node} did not ask {call.role}, which was recorded" for call in left]
 
 
 class _OtherRequestError(UnparsedReplyError):
-    """A recorded reply of a role that is not a speaker, to a different request; it does not apply to this request."""
+    """The error for a recorded reply that does not apply, because the request has changed."""
 
     def __init__(self, role: str) -> None:
         RoleError.__init__(
@@ -464,7 +464,7 @@ class _OtherRequestError(UnparsedReplyError):
 
 
 class _LiveGateway(_RecordedGateway):
-    """A gateway that calls live roles, and gives all other roles their recorded replies in order, on any path.
+    """A gateway that calls the live roles, and answers all other roles with their recorded replies in order.
 
     Attributes:
         asked: The number of replies that each live role gave.
@@ -494,7 +494,7 @@ class _LiveGateway(_RecordedGateway):
         return await super().complete(request, place)
 
     def _rank(self, call: RecordedCall) -> bool:  # noqa: ARG002
-        return False  # in the order of the record
+        return False  # the calls were made in the recorded order
 
     def _unexpected(self, request: Request, place: CallPlace) -> str:
         role = request.role
@@ -528,7 +528,7 @@ def _score_changes(before: Sequence[Judgement], after: Sequence[Judgement]) -> I
 
 
 def _numbered(judged: Sequence[Judgement]) -> dict[tuple[str, str, int | None, int], Judgement]:
-    """Return judgements by metric, target, turn and a number that distinguishes several of these, as in a tree."""
+    """Return judgements by metric, target, turn and a number, as a tree may have several of the same turn."""
     found: dict[tuple[str, str, int | None, int], Judgement] = {}
     for each in judged:
         number = sum(key[:3] == (each.metric, each.target, each.turn) for key in found)

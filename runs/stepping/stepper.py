@@ -85,7 +85,7 @@ class Stepper(StepperView):
     # Moving
 
     async def step(self, changed: CallOverrides | None = None) -> Stop:
-        """Advance one step. A step that was already played from here in the same way is not played again.
+        """Advance one step. A step that this branch has already played in the same way is not repeated.
 
         Args:
             changed: Changes to the calls of the step; see `say` and `ask_instead`.
@@ -129,7 +129,7 @@ class Stepper(StepperView):
         return await self._stand(line[here - count])
 
     async def forward(self, count: int = 1) -> Stop:
-        """Go forward by a number of steps of this branch that were already played.
+        """Go forward by a number of steps that this branch has already played.
 
         Raises:
             SteppingError: If there are fewer steps.
@@ -232,7 +232,7 @@ class Stepper(StepperView):
         await self._branch_off({role})
         models = {**self._branch.models, role: model}
         if model == self.context.models[role].model:
-            del models[role]  # the role's own model, served at the address that the run has for it
+            del models[role]  # the role's original model, at the address that the run states for it
         await self._keep(replace(self._branch, models=models))
 
     async def resample(self) -> int:
@@ -305,12 +305,12 @@ class Stepper(StepperView):
             raise SteppingError(f"{self.branch} is at its end; go back first")
 
     async def _played_already(self) -> Point | None:
-        """Return the checkpoint after the next step if this branch already has this step, played as it would be now."""
+        """Return the next checkpoint if this branch has already played the step in the same way; else `None`."""
         points, befores, after = self.context.points(), {self._head}, list[Point]()
         for point in points.values():
             if point.parent in befores and self._branch.thread in point.threads:
                 if point.source == "fork":
-                    befores.add(point.id)  # LangGraph's marker of a rewind: not a step
+                    befores.add(point.id)  # a checkpoint that LangGraph adds on a rewind: not a step
                 elif point.source == "loop":
                     after.append(point)
         for point in reversed(after):
@@ -319,7 +319,7 @@ class Stepper(StepperView):
         return None
 
     async def _is_as_now(self, point: Point) -> bool:
-        """Return whether this branch would make the same calls in a step now: same models, no changes by a person."""
+        """Return whether repeating a step would make the same calls: same models, no changes by a person."""
         context, branch = self.context, self._branch
         if context.store.branches.calls_of(context.work.position, point.id) is None:
             return False  # the process was killed before the step's calls were recorded
@@ -331,11 +331,11 @@ class Stepper(StepperView):
         )
 
     def _main_goes_on(self) -> bool:
-        """Return whether a step from here extends `main`: at its end, and only while the scenario is pending."""
+        """Return whether a step from here extends `main`: at its last checkpoint, and only in a pending scenario."""
         return self.context.is_pending and self._head == self._end()
 
     async def _branch_off(self, exchanged: Collection[str] = ()) -> None:
-        """Create a branch here if this one has ended; else reload it, because other steppers may have changed it.
+        """Create a branch here if this one has ended; otherwise reload it, as other steppers may have changed it.
 
         Args:
             exchanged: Roles whose model is replaced on the new branch.
@@ -349,7 +349,7 @@ class Stepper(StepperView):
         self._branch = await fork_branch(self.context, self._branch, self._head, name, exchanged)
 
     async def _is_over(self) -> bool:
-        """Return whether this branch has later steps and has ended, so that a new step needs a new branch."""
+        """Return whether this branch has ended or has later steps, so that a new step needs a new branch."""
         points, end = self.context.points(), self._end()
         return end != self._head and len(points[end].threads) == 1 and not await self.context.nodes_after(points[end])
 

@@ -1,4 +1,4 @@
-"""Stops of a stepper: the changes of state since the previous one, and short descriptions."""
+"""Stops of a stepper: the changes of state since the previous stop, and short descriptions."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(value: Any) -> Any:
-    """Return a value whose strings have neither line breaks nor control characters."""
+    """Return a value with line breaks and control characters removed from its strings."""
     if isinstance(value, str):
         return " ".join("".join(each if each.isprintable() else " " for each in value).split())
     if isinstance(value, list):
@@ -142,7 +142,7 @@ def _flat(value: Any) -> Any:
 
 
 def _from_difference(old: str, new: str, room: int) -> tuple[str, str]:
-    """Shorten two texts that do not fit, so that they begin shortly before their first difference."""
+    """Shorten two long texts so that both begin shortly before their first difference."""
     shared = _shared(old, new, min(len(old), len(new))) - _BEFORE_CHANGE
     if shared <= len(_ELLIPSIS) or max(cell_len(old), cell_len(new)) <= room:
         return old, new
@@ -257,7 +257,7 @@ def named(nodes: Sequence[str]) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """Format a cost."""
+    """Format a cost, with its number of tokens."""
     tokens = "tokens unknown" if cost.tokens is None else f"{cost.tokens:,} tokens"
     dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:,.4f}"
     return f"{cost.calls} {'call' if cost.calls == 1 else 'calls'}, {tokens}, {dollars}, {cost.seconds:.2f} s"

@@ -59,7 +59,7 @@ def draw_tree(nodes: Sequence[TreeNode], here: int | None = None) -> list[str]:
         if rows and not lines.expect(node.number):
             rows.append(
                 (lines.row({}), None)
-            )  # so that a new line does not seem to continue another one that ended above
+            )  # so that a new line does not look like the continuation of one that ended above
         column = lines.column_of(node.number)
         rows.append((lines.row({column: "@" if node.number == here else "*"}), node))
         opened = lines.follow(column, children.get(node.number, []))
@@ -112,31 +112,31 @@ def _label(node: TreeNode, digits: int, here: int | None) -> str:
 
 
 class _OpenLines:
-    """The open lines of a drawing. Each column has the number of its next checkpoint, or `None` if it is free."""
+    """The unfinished lines of a tree drawing: each column's next checkpoint, or `None` for a free column."""
 
     def __init__(self) -> None:
         self._next: list[int | None] = []
 
     def expect(self, number: int) -> bool:
-        """Return whether a checkpoint is the next one of an open line."""
+        """Return whether a checkpoint is the next one of an unfinished line."""
         return number in self._next
 
     def column_of(self, number: int) -> int:
-        """Return the column in which a checkpoint is drawn. A checkpoint that no column expects gets a new column."""
+        """Return the column in which a checkpoint is drawn: the one whose next checkpoint it is, or else a new one."""
         return self._next.index(number) if self.expect(number) else self._open(number, 0)
 
     def follow(self, column: int, children: Sequence[int]) -> list[int]:
-        """Expect a checkpoint's children: the first in the same column, others in new columns; return the latter."""
+        """Continue a line with a checkpoint's children: the first in its column, the others in new, returned ones."""
         self._next[column] = children[0] if children else None
         return [self._open(child, column) for child in children[1:]]
 
     def row(self, signs: dict[int, str]) -> str:
-        """Draw the open lines side by side, with the given characters in some columns."""
+        """Draw one row of the unfinished lines, with the given characters in some columns."""
         cells = [signs.get(column, " " if next_ is None else "|") for column, next_ in enumerate(self._next)]
         return " ".join(cells).rstrip()
 
     def fork(self, column: int, opened: Sequence[int]) -> str:
-        """Draw the connection of a line to the columns opened from it."""
+        """Draw the connection from a line to the columns that branch off from it."""
         if opened == [column + 1]:
             return self._joint(column, opened[0], "\\")
         if opened == [column - 1]:

@@ -97,7 +97,7 @@ def _hint(old: Any, new: Any) -> str:
 
 
 def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
-    """Convert the items of a list: to messages if the list has messages; else check that the list has their kinds."""
+    """Convert new items of a list: to messages in a list of messages; else check that the list has such items."""
     if any(isinstance(each, BaseMessage) for each in old) or _begins_conversation(old, new, where):
         return [
             _message(old[index] if index < len(old) else None, each, index, f"{where}[{index}]")
@@ -114,7 +114,7 @@ def _items(old: Sequence[Any], new: Sequence[Any], where: str) -> list[Any]:
 
 
 def _begins_conversation(old: Sequence[Any], new: Sequence[Any], where: str) -> bool:
-    """Return whether new items of an empty top-level list are messages, which is decided by their form."""
+    """Return whether the new items of an empty top-level list have the form of messages."""
     nested = "." in where or "[" in where
     return not old and not nested and all(isinstance(each, Mapping) and set(each) >= _MESSAGE for each in new)
 
@@ -139,7 +139,7 @@ def _message(old: Any, new: Any, position: int, where: str) -> BaseMessage:
 
 
 def _changes_only_content(new: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Return whether only the content of a message changes; keys that are left out count as unchanged."""
+    """Return whether only the content of a message changes; omitted keys count as unchanged."""
     return all(known.get(key) == value for key, value in new.items() if key != "content" and value is not None)
 
 
@@ -175,7 +175,7 @@ _EXAMPLES = """messages[-1].content, said.p or induced["p r"]"""
 
 
 def parsed_value(text: str) -> Any:
-    """Parse a value that a person typed: as JSON if it is valid JSON, else as text."""
+    """Parse a value typed by a person: as JSON if it is valid JSON, else as text."""
     try:
         return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
@@ -281,7 +281,7 @@ def _replaced_at(old: Any, pieces: Sequence[Piece], value: Any, path: str, done:
         inner = _replaced_at(old[key], rest, value, path, here) if rest else value
         return converted(old, [*old[:key], inner, *old[key + 1 :]], done)
     if value is None and not rest and isinstance(old[key], str | int | float):
-        return {**old, key: None}  # an unknown text or number: null is often valid as a mapping's value
+        return {**old, key: None}  # an unknown old value, text or number: null is often valid as a mapping's value
     return {**old, key: _replaced_at(old[key], rest, value, path, here)}
 
 

@@ -96,7 +96,7 @@ class Condition:
             raise ConditionError(f"{text!r} is not a condition ({error.message}); give {forms}") from error
 
     def is_met(self, at: Position) -> bool:
-        """Return whether the condition is met. A condition on an item beyond a list's end is not met yet.
+        """Return whether the condition is met. A condition on an item beyond the end of a list is not met.
 
         Raises:
             ConditionError: If an expression cannot be evaluated, e.g. because it uses a name that the state does not
@@ -225,7 +225,7 @@ class StepperView:
         found = []
         for point in points.values():
             if point.source == "fork" and point.id not in heads and point.id != self._head:
-                continue  # LangGraph's marker of a rewind: not a step
+                continue  # a checkpoint that LangGraph adds on a rewind: not a step
             parent = point.parent
             while parent is not None and parent in points and points[parent].source == "fork":
                 parent = points[parent].parent
@@ -254,7 +254,7 @@ class StepperView:
         return gateway.asked()
 
     async def meets(self, conditions: Sequence[Condition], stop: Stop) -> bool:
-        """Return whether one of the conditions is met at a stop of this branch."""
+        """Return whether one of the conditions is met at the current stop."""
         if not conditions:
             return False
         roles = frozenset(asked.role for asked in await self.next_requests()) if not stop.is_end else frozenset()
@@ -310,7 +310,7 @@ class StepperView:
             )
 
     async def _reached(self, line: Sequence[Point]) -> Stop:
-        """Return a stop without its calls and outcome, which are slow to compute."""
+        """Return a stop without its calls and its outcome, which take time to compute."""
         context, point = self.context, line[-1]
         snapshot = await context.snapshot(point)
         state = dict(snapshot.values)
@@ -374,7 +374,7 @@ class ReadOnlyStepper(StepperView):
             yield stepper
 
     async def at(self, branch: str, checkpoint: str | int | None = None) -> ReadOnlyStepper:
-        """Return a view of another branch or checkpoint of the same scenario; see `open`."""
+        """Return a view of another branch or checkpoint of the same scenario, given as for `open`."""
         stepper = ReadOnlyStepper._of(self.context, branch, checkpoint)
         await stepper.here()
         return stepper
@@ -384,7 +384,7 @@ class ReadOnlyStepper(StepperView):
         return [point.number for point in self.context.line(self._end()) if point.source != "fork"]
 
     def number_before(self, step: int) -> int:
-        """Return the number of this branch's checkpoint from which a step was played.
+        """Return the number of this branch's checkpoint from which the step to a checkpoint was played.
 
         Args:
             step: The step's number as recorded in calls; the first is 0.

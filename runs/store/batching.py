@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 _QUIET_ROUNDS = 2
-"""The number of event loop rounds without a new job that complete a batch. A step's checkpoint comes earlier."""
+"""The number of event loop rounds without a new job after which a batch is complete."""
 
 _MOST_ROUNDS = 8
 _LARGE_BATCH = 128
@@ -52,7 +52,7 @@ class Job:
         self.error: BaseException | None = None
 
     def tell(self) -> None:
-        """Set the future's result or exception. A future that is cancelled or done is left alone."""
+        """Set the future's result or exception. Nothing happens to a future that is cancelled or done."""
         future = self.future
         if isinstance(future, asyncio.Future):
             if future.done():
@@ -80,7 +80,7 @@ class Batch(NamedTuple):
     loop: asyncio.AbstractEventLoop | None
 
     def settle(self) -> None:
-        """Resolve the jobs' futures in the loop's thread. Called from another thread than the loop's."""
+        """Resolve the jobs' futures in the loop's thread. Call it from any other thread."""
         if self.loop is None:
             self.tell()
             return
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
             self.loop.call_soon_threadsafe(self.tell)
 
     def tell(self) -> None:
-        """Resolve the jobs' futures."""
+        """Set the results of the jobs' futures, in the event loop's thread."""
         for job in self.jobs:
             job.tell()
 
@@ -103,7 +103,7 @@ class _OpenBatch:
         self._seen = self._quiet = self._rounds = 0
 
     def is_complete(self) -> bool:
-        """Return whether to submit the jobs now. Called once per round of the event loop."""
+        """Return whether the jobs should be submitted now; call it once per round of the event loop."""
         count = len(self.jobs)
         self._rounds += 1
         self._quiet = self._quiet + 1 if count == self._seen else 0
@@ -179,11 +179,11 @@ class BatchQueue:
             self.batches.put(Batch(self._open_batches.pop(loop).jobs, loop))
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand over the batch if it is complete; otherwise check again in the next round of the event loop."""
+        """Submit the batch if it is complete; otherwise check again in the next round of the event loop."""
         batch = self._open_batches.get(loop)
         if batch is None:
             return
-        is_over = True  # also if Ctrl-C arrives here
+        is_over = True  # set even if Ctrl-C is pressed here
         try:
             if not batch.is_complete():
                 loop.call_soon(self._check, loop)

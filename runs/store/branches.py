@@ -16,7 +16,7 @@ from dialoom.roles.gateway.graphs import readable
 from .ledger import read_asked
 
 MadeCall = tuple[str, str, bool]
-"""A call that led to a checkpoint: its node, its key in hexadecimal digits, and whether a person wrote the request."""
+"""A call that led to a checkpoint: node, key in hexadecimal digits, and whether a person wrote the request."""
 
 _NO_CALL: MadeCall = ("", "", False)
 
@@ -29,8 +29,7 @@ NEXT_SAMPLE = "1 + max(scenarios.sample, {})".format(
         for table in ("rejudgings", "branches", "calls")
     )
 )
-"""An SQL expression for queries over scenarios: a sample number that no call and no work in progress uses.
-"""
+"""An SQL expression for queries over scenarios: the lowest sample number above all those in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A checkpoint, with its place among the checkpoints of a scenario.
+    """A checkpoint with its position among the checkpoints of a scenario.
 
     Attributes:
         number: Its number in order of creation, over all branches.
@@ -131,7 +130,7 @@ class BranchReader:
         self._reader = reader
 
     def of(self, scenario: int) -> list[Branch]:
-        """Return a scenario's branches except `main`, oldest first."""
+        """Return the branches of a scenario except `main`, oldest first."""
         rows = self._reader.execute("SELECT * FROM branches WHERE scenario = ? ORDER BY rowid", (scenario,))
         return [
             Branch(row["name"], row["thread"], row["head"], row["sample"], json.loads(row["models"]), row["origin"])
@@ -139,7 +138,7 @@ class BranchReader:
         ]
 
     def points(self, threads: Iterable[str]) -> dict[str, Point]:
-        """Return the checkpoints of threads by id, oldest first; one that several threads contain is returned once."""
+        """Return the checkpoints of threads by id, oldest first; a checkpoint in several threads is returned once."""
         from .checkpoints.items import id_text
 
         query = (
@@ -167,7 +166,7 @@ class BranchReader:
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
     def player_states(self, calls: Iterable[StepCall]) -> dict[str, Any]:
-        """Return each stateful player's state after the last of its calls among the given ones, by role."""
+        """Return the state of each stateful player after its last call among the given calls, by role."""
         found: dict[str, Any] = {}
         for call in calls:
             query = "SELECT state FROM player_states WHERE key = ?"
@@ -190,7 +189,7 @@ class BranchReader:
         return [self._call(row) for row in self._reader.execute(query, (scenario, checkpoint))]
 
     def calls_at(self, scenario: int, step: int, nodes: Iterable[str]) -> list[StepCall]:
-        """Return the calls that some nodes made at a step of the scenario's own line."""
+        """Return the calls that some nodes made at a step of `main`."""
         rows = self._reader.execute(_CALLS_AT, (scenario, step, json.dumps(sorted(nodes)))).fetchall()
         return [self._call(row) for row in _latest_sample(rows)]
 
@@ -260,7 +259,7 @@ class BranchTable(BranchReader):
         await self._soon(lambda connection: connection.executemany(insert, rows).rowcount)
 
     async def keep_only(self, thread: str, line: Iterable[str]) -> None:
-        """Delete all checkpoints of a thread except those on a line."""
+        """Delete all checkpoints of a thread except the given ones."""
         from .checkpoints.items import id_column
 
         query = "SELECT id FROM checkpoints WHERE thread = ?"
@@ -299,7 +298,7 @@ ORDER BY at_node, at_ordinal, ask, id"""
 
 
 def _latest_sample(rows: Sequence[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the calls with the latest sample number at each place, which are those that the engine used."""
+    """Return only the call with the latest sample number at each place, which is the one that the engine used."""
     latest: dict[tuple[str, int], int] = {}
     for row in rows:
         place = (row["at_node"], row["at_ordinal"])

@@ -149,7 +149,7 @@ def create_atomically(path: Path, content: bytes) -> None:
 
 
 def copy_run(source: Path, target: Path) -> None:
-    """Copy a run's file, also while another process writes it. An unfinished copy is removed.
+    """Copy a run's file, even while another process writes it. An unfinished copy is removed.
 
     Raises:
         StoreError: If the copy cannot be written.
@@ -165,7 +165,7 @@ def copy_run(source: Path, target: Path) -> None:
 
 
 def _appear(path: Path, content: bytes) -> None:
-    """Create the file from an unnamed file, which disappears if the process is killed, or from a temporary file."""
+    """Create the file, either as an unnamed file, which vanishes if the process is killed, or as a temporary file."""
     try:
         descriptor = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
     except (AttributeError, OSError):
@@ -175,7 +175,7 @@ def _appear(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:  # Python follows the symbolic link only if a folder descriptor is given
+        try:  # Python follows the symbolic link only if a descriptor of the folder is given
             os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
         except FileExistsError:
             raise
@@ -198,7 +198,7 @@ def _give_name(beside: Path, path: Path) -> None:
         os.link(beside, path)
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no hard links
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         beside.replace(path)
 
@@ -213,7 +213,7 @@ _A_MOMENT = 0.05
 """The wait in seconds before the second attempt to take a lock."""
 
 _held: set[tuple[int, int]] = set()
-"""The files that this process writes, by device and inode.
+"""The files that this process has open for writing, by device and inode.
 
 They must not be opened again, because closing a further descriptor would drop SQLite's own locks on the file.
 """

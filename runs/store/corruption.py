@@ -24,7 +24,7 @@ SIGNS = (
     ArithmeticError,
     RecursionError,
 )
-"""The types of errors that are raised when missing or malformed data is read."""
+"""The types of errors that indicate missing or malformed data."""
 
 _JSON = (
     ("run", "key", "value", "key = 'config'"),
@@ -62,7 +62,7 @@ class DamagedRunError(StoreError):
 
 
 def damaged(path: Path, error: BaseException, recipe: str | None = None) -> StoreError:
-    """Return the error that reports an error, raised while reading a file, as corruption of the file.
+    """Return the error for a corrupt file, given the error that occurred while reading it.
 
     Args:
         path: The file.
@@ -105,7 +105,7 @@ def check_judgements(path: Path, connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def reading(path: Path, recipe: str | None = None) -> Iterator[None]:
-    """Report errors that are raised in the block, while a file's rows are read, as corruption of the file.
+    """Report errors raised in a `with` block that reads a file's rows as corruption of the file.
 
     Args:
         path: The file.
@@ -143,7 +143,7 @@ def _cause(error: BaseException) -> str:
 
 
 def _looked_through(path: Path) -> str | None:
-    """Return a description of the corruption that SQLite finds, or of the first invalid JSON; `None` if none."""
+    """Return a description of the corruption that SQLite or a check of the JSON columns finds; `None` if none."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             left = iter(range(_PATIENCE // 100_000))

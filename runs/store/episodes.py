@@ -35,7 +35,7 @@ class SpokenTexts:
         self._passage = lru_cache(maxsize=4096)(reading(reader))
 
     def of_changed(self, known: Mapping[int, bytes]) -> Iterator[tuple[int, bytes, list[int]]]:
-        """Yield the messages of each scenario whose messages differ from the known ones.
+        """Yield the messages of each scenario whose messages have changed since the given state.
 
         Args:
             known: The digests of the known messages, by position.
@@ -78,7 +78,7 @@ def read_state(connection: sqlite3.Connection, thread: str) -> dict[str, Any]:
 
 
 class PromotedBranch(Frozen):
-    """A branch of the step debugger from which an outcome came, with the changes that a person made on it.
+    """A branch of the step debugger from which an outcome came, with the changes that a person made on that branch.
 
     Attributes:
         name: The branch's name.
@@ -243,7 +243,7 @@ WHERE judging = ? AND scenario > ? AND scenario <= ? ORDER BY scenario, ordinal"
 
 
 def _said(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> tuple[dict[int, list[Said]], dict[int, str]]:
-    """Return the messages of each scenario by its position, and their texts by id."""
+    """Return the messages of each scenario by its position, and the texts of the messages by id."""
     passage = lru_cache(maxsize=None)(reading(connection))
     said = {row["position"]: read_messages(row["messages"], passage) for row in rows}
     ids = {id_ for messages in said.values() for message in messages for id_ in message if isinstance(id_, int)}
@@ -282,7 +282,7 @@ def _line(message: Said, texts: Mapping[int, str]) -> Line:
 def _of_sets(
     judging: Sequence[str], read: Callable[[str], Mapping[int, list[Judgement]]]
 ) -> Mapping[int, list[Judgement]]:
-    """Return the judgements of each scenario: those of the set or, if there are several sets, those of the panel."""
+    """Return the judgements of each scenario: those of one set or, for several sets, those of the panel."""
     found = {name: read(name) for name in judging}
     if len(found) < 2:
         return next(iter(found.values()), {})
@@ -331,7 +331,7 @@ def _output_tokens(connection: sqlite3.Connection, after: int, last: int) -> dic
     """Return the output tokens by scenario and role; `None` if a call's count is unknown."""
     query = (
         "SELECT scenario, role, CAST(total(output_tokens) AS INTEGER), count(*) = count(output_tokens) FROM calls "
-        "JOIN scenarios ON position = scenario AND calls.sample >= take "  # not the calls of an earlier take
+        "JOIN scenarios ON position = scenario AND calls.sample >= take "  # excludes calls of earlier takes
         "WHERE scenario > ? AND scenario <= ? AND reply IS NOT NULL AND judging IS NULL AND calls.branch IS NULL "
         "GROUP BY scenario, role"
     )

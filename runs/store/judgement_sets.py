@@ -109,7 +109,7 @@ def panel_of(sets: Sequence[JudgementSet]) -> JudgementSet | None:
 
 
 def words_of_panel(words: Mapping[str, Sequence[Judgement]]) -> list[Judgement]:
-    """Return the panel's judgement on each subject that at least one judge has judged.
+    """Return the panel's judgement on each subject that at least one of its judges has judged.
 
     Scores are combined by their median, and verdicts by strict majority; without a majority the status is `tied`.
     Unparsed judgements are ignored. If all are unparsed, so is the panel's judgement.

@@ -83,15 +83,15 @@ class Leases:
         await self._transactions.soon(keep)
 
     def packed(self, position: int, thread: str) -> Transfer:
-        """Return the result of a scenario that was leased to this file, packed for transfer."""
+        """Return the result of a scenario leased to this file, packed for transfer."""
         return pack(self._reader, position, thread, self._number(position), is_leased=False)
 
     def open(self) -> dict[int, int]:
-        """Return the numbers of the open leases, by the positions of their scenarios."""
+        """Return the lease numbers of all scenarios that are leased, by position."""
         return {position: number for position, (number, _) in self._open_leases().items()}
 
     def left(self, wanted: Mapping[int, int]) -> Iterator[Transfer]:
-        """Yield the results so far of the scenarios that were leased to this file with the given lease numbers."""
+        """Yield the (possibly partial) results of scenarios leased to this file with the given lease numbers."""
         for position, (number, thread) in self._open_leases().items():
             if wanted.get(position) == number:
                 yield pack(self._reader, position, thread, number, is_leased=False)
@@ -105,7 +105,7 @@ class Leases:
         return await self._transactions.soon(lambda connection: self._folded(connection, transfers))
 
     def fold_now(self, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """Merge results as `fold` does; for callers without an event loop."""
+        """Merge results as `fold` does, without an event loop."""
         return self._transactions.now(lambda connection: self._folded(connection, transfers))
 
     async def keep_common(self, transfers: Sequence[Transfer]) -> None:
@@ -122,7 +122,7 @@ class Leases:
         return pack_common(self._reader, bytes.fromhex(key[:32]))
 
     def forget_all(self) -> None:
-        """Delete all open leases, because no worker is left. Scenarios whose results were not merged stay pending."""
+        """Delete all open leaseswhen no worker is left. Scenarios whose results were not merged stay pending."""
 
         def forget(connection: sqlite3.Connection) -> int:
             delete = "DELETE FROM run WHERE key >= ? AND key < ?"

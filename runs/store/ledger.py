@@ -49,7 +49,7 @@ class CallKind(NamedTuple):
 
 
 PLACE = CallKind._fields[:6]
-"""The names of the fields that are set for the use of a common call."""
+"""The fields that say where a common call is used."""
 
 _INSERT_KIND = f"INSERT INTO kinds ({', '.join(CallKind._fields)}) VALUES ({', '.join('?' * len(CallKind._fields))})"
 _FIND_KIND = f"SELECT id FROM kinds WHERE {' AND '.join(f'{name} IS ?' for name in CallKind._fields)}"
@@ -77,7 +77,7 @@ class CallKinds:
         return self.id_of(connection, CallKind(**{name: row[name] for name in names}))
 
     def forget(self) -> None:
-        """Clear the cache, because cached rows were rolled back."""
+        """Clear the cache, after cached rows were rolled back."""
         self._ids.clear()
 
 
@@ -101,7 +101,7 @@ class Booking:
 
 
 Threads = Mapping[str, Booking]
-"""The bookings of the threads in progress, by thread."""
+"""The current booking of each thread that is in progress."""
 
 
 class SQLiteLedger:
@@ -119,7 +119,7 @@ class SQLiteLedger:
         self._threads = threads
 
     async def begin(self, key: str, place: CallPlace, request: Request) -> Completion | int:
-        """Return the recorded reply to a call with this key, counted as a replay; else begin a call, return its id.
+        """Return the recorded reply for this key, counted as a replay, or else begin a call and return its id.
 
         In both cases, the change of the file is durable on return.
         """
@@ -130,14 +130,14 @@ class SQLiteLedger:
         return await self._writer.submit(work)
 
     async def find(self, key: str, place: CallPlace) -> Completion | None:
-        """Return the recorded reply to a call with this key, counted as a replay, without beginning a call.
+        """Return the recorded reply for this key, counted as a replay; `None` without one. No call is begun.
 
         The use of a common call does not count as a replay; its place is recorded instead.
         """
         return await self._writer.submit(lambda connection: self._replayed(connection, key, place))
 
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
-        """Return the state of a player after the first of the given marks for which a state is recorded.
+        """Return a player's state at the first of the given points of the conversation for which one is recorded.
 
         States of the same sample are preferred to those of other samples, which a branch shares with the line that it
         left. If no state is recorded, the result is the last state in the person's previous conversation, if there is
@@ -162,13 +162,13 @@ class SQLiteLedger:
         return await self._writer.submit(lambda connection: connection.execute(_OPEN, row).fetchone() is not None)
 
     async def failed(self, id_: int, attempt: Attempt) -> None:
-        """Record a failed attempt; durable on return."""
+        """Record a failed attempt. It is durable when this returns."""
         row = (id_, attempt.number, round(attempt.latency, 4), attempt.error, attempt.retry_after)
         insert = "INSERT INTO attempts (call, number, latency, error, retry_after) VALUES (?, ?, ?, ?, ?)"
         await self._writer.submit(lambda connection: connection.execute(insert, row).rowcount)
 
     async def record(self, id_: int, record: CallRecord) -> None:
-        """Record a call's result; durable on return."""
+        """Record the result of a call. It is durable when this returns."""
         await self._writer.submit(lambda connection: self._fill_in(connection, id_, record))
 
     def _replayed(self, connection: sqlite3.Connection, key: str, place: CallPlace) -> Completion | None:
@@ -180,13 +180,13 @@ class SQLiteLedger:
         else:
             connection.execute("UPDATE kept_calls SET replays = replays + 1 WHERE id = ?", (row[0],))
         if row[1] is not None and self._is_played(row[2]):
-            # The scenario's own line has reached a call that a branch had already made.
+            # `main` has reached a call that another branch had already made.
             connection.execute("UPDATE kept_calls SET branch = NULL WHERE id = ?", (row[0],))
         return read_reply(Completion(*tuple(row)[3:]))
 
     def _is_played(self, position: int) -> bool:
-        """Return whether a scenario's own line is in progress."""
-        bookings = list(self._threads.values())  # copied at once, because the event loop's thread changes it
+        """Return whether a scenario's `main` branch is in progress."""
+        bookings = list(self._threads.values())  # copied at once, because the event loop's thread may change it
         return any(each.position == position and each.branch is None for each in bookings)
 
     def _insert(self, connection: sqlite3.Connection, key: str, place: CallPlace, request: Request) -> int:
@@ -260,7 +260,7 @@ class SQLiteLedger:
 
 
 _NOWHERE = (None, None, None)
-"""The place of a common call, which belongs to no scenario and therefore to no node, step and ordinal."""
+"""The place of a common call, which has no scenario, node, step or ordinal."""
 
 _FIND_CALL = """
 SELECT kept_calls.id, branch, scenario, content, input_tokens, output_tokens, cached_tokens, cost, finish_reason
@@ -299,7 +299,7 @@ _INSERT_WHOLE = f"INSERT INTO kept_calls ({', '.join(_OWN)}, kind, latency) VALU
 
 
 def insert_call(connection: sqlite3.Connection, kinds: CallKinds, call: Mapping[str, Any]) -> int:
-    """Insert a call from another file, given as a row of `calls`; return its id, which is new if the row has none."""
+    """Insert a call from another file, given as a row of `calls`; return its id, which is assigned if missing."""
     latency = None if call["latency"] is None else round(call["latency"] * PER_SECOND)
     row = (*(call[name] for name in _OWN), kinds.of(connection, call), latency)
     id_ = connection.execute(_INSERT_WHOLE, row).lastrowid
@@ -344,7 +344,7 @@ def _call(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def read_calls_of(connection: sqlite3.Connection, position: int) -> list[dict[str, Any]]:
-    """Return the calls of one scenario since it last started from its beginning, with the fields of `read_calls`."""
+    """Return one scenario's calls since it was last started from its beginning, with the fields of `read_calls`."""
     return [_call(row) for row in connection.execute(_CALLS_OF, (position,))]
 
 
@@ -399,7 +399,7 @@ _MESSAGE = TypeAdapter(ChatMessage)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that was sent to a model.
+    """The messages and tools of a request that was sent to a model.
 
     Attributes:
         messages: The messages in order.
@@ -411,7 +411,7 @@ class Asked:
 
 
 def read_asked(connection: sqlite3.Connection, column: str) -> Asked:
-    """Return the request that a call's column `messages` encodes."""
+    """Return the request that the column `messages` of a call encodes."""
     text = reading_texts(connection)
     said = read_messages(column, reading(connection))
     tools = _TOOLS.validate_json(text(said.pop(0)[1])) if said[:1] and said[0][0] == TOOLS else []

@@ -12,7 +12,7 @@ from dialoom.graphs.outcome import BY_JUDGES
 from dialoom.runs.errors import StoreError
 
 ANY, NONE = "any", "none"
-"""Values of the fault filter: scenarios with faults, and scenarios that are known to have none."""
+"""Values of the fault filter: with any faults, and checked without finding any."""
 
 STATES = ("pending", "done", "failed")
 _MOST_VALUES = 100
@@ -237,7 +237,7 @@ _PLAIN_KEYS = {
 
 
 def _key(sort: str, judging: str) -> tuple[str, list[str]]:
-    """Return the SQL expression by which scenarios are sorted, and its parameters."""
+    """Return the SQL expression that gives a query's sort key, and its parameters."""
     if sort in _PLAIN_KEYS:
         return _PLAIN_KEYS[sort], []
     kind, _, name = sort.partition(":")

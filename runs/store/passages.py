@@ -1,4 +1,4 @@
-"""Passages: stretches of long message lists, stored once and shared between conversations.
+"""Passages: sequences of messages that are stored once and shared between the message lists of conversations.
 
 A list is cut at points that its own content determines, so that equal stretches are cut in the same way wherever they
 occur. If all scenarios have the same hundreds of turns in the middle, they share the passages for these turns. When a
@@ -24,19 +24,19 @@ message's other fields, such as tool calls, in JSON (an integer).
 """
 
 TOOLS = "tools"
-"""The role in the first entry of a request that offers tools. The text of this entry has their definitions as JSON."""
+"""The role of an additional first entry in requests that offer tools; its text is the tools' definitions as JSON."""
 
 LONG = 64
-"""The maximum length of message lists that are stored whole, without passages; most lists are not longer."""
+"""The maximum length of message lists that are stored without passages; most lists are not longer."""
 
 _SHORTEST, _LONGEST = 4, 64
 _FEW = 16
-"""The maximum number of entries in a list after cutting. It is low because every scenario has its own list."""
+"""The maximum number of entries in a list after passages are cut out, low because every scenario has its own list."""
 
 _REMEMBERED = 4096
 _GOLDEN = 0x9E3779B1
 _ONE_IN_16 = 28
-"""The shift that leaves 4 bits of a 32-bit hash: one id in sixteen ends a passage, even among consecutive ids."""
+"""The shift that leaves 4 bits of a 32-bit hash: on average, one message in sixteen ends a passage."""
 
 _Entry: TypeAlias = "Said | int"
 
@@ -48,7 +48,7 @@ class Passages:
         self._ids: OrderedDict[tuple[_Entry, ...], int] = OrderedDict()
 
     def text_of(self, connection: sqlite3.Connection, messages: Sequence[Said]) -> str:
-        """Return messages in the form for a column, and insert new passages.
+        """Return messages as a column's value, and insert new passages.
 
         The last message is always stored in the column itself.
         """
@@ -60,11 +60,11 @@ class Passages:
         return _text([*entries, messages[-1]])
 
     def forget(self) -> None:
-        """Clear the cache, because cached rows were rolled back."""
+        """Clear the cache, after cached rows were rolled back."""
         self._ids.clear()
 
     def _cut(self, connection: sqlite3.Connection, entries: list[_Entry]) -> list[_Entry]:
-        """Return the list with every complete stretch of messages replaced by the id of its passage."""
+        """Return the list with every complete passage replaced by the id of its passage."""
         cut: list[_Entry] = []
         start = 0
         for end, entry in enumerate(entries, start=1):
@@ -110,12 +110,12 @@ def read_messages(text: str, passage: Callable[[int], str]) -> list[Said]:
 
 
 def beyond_words_of(message: Said) -> int | None:
-    """Return the id of the text with a message's fields other than role and content; `None` if it has none."""
+    """Return the id of the text that holds a message's fields besides role and content; `None` if there are none."""
     return next((each for each in message[2:] if isinstance(each, int)), None)
 
 
 def reading(connection: sqlite3.Connection) -> Callable[[int], str]:
-    """Return a function, for `read_messages`, that reads a passage over a connection."""
+    """Return a function that reads a passage over a connection, as `read_messages` needs it."""
     return lambda id_: str(connection.execute("SELECT messages FROM passages WHERE id = ?", (id_,)).fetchone()[0])
 
 

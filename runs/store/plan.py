@@ -78,7 +78,7 @@ def insert_plan(
 
 
 class _Rows:
-    """The values of the plan's columns for scenarios. Long and shared parts are stored as documents.
+    """The values of the plan's columns for scenarios. Long parts are stored as shared documents.
 
     Args:
         connection: The connection that writes the file.
@@ -106,7 +106,7 @@ class _Rows:
 
 
 def insert_recorded(connection: sqlite3.Connection, scenarios: Sequence[Scenario]) -> list[int | None]:
-    """Insert finished scenarios, without their outcomes, after those of the plan.
+    """Insert scenarios that are already finished after the plan's scenarios, without their outcomes.
 
     Returns:
         The position of each scenario; `None` if the plan already has the scenario.

@@ -18,10 +18,10 @@ import orjson
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 TEXT = "$text"
-"""The key of a reference. A user's dict with similar keys is stored as `{"$text": [[key, value], ...]}`."""
+"""The key of a reference. A dict of the user's that has such a key is stored as `{"$text": [[key, value], ...]}`."""
 
 LONG_TEXT = 64
-"""The minimum length in characters of texts that are replaced by references if they are stored."""
+"""The minimum length in characters of texts that are replaced by references to stored texts."""
 
 FindText: TypeAlias = "Callable[[str], int | None]"
 """A function that returns the id of a text; `None` if the text is not stored."""
@@ -31,12 +31,12 @@ ReadText: TypeAlias = "Callable[[int], str]"
 
 
 def no_text(id_: int) -> str:
-    """Raise an error. This is the reader of texts for JSON outside run files, which must not contain references."""
+    """Raise an error, as the reader of texts for JSON outside run files, which must not contain references."""
     raise LookupError(f"there is no text {id_} outside a run's file")
 
 
 def referring(value: Json, find: FindText) -> Json:
-    """Return a JSON value with stored texts replaced by references."""
+    """Return a JSON value with texts that are already stored replaced by references."""
     if isinstance(value, str):
         id_ = find(value) if len(value) >= LONG_TEXT else None
         return value if id_ is None else {TEXT: id_}
@@ -56,14 +56,14 @@ def _key(key: str, find: FindText) -> str:
 
 
 def with_keys(parts: dict[str, Json], read: ReadText) -> dict[str, Json]:
-    """Return an object with its original keys in place of references."""
+    """Return a JSON object with keys that are references replaced by the original keys."""
     if not any(key.startswith(TEXT) for key in parts):
         return parts
     return {read(int(key[len(TEXT) :])) if key.startswith(TEXT) else key: part for key, part in parts.items()}
 
 
 def restored(content: Json, read: ReadText) -> Json:
-    """Return the value for the content of a reference: a text, or a dict that was stored as a list of pairs."""
+    """Return the value to which a reference's content refers: a text, or a dict that was stored as a list of pairs."""
     if isinstance(content, list):
         return dict(content)  # type: ignore[arg-type]
     return read(content)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ class Packing:
         return canonical(value)
 
     def _part(self, value: Any) -> str:
-        """Return a part's JSON, or a reference if the JSON is long even with references to its own long parts."""
+        """Return a part's JSON, or a reference to a document if the JSON is long even after its parts were replaced."""
         text = canonical(value)
         return text if len(text) < LONG_PART else self._references.get(text) or self._referring(value, text)
 
@@ -141,7 +141,7 @@ def unpack(text: str, fetch: Callable[[bytes], str]) -> Any:
 
 
 def fetched(hash_: str, fetch: Callable[[bytes], str]) -> Any:
-    """Return the value of a document by its hash in hex digits. `fetch` is the same function as for `unpack`."""
+    """Return the value of a document by its hash in hex digits. For `fetch`, see `unpack`."""
     return unpack(fetch(bytes.fromhex(hash_)), fetch)
 
 

@@ -22,7 +22,7 @@ from .writer import Transactions
 def insert_judgements(
     connection: sqlite3.Connection, position: int, judgement_set: str, judgements: Iterable[Judgement], after: int = -1
 ) -> None:
-    """Add a scenario's judgements to a set, which must not contain judgements of the same subjects.
+    """Add a scenario's judgements to a set, which must not have judged these subjects yet.
 
     Args:
         connection: The writer's connection.
@@ -71,7 +71,7 @@ def replace_unparsed(
 
 
 def _verdict(judgement: Judgement) -> tuple[float | None, bool, str, str]:
-    """Return the columns `score`, `is_verdict`, `status` and `explanation`."""
+    """Return the columns `score`, `is_verdict`, `status` and `explanation` of a judgement."""
     score = judgement.score
     return None if score is None else float(score), isinstance(score, bool), judgement.status, judgement.explanation
 
@@ -197,7 +197,7 @@ class Results:
         return self._transactions.now(keep)
 
     def review(self, outcomes: Mapping[int, Outcome]) -> None:
-        """Replace the faults and languages of outcomes, which are given by the positions of their scenarios.
+        """Replace the faults and languages of outcomes, by the position of their scenario.
 
         Raises:
             StoreError: If the file cannot be written.
@@ -253,7 +253,7 @@ def _end_rejudging(connection: sqlite3.Connection, work: RejudgeWork, state: str
 
 
 def _delete_judging_threads(connection: sqlite3.Connection, thread: str) -> None:
-    """Delete the checkpoints of judges that have begun to judge a scenario's former outcome: they must not resume."""
+    """Delete the checkpoints of unfinished judging of a scenario's former outcome, so that it is not resumed."""
     from .checkpoints.upkeep import delete_threads  # imported here, because the package imports LangGraph
 
     query = "SELECT name FROM threads WHERE substr(name, 1, ?) = ?"

@@ -90,7 +90,7 @@ class RunFile:
             self.branches = BranchReader(self._reader)
             if recipe is not None and (kept := self._find("recipe")) is not None:
                 check_same(kept, recipe)
-            opened.pop_all()  # from here on, `close` closes it
+            opened.pop_all()  # from now on, `close` closes it
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +103,7 @@ class RunFile:
             raise found from error
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """Return the error that reports corruption: in this context, bad rows cause errors of certain types."""
+        """Return the error that reports corruption if this error is of a type that bad rows cause; else `None`."""
         if not isinstance(error, SIGNS):
             return None
         reader = None if is_of_the_store(trace) or self._recipe is None else self._recipe.name
@@ -144,7 +144,7 @@ class RunFile:
 
     @property
     def _recipe_folders(self) -> list[Path]:
-        """The folders in which a recipe's relative path is looked up: where the run was made, where it is, and here."""
+        """The folders in which a recipe's relative path is looked up: the run's original, its present one, and here."""
         made = (self.config.study or {}).get("folder") or self._find("folder")
         return [*([] if made is None else [Path(made)]), self.path.absolute().parent, Path.cwd()]
 
@@ -157,7 +157,7 @@ class RunFile:
         return [] if found is None else recipe_references(self.config.recipe, found)
 
     def permit(self, named: Iterable[Reference]) -> None:
-        """Check, before code and addresses from the file are used, that they may be used.
+        """Check that code and addresses that the file names may be used.
 
         Raises:
             TrustError: If one of them is specified only by the author of the run's file.
@@ -182,7 +182,7 @@ class RunFile:
 
     @property
     def changed_code(self) -> list[str]:
-        """The names of the files of code that had changed when further scenarios of the run were played."""
+        """The names of code files that had changed when further scenarios of the run were played."""
         found: list[str] = json.loads(self._find("changed code") or "[]")
         return found
 
@@ -256,7 +256,7 @@ class RunFile:
         return str(self._reader.execute(query, (position,)).fetchone()[0] or "main")
 
     def promoted_branches(self) -> list[tuple[str, PromotedBranch]]:
-        """Return the scenarios whose outcome came from a branch of the step debugger: their ids, and the branches."""
+        """Return the scenarios whose outcome comes from a branch of the step debugger, with these branches."""
         rows = self._reader.execute("SELECT id, branch FROM scenarios WHERE branch IS NOT NULL ORDER BY position")
         return [(row["id"], PromotedBranch.model_validate_json(row["branch"])) for row in rows]
 
@@ -290,7 +290,7 @@ class RunFile:
         return read_check_errors(self._reader, OWN_JUDGEMENTS)
 
     def spend(self, prices: Prices) -> Spend:
-        """Return the run's total spend as it counts against the budget."""
+        """Return the total of calls, tokens and dollars that count against the run's budget."""
         return counted(self._reader, prices)
 
     def metrics_of(self, judging: str, recipe: Recipe | None) -> list[str]:
@@ -304,7 +304,7 @@ class RunFile:
 
     @property
     def is_gated(self) -> bool:
-        """Return whether the faults of any outcome are known."""
+        """Return whether the gate has checked any outcome for faults."""
         return self._reader.execute("SELECT 1 FROM outcomes WHERE faults IS NOT NULL LIMIT 1").fetchone() is not None
 
     def rejected_lines(self) -> int:
@@ -318,7 +318,7 @@ class RunFile:
         return dict(self._reader.execute(query).fetchall())
 
     def unparsed(self, judging: str) -> int:
-        """Return the number of unparsed judgements of a set."""
+        """Return the number of unparsed judgements in a set."""
         query = "SELECT count(*) FROM judgements WHERE judging = ? AND status = 'unparsed'"
         return int(self._reader.execute(query, (judging,)).fetchone()[0])
 
@@ -347,7 +347,7 @@ class RunFile:
         return read_unsound(self._reader)
 
     def usage_by_scenario(self) -> dict[int, dict[str, Usage]]:
-        """Return the usage of each played scenario's calls, by role. All of it is in memory at once."""
+        """Return the usage of each played scenario's calls, by role. The whole result is in memory."""
         return read_usage_by_scenario(self._reader)
 
     def common_calls(self, position: int) -> list[CommonCall]:
@@ -445,7 +445,7 @@ class RunFile:
                 yield found
 
     def so_far(self, position: int) -> RecordedEpisode:
-        """Return a pending scenario's state after its last step, as an episode without an ending or judgements."""
+        """Return the latest state of a pending scenario, as an episode without an ending or judgements."""
         query = "SELECT id, trial, facets, take FROM scenarios WHERE position = ?"
         row = self._reader.execute(query, (position,)).fetchone()
         scenario = self.scenario(self.recipe, position)
@@ -472,7 +472,7 @@ class RunFile:
             self.on_read()
 
     def _with_judges(self, episode: RecordedEpisode) -> RecordedEpisode:
-        """Return an episode with the faults of the judges of its judgements added, if its faults are known."""
+        """Return an episode with the faults of its judgements added, if the gate has checked it."""
         outcome = episode.outcome
         if outcome.faults is None or not outcome.judgements:
             return episode

@@ -16,7 +16,7 @@ PER_SECOND = 10_000
 """The number of units per second in which latencies are stored."""
 
 _PLACE = "(SELECT place.atom FROM json_each(part.value) AS place WHERE place.key = {})"
-"""The SQL expression for an element of a span: the text's id, the offset, or the length in characters."""
+"""The SQL expression for one field of a span: the text's id, the offset, or the length in characters."""
 
 _TEXTS = f"""
 CREATE VIEW texts AS
@@ -74,7 +74,7 @@ TABLES = frozenset(
     "step_calls kept_texts passages kinds kept_calls kept_uses player_states attempts threads checkpoints "
     "checkpoint_frames checkpoint_values checkpoint_lists pending_writes".split()
 )
-"""The tables that `create` makes; the views over them are not included."""
+"""The tables that `create` creates; views are not included."""
 
 
 CALLS = (
@@ -115,8 +115,7 @@ CREATE TABLE judgements (
     scenario INTEGER, judging TEXT, ordinal INTEGER, metric TEXT, target TEXT, turn INTEGER, score FLOAT,
     is_verdict INTEGER, status TEXT, explanation TEXT, PRIMARY KEY (scenario, judging, ordinal)
 ) WITHOUT ROWID"""
-"""The table has no other index, because judgements are looked up by this key only, and an id would take much space.
-"""
+"""The table has no other index: judgements are only looked up by their key, and an id would take much space."""
 
 
 def database_of(connection: sqlite3.Connection) -> Database:
@@ -137,7 +136,7 @@ def _not_importable(name: str) -> Iterator[None]:
     if name in modules:
         yield
         return
-    modules[name] = None  # Python's mark for a module that is not there
+    modules[name] = None  # the entry with which Python marks a module that cannot be imported
     try:
         yield
     finally:
@@ -257,6 +256,6 @@ def create_passages(database: Database) -> None:
 def _checkpoints(database: Database) -> None:
     from .checkpoints.upkeep import (
         create_tables,
-    )  # imported here, because the package imports LangGraph, which readers do without
+    )  # imported here, because the package imports LangGraph, which readers do not need
 
     create_tables(database)

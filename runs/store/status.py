@@ -224,7 +224,7 @@ def _usage(connection: sqlite3.Connection, group: str, which: str) -> dict[str, 
     return usage
 
 
-# A sum is known only if every reply has a value; a call without a reply has none and uses nothing.
+# A sum is unknown if the value of any reply is unknown; calls without a reply count as 0.
 _QUERY = """
 SELECT {group}, json_group_array(DISTINCT model),
     count(reply) + count(error), count(error), count(*) - count(reply) - count(error), sum(replays),
@@ -259,7 +259,7 @@ FROM attempts JOIN calls ON calls.id = attempts.call GROUP BY model ORDER BY mod
 
 
 def counted(connection: sqlite3.Connection, prices: Prices) -> Spend:
-    """Return the total spend as the gateway counts it: for calls with unknown usage, by their expected tokens.
+    """Return the total spend as the gateway counts it, using expected tokens for calls whose usage is unknown.
 
     Unanswered calls count too, because the provider may have billed calls that were in progress at a crash.
     """

@@ -1,4 +1,4 @@
-"""A run's file, open for writing by one process at a time. One writer is shared by an object for each kind of data."""
+"""A run's file, open for writing by one process at a time. Objects for each kind of data share one writer."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class RunStore(RunFile):
             create_atomically(path, _initial(config, prompts, recipe))
             with ExitStack() as made:
                 made.callback(remove, path)
-                store = cls(path, synchronous, recipe, Trust(everything=True))  # the user has just specified all of it
+                store = cls(path, synchronous, recipe, Trust(everything=True))  # the user has just specified them
                 made.pop_all()  # keep the file
                 return store
         except (sqlite3.Error, OSError) as error:
@@ -136,7 +136,7 @@ class RunStore(RunFile):
                     for row in rows:
                         connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", tuple(row))
                 if is_relative_file(self.config.recipe) and (found := self.located_recipe) is not None:
-                    folder = found.removesuffix(f"/{self.config.recipe}")  # possibly the folder of this file
+                    folder = found.removesuffix(f"/{self.config.recipe}")  # possibly the folder of this recipe file
                     connection.execute("INSERT OR REPLACE INTO run VALUES ('folder', ?)", (folder,))
             return connection.serialize()
 
@@ -211,7 +211,7 @@ class RunStore(RunFile):
         self._transactions.now(write)
 
     def add_judgement_set(self, judgement_set: JudgementSet) -> None:
-        """Add a set of judgements under a new name, or in place of a set in which nothing was judged."""
+        """Add a set of judgements under a new name, or replace a set without any judgement."""
         self._transactions.now(lambda connection: insert_judgement_set(connection, judgement_set))
 
     def add_prompts(self, prompts: Iterable[Prompt]) -> None:
@@ -284,7 +284,7 @@ class RunStore(RunFile):
             super().close()
 
     def _damage(self, error: BaseException | None, trace: TracebackType | None) -> StoreError | None:
-        """Return the error that reports corruption if the file's rows caused an error; playing raises others too."""
+        """Return the error that reports corruption if damaged rows caused an error; otherwise `None`."""
         is_of_rows = isinstance(error, sqlite3.Error | ValidationError) or is_of_the_store(trace)
         return super()._damage(error, trace) if is_of_rows else None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from .references import ReadText, canonical, digest
 
 Part: TypeAlias = "str | int | list[int]"
-"""One part of a composed text: a string, an earlier text, or a span of an earlier text.
+"""One part of a composed text: a string, the id of an earlier text, or a span of an earlier text.
 
 An earlier text is given by its id. A span is given by the id, the offset (from 0) and the length in characters.
 """
@@ -40,8 +40,8 @@ class Sources:
         self._count = 0
 
     def parts_of(self, content: str) -> list[Part] | None:
-        """Return the parts of a text; `None` if they are not much shorter than the text."""
-        if "\0" in content:  # SQLite's functions end a text at a null character
+        """Return the parts of a text; `None` if composing it would save little space."""
+        if "\0" in content:  # SQLite's functions treat a null character as the end of a text
             return None
         source = _split(content)
         parts: list[Part] = []
@@ -83,7 +83,7 @@ class Sources:
         self._count = 0
 
     def _span(self, text: _Source, line: int, id_: int, at: int, said: int) -> tuple[int, int, int, Part]:
-        """Return the span around a line that a text shares with an earlier text: start, end, next line and reference.
+        """Return the longest span around a line that an earlier text shares: start, end, next line, reference.
 
         Args:
             text: The text.
@@ -132,8 +132,7 @@ def _split(content: str) -> _Source:
 _REMEMBERED = 4096
 _AT_ONCE = 500
 _SHORT = 1000
-"""The maximum length in characters of texts that are cache keys themselves, because hashing them would take longer.
-"""
+"""The maximum length in characters up to which a text itself is the cache key; longer texts are hashed."""
 
 
 class Texts:
@@ -181,7 +180,7 @@ class Texts:
         return None if id_ is None else self._remembered(name, id_)
 
     def forget(self) -> None:
-        """Clear the caches, because cached rows were rolled back."""
+        """Clear the caches, after cached rows were rolled back."""
         self._ids.clear()
         self._sources.forget()
 

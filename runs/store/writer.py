@@ -29,23 +29,23 @@ _NORMAL = 1
 _LONG = 0.01
 _LONG_IN_A_ROW = 4
 _BATCHES_WITHOUT = 100
-"""The number of batches that the thread carries out after an event loop was slow for `_LONG_IN_A_ROW` batches."""
+"""The number of batches that the writer's thread handles after an event loop was slow for `_LONG_IN_A_ROW` batches."""
 
 _ROWS_IN_LOG = 6000
-"""The number of written rows after which the write-ahead log is checkpointed."""
+"""The number of written rows after which the write-ahead log is copied to the database."""
 
 _LONGEST_LOG = 10_000
-"""The number of pages after which SQLite checkpoints the log within a commit."""
+"""The number of pages of the log after which a commit itself copies the log to the database."""
 
 _CHECKPOINT_LOG = "PRAGMA wal_checkpoint(PASSIVE)"
-"""The statement that checkpoints the log. If the whole log is checkpointed, the next transaction restarts it."""
+"""The statement that copies the log to the database. If all of it was copied, the next transaction restarts the log."""
 
 
 class Cached(Protocol):
-    """A cache of written data, which is invalid after a rollback."""
+    """A cache of written data, which must be cleared after a rollback."""
 
     def forget(self) -> None:
-        """Clear the cache, because cached rows were rolled back."""
+        """Clear the cache, after cached rows were rolled back."""
 
 
 class Writer:
@@ -105,7 +105,7 @@ class Writer:
         return Port(self._queue, self._shared.setdefault(work, _Shared(work)))
 
     def only(self, kind: Callable[[], Memory]) -> Memory:
-        """Return the writer's only cache of a kind, created on first use and cleared when a transaction is rolled back.
+        """Return the writer's only cache of a class, created on first use and cleared after each rollback.
 
         Only one object may assign the ids of a table, and cache its stored rows.
         """
@@ -125,11 +125,11 @@ class Writer:
         self._thread.join()
 
     def _at_once(self, jobs: list[Job]) -> bool:
-        """Carry out an event loop's jobs in its thread; do nothing if that would have to wait, or if a job raises."""
+        """Carry out an event loop's jobs in its thread, unless it would have to wait or a job raises an error."""
         if self._waits_for_disk or not self._pace.is_quick() or not self._turn.acquire(blocking=False):
             return False
         try:
-            if self._queue.batches.unfinished_tasks:  # batches that are queued came first
+            if self._queue.batches.unfinished_tasks:  # batches that are queued precede these jobs
                 return False
             start = time.perf_counter()
             is_done = self._is_done_now(jobs)
@@ -141,14 +141,14 @@ class Writer:
         return is_done
 
     def _is_done_now(self, jobs: list[Job]) -> bool:
-        """Carry out jobs unless another process has locked the file."""
+        """Carry out jobs, unless another process has locked the file; return whether they were carried out."""
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             return self._all_done(jobs)
         except sqlite3.Error:
             self._roll_back()
-            return False  # the thread tries again, and reports the error
-        except BaseException:  # Ctrl-C in the meantime
+            return False  # the writer's thread will try again, and report the error
+        except BaseException:  # such as Ctrl-C at this point
             self._roll_back()
             raise
 
@@ -183,13 +183,13 @@ class Writer:
                 for job in jobs:
                     self._attempt(job)
                 self._connection.execute("COMMIT")
-        except BaseException as error:  # this thread must continue
+        except BaseException as error:  # the writer's thread must continue after any error
             for job in jobs:
                 job.error = job.error or error
             self._roll_back()
 
     def _all_done(self, jobs: list[Job], failure: type[BaseException] = Exception) -> bool:
-        """Carry out all jobs in one transaction. If one of them raises an error, roll back and return false."""
+        """Carry out all jobs in one transaction. If a job raises an error, roll back and return false."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             for operation, its_jobs in _by_operation(jobs):
@@ -204,7 +204,7 @@ class Writer:
         self._connection.execute("SAVEPOINT job")
         try:
             job.operation.do(self._connection, [job])
-        except BaseException as error:  # the caller gets any error, and this thread must continue
+        except BaseException as error:  # the caller gets any error, and the writer's thread must continue
             job.error = error
             self.forget()
             if not self._connection.in_transaction:  # SQLite has rolled back the whole transaction, as on a full disk
@@ -218,7 +218,7 @@ class Writer:
         self.forget()
 
     def _log_became_long(self) -> bool:
-        """Return whether so many rows were written since the last checkpoint of the log that the next one is due."""
+        """Return whether enough rows were written since the log was last copied to the database to copy it again."""
         rows = self._connection.total_changes - self._rows_in_file
         if rows < _ROWS_IN_LOG:
             return False
@@ -226,7 +226,7 @@ class Writer:
         return True
 
     def _checkpoint_log(self) -> None:
-        """Checkpoint the log, most of it while transactions continue, and then the rest.
+        """Copy the log to the database, most of it while transactions continue, and then the rest.
 
         Nothing is done if the whole log is checkpointed and nothing was written since, because SQLite before 3.51.3 may
         then lose the transaction that restarts the log (sqlite.org/wal.html#walresetbug).
@@ -257,14 +257,14 @@ class Writer:
 
 
 class _Pace:
-    """A record of recent transaction times, which decides whether an event loop carries out its jobs itself."""
+    """A record of recent transaction times, by which an event loop decides to carry out its jobs itself."""
 
     def __init__(self) -> None:
         self._long_ones = 0
         self._batches_without = 0
 
     def is_quick(self) -> bool:
-        """Return whether recent transactions were fast enough. Called once per batch."""
+        """Return whether recent transactions were fast enough. Call it once per batch."""
         self._batches_without = max(self._batches_without - 1, 0)
         return self._batches_without == 0
 
@@ -292,7 +292,7 @@ class Port(Generic[Item]):
 
 
 class _Single:
-    """An operation that belongs to a single job."""
+    """An operation that carries out a single job's own function."""
 
     __slots__ = ("_work", "is_barrier", "once")
 
@@ -307,7 +307,7 @@ class _Single:
 
 
 class _Shared:
-    """An operation that all jobs of a port share."""
+    """An operation that carries out all jobs of a port together."""
 
     __slots__ = ("_work",)
     once = is_barrier = False
@@ -357,7 +357,7 @@ class Transactions:
         self._path = path
 
     async def soon(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Carry out a short job and return its result once it is durable.
+        """Carry out a short job and return its result when it is durable.
 
         Raises:
             StoreError: If the file cannot be written.

@@ -28,7 +28,7 @@ _STORE = 200 * 2**20
 """The size in bytes of Ray's object store on this machine, through which transfers pass."""
 
 _STARTS = 3
-"""The number of attempts to start Ray on this machine: on a busy machine, Ray's own timeouts are too short."""
+"""The number of attempts to start Ray on this machine, as Ray's own timeouts are too short for a busy machine."""
 
 _MOST_WAITING = 100_000
 """The maximum number of workers' calls that may wait in the shared state at the same time."""
@@ -74,7 +74,7 @@ class WorkerAwayError(WorkerDiedError):
 
 
 class WorkerLostError(WorkerDiedError):
-    """The error for a worker that was not placed in time or has not begun; the run continues without it."""
+    """The error for a worker that was not placed on a machine or started in time; the run continues without it."""
 
 
 class WorkerProcess(Worker):
@@ -94,7 +94,7 @@ class WorkerProcess(Worker):
 
 
 class StartingClock:
-    """A clock that measures how long a process takes to start on this machine, and when the last worker began.
+    """A clock that measures how long a process takes to start on this machine, and records when the last worker began.
 
     The timeouts for starting workers are scaled by this, because on a busy machine any fixed number of seconds is too
     short.
@@ -119,7 +119,7 @@ class StartingClock:
         return max(seconds, _TIMES * (self._seconds or 0.0))
 
     async def run_out(self) -> str:
-        """Wait until a worker that was asked to begin now has taken too long, and return the reason as text."""
+        """Wait until the time for a worker's start is used up, and return the reason as text."""
         asked = time.monotonic()
         await asyncio.wait([self._reference], timeout=self._since + _NO_PROCESS - asked)
         if self._seconds is None:
@@ -184,7 +184,7 @@ class WorkerHandle:
         return delivery
 
     async def _again(self, begun: Begun, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Repeat a call while the network is down. Lost reports are sent again, and nothing is counted twice.
+        """Make a call, and repeat it while the network is down. Lost reports are sent again, but counted only once.
 
         There is no wait for a machine that is gone: its workers are unavailable until Ray places them again, if ever.
         """
@@ -287,7 +287,7 @@ class Cluster:
 
 
 class RemoteLine:
-    """A proxy for a `SharedState` in another process.
+    """A worker's proxy for a `SharedState` in another process.
 
     Args:
         actor: The Ray actor.

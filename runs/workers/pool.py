@@ -31,13 +31,13 @@ from .messages import Action, Begun, Delivery, Order, folder_of, take_leftovers
 from .shared_state import SharedState
 
 _DEATHS = 3
-"""The number of deaths of workers that played a scenario after which the scenario counts as failed."""
+"""The number of worker deaths after which the scenario that they were playing counts as failed."""
 
 _SUSPECT = 2
-"""The number of deaths after which a scenario is played alone, to find out whether it causes the deaths."""
+"""The number of deaths after which a scenario is played alone, to find out whether it causes them."""
 
 _IN_A_ROW = 10
-"""The number of deaths in a row without a report after which a worker is not restarted."""
+"""The number of consecutive deaths, with no report between them, after which a worker is not restarted."""
 
 _MOST_BEGINNINGS, _A_WHILE = 300, 1.0
 """The maximum number of attempts to start a worker, and the seconds to wait after a failed attempt."""
@@ -45,7 +45,7 @@ _MOST_BEGINNINGS, _A_WHILE = 300, 1.0
 
 @dataclass(slots=True)
 class _Member:
-    """A worker as its pool sees it.
+    """The pool's record of one worker.
 
     Attributes:
         name: The worker's name.
@@ -137,7 +137,7 @@ class WorkerPool:
         self._tell_workers(lambda handle: handle.stop())
 
     def _tell_workers(self, tell: Callable[[WorkerHandle], None]) -> None:
-        """Send a message to all live workers; dead workers have nothing to end."""
+        """Send a message to all live workers."""
         for member in self._members:
             if member.begun is not None:
                 with suppress(WorkerDiedError):
@@ -231,7 +231,7 @@ class WorkerPool:
         return _Member(name, share + ahead, share, machines.start_worker(own, name, self._line))
 
     async def _serve(self, machines: Cluster, member: _Member) -> None:
-        """Run one worker until all work is done, restarting it when it dies."""
+        """Manage one worker until all work is done, restarting it when it dies."""
         why = ""
         for _ in range(_MOST_BEGINNINGS):
             if self._is_over():
@@ -246,7 +246,7 @@ class WorkerPool:
                 if isinstance(error, WorkerLostError):
                     break
                 if not had_begun:
-                    await asyncio.sleep(_A_WHILE)  # Ray is about to restart it
+                    await asyncio.sleep(_A_WHILE)  # Ray will restart the worker soon
                 elif member.silent_deaths == _IN_A_ROW:
                     break
         self._given_up += 1
@@ -270,11 +270,11 @@ class WorkerPool:
                 return
 
     async def _deal(self, member: _Member) -> None:
-        """Lease scenarios to a worker until its maximum is reached."""
+        """Lease scenarios to a worker until it has its maximum."""
         if self.is_draining or member.is_alone:
             return
         if works := self._works_for(member):
-            member.open |= {work.position: work for work in works}  # before other workers look for open work
+            member.open |= {work.position: work for work in works}  # set before other workers look for open work
             self._first_lease_at = self._first_lease_at or time.monotonic()
             transfers = await self._store.leases.lease(works)
             await member.handle.lease(_there(member), transfers)
@@ -289,7 +289,7 @@ class WorkerPool:
         if self._suspects and self._clearing in (None, member):
             self._clearing = member
             if member.open:
-                return []  # the worker finishes its scenarios first, to play a suspect alone
+                return []  # the worker first finishes its scenarios, and then plays the suspected one alone
             member.is_alone = True
             return [self._suspects.popleft()]
         if self._clearing is member:
@@ -301,7 +301,7 @@ class WorkerPool:
         return works
 
     async def _nothing_left(self, member: _Member) -> bool:
-        """Wait while other workers have work that may have to be repeated here; return whether everything is done."""
+        """Wait while other workers have work that may come back to this one; return whether all work is done."""
         async with self._changed:
             await self._changed.wait_for(
                 lambda: (
@@ -360,7 +360,7 @@ class WorkerPool:
                 self._on_event(event)
 
     async def _remove_dead(self, machines: Cluster, member: _Member, error: WorkerDiedError) -> None:
-        """Recover a dead worker's results, and make the rest of its work available to other workers."""
+        """Recover a dead worker's results, and return its other work to the queue."""
         if self._clearing is member:
             self._clearing = None
         begun, leased = member.begun, member.open
@@ -384,13 +384,13 @@ class WorkerPool:
     async def _left(self, machines: Cluster, begun: Begun) -> Sequence[Transfer]:
         try:
             left = await machines.left(begun, self._store.leases.open(), self._policy.limits.stated_prices)
-        except (StoreError, WorkerDiedError):  # its machine is gone, or the file cannot be read
+        except (StoreError, WorkerDiedError):  # the worker's machine is unreachable, or its file cannot be read
             await self._store.leases.keep_common(await self._line.ended(begun.path.stem, None))
             return ()
         folded = await self._store.leases.fold(left.transfers)
         await self._line.ended(
             begun.path.stem, left.spent
-        )  # workers that wait for common calls of this worker look them up now
+        )  # workers that wait for common calls of this one can look them up now
         return folded
 
     async def _try_again(self, work: Work, error: str) -> None:
@@ -430,7 +430,7 @@ def _shares(concurrency: int, workers: int) -> list[int]:
 
 
 def _row(transfer: Transfer, work: Work) -> Mapping[str, object]:
-    """Return the row in a transfer's file that holds the state of a piece of work."""
+    """Return the row in a transfer that holds the state of a piece of work."""
     if isinstance(work, PlayWork):
         return transfer.of("scenarios")[0]
     table = "judged" if isinstance(work, JudgeWork) else "rejudgings"

@@ -19,7 +19,7 @@ _ROUNDING = 1e-9
 
 @dataclass(slots=True)
 class LeaseState:
-    """A gateway's use of its share of the budget since it began.
+    """A gateway's reservations, spend and returns of its share of the budget so far.
 
     Attributes:
         spent: The spend of its calls.
@@ -40,12 +40,12 @@ class _Lease:
     standing: LeaseState = field(default_factory=LeaseState)
 
     def out(self, dimension: str) -> float:
-        """Return the amount that was granted and has been neither spent nor returned; it covers calls in flight."""
+        """Return the amount that was granted and neither spent nor returned, including calls in flight."""
         used = getattr(self.standing.returned, dimension) + getattr(self.standing.spent, dimension)
         return max(0.0, float(getattr(self.granted, dimension) - used))
 
     def taken(self, dimension: str) -> float:
-        """Return the maximum amount that the gateway may have spent by now."""
+        """Return the maximum amount that the gateway may have spent so far."""
         return self.out(dimension) + float(getattr(self.standing.spent, dimension))
 
 
@@ -73,7 +73,7 @@ class SharedBudget:
         self.is_short = False
 
     async def lend(self, gateway: str, wanted: Spend, standing: LeaseState) -> Spend:
-        """Return a share of the budget that covers a call, and more calls as long as much of the budget is left.
+        """Grant a share of the budget for a call, and for further calls while much of the budget is left.
 
         Args:
             gateway: The gateway's name.
@@ -103,7 +103,7 @@ class SharedBudget:
         raise self._refused
 
     def stands(self, gateway: str, standing: LeaseState) -> None:
-        """Record a gateway's current use of its share."""
+        """Record how much of its share a gateway has used."""
         if (lease := self._leases.get(gateway)) is not None:
             lease.standing = lease.standing.later(standing)
             self._wake()
@@ -131,7 +131,7 @@ class SharedBudget:
         return self._bounds[dimension] is None or getattr(wanted, dimension) <= self._left(dimension)
 
     def _generous(self, wanted: Spend) -> Spend:
-        """Return a share for so many calls that every other gateway can still get the same share several times."""
+        """Return a share for as many calls as leave the same share for every other gateway several times."""
         calls = _CALLS
         for name, bound in self._bounds.items():
             if bound is not None and (each := getattr(wanted, name)):
@@ -230,7 +230,7 @@ class LeasedAccount(Account):
 
     @property
     def standing(self) -> LeaseState:
-        """The gateway's use of its share."""
+        """The state of the gateway's use of its share."""
         return LeaseState(self.spent, self._returned)
 
     def _left(self, dimension: str) -> float:

@@ -30,12 +30,12 @@ _REMEMBERED = 5000
 _NEWS = 1000
 
 Failed = tuple[str, Exception]
-"""The name of the worker whose common call failed, and the error."""
+"""The name of the worker whose common call failed, with the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """Another worker's call that was rejected by a rate limit or overload.
+    """The notice that another worker's call was rejected by a rate limit or because of overload.
 
     Attributes:
         place: The model and the address that serves it.
@@ -65,7 +65,7 @@ class News:
 
 @dataclass(slots=True)
 class _Asked:
-    """A common call in progress."""
+    """A common call that a worker is making."""
 
     maker: str
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -167,7 +167,7 @@ class SharedState:
         self._over(key, None)
 
     async def failed(self, worker: str, key: str, error: Exception | None) -> None:
-        """Record that a common call failed: `None` lets others try it again, and a permanent error is final for all."""
+        """Record that a common call failed. Others may try it again, unless a permanent error is given."""
         if isinstance(error, PermanentProviderError):
             self._refused[key] = worker, error
         self._over(key, error)
@@ -216,7 +216,7 @@ class SharedState:
 
 
 def _given(transfer: Transfer, attempts: int | None) -> Transfer:
-    """Return a common call for another file, with the given number of attempts (such as `LENT`) or unchanged."""
+    """Return a common call as the row for another file, with the given number of attempts, such as `LENT`."""
     if attempts is None:
         return transfer
     calls: list[Mapping[str, object]] = [call | {"attempts": attempts} for call in transfer.of("calls")]
@@ -243,7 +243,7 @@ class SharedGateway:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def listen_on(self) -> None:
-        """Process other workers' notices until cancelled."""
+        """Process notices from other workers until cancelled."""
         seen, is_short = 0, False
         while True:
             news = await self._line.news(self._worker, seen, is_short)
@@ -270,7 +270,7 @@ class SharedGateway:
         return _SharedRate(self, self._line, place, kind, units, pauses)
 
     def overloaded(self, place: Place, age: float, retry_after: float | None) -> None:
-        """Notify the other workers of a rejected call."""
+        """Notify all other workers of a rejected call."""
         self.tell(self._line.overloaded(self._worker, place, age, retry_after))
 
     def listen(self, hear: HearOverload) -> None:
@@ -278,7 +278,7 @@ class SharedGateway:
         self._hear = hear
 
     async def is_made(self, key: str) -> bool:
-        """Return whether a common call is in this worker's file; if not, this worker should make the call."""
+        """Return whether this worker's file has a common call; if not, this worker should make the call."""
         found = await self._line.common(self._worker, key)
         if found is None:
             return False

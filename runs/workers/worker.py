@@ -33,7 +33,7 @@ from .messages import Delivery, Order
 from .shared_state import SharedGateway, SharedReplies, SharedState
 
 _AT_LEAST, _GATHERING = 0.02, 0.5
-"""The minimum seconds between two reports, and the maximum wait for more results while enough work is left.
+"""The minimum seconds between two reports, and the maximum wait for further results while the worker has work.
 
 Scenarios that finish at almost the same time are therefore reported together.
 """
@@ -111,7 +111,7 @@ class Worker:
         return path
 
     async def lease(self, path: Path, transfers: list[Transfer]) -> bool:
-        """Accept leased scenarios, which may be sent repeatedly; return false if the call is for another incarnation.
+        """Accept leased scenarios, possibly sent again; return false if the call was meant for an earlier process.
 
         Args:
             path: The file that the addressed incarnation of the worker created. After a restart, the worker has another
@@ -176,7 +176,7 @@ class Worker:
             self._engine.stop()
 
     async def end(self) -> None:
-        """Delete the worker's file after everything was received."""
+        """Delete the worker's file after all results were received."""
         self._supply.close()
         if self._working is not None:
             await self._working
@@ -207,7 +207,7 @@ class Worker:
             await engine.run(self._supply, resuming=True)
         except Exception as error:
             self._error = _sendable(error)
-        for position in list(self._threads):  # these scenarios have not finished here, whether or not they have begun
+        for position in list(self._threads):  # these scenarios have not finished on this worker
             self._hand_back(position)
         self._over = True
         self._news.set()
@@ -236,7 +236,7 @@ class Worker:
 
 
 class _Dealt:
-    """The queue of leased work."""
+    """The queue of work leased to this worker."""
 
     def __init__(self) -> None:
         self._work: deque[Work] = deque()
@@ -268,7 +268,7 @@ class _Dealt:
         """Return `None`, because the run's own process leases only work that can be carried out."""
 
     async def ended(self, work: Work) -> None:
-        """Do nothing, because the run's own process leases successors."""
+        """Do nothing, because the run's own process leases the next conversation of a sequence."""
 
     def _wake(self) -> None:
         while self._waiting:
@@ -278,7 +278,7 @@ class _Dealt:
 
 
 def _folder(wanted: Path) -> Path:
-    """Return the folder for the worker's file: the wanted one, or a temporary one if that cannot be created here."""
+    """Return the folder for the worker's file: the configured one, or a temporary one if that cannot be created."""
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError:

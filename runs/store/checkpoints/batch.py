@@ -77,7 +77,7 @@ class Batches:
         self._has_writes: Recent[Key, bool] = Recent(_REMEMBERED)
 
     def refer_to(self, texts: Texts) -> None:
-        """Make values refer to texts that the file already stores instead of repeating them."""
+        """Replace texts in values by references if the file already stores them."""
         self._texts = texts
 
     def forget(self) -> None:
@@ -138,7 +138,7 @@ class Batches:
         return prefix, self._elements(chain.added)
 
     def _elements(self, elements: Iterable[Value]) -> str:
-        """Return elements as JSON: ids of values, or inline values in brackets."""
+        """Return list elements as JSON: ids of values, or short values in brackets."""
         return f"[{','.join(map(self._element, elements))}]"
 
     def _element(self, element: Value) -> str:
@@ -159,7 +159,7 @@ class Batches:
         return self._threads.known[thread], id_, put.parent, put.time, self._frames.ids.known[frame], f"[{held}]"
 
     def _kept(self, kept: ChannelContent) -> str:
-        """Return a channel's value as JSON: a single value, a list, or the fields of a graph's input."""
+        """Return the stored form of a channel's value as JSON: a value, a list, or the fields of a graph's input."""
         if type(kept) is Chain:
             return f'{{"list":{self._lists.ids.known[kept.hash]}}}'
         if type(kept) is dict:
@@ -173,7 +173,7 @@ class Batches:
         return f'"is",{_short_text(value)}'
 
     def _delete_superseded(self, connection: sqlite3.Connection, put: Put) -> None:
-        """Delete the writes that have become part of a checkpoint."""
+        """Delete pending writes that a checkpoint now includes."""
         if put.parent is None:
             return
         parent = (put.key[0], put.parent)
@@ -232,7 +232,7 @@ def _only(writes: PutWrites, channels: Collection[str]) -> PutWrites:
 
 
 def _by_place(items: Iterable[PutWrites]) -> dict[tuple[str, int], _Write]:
-    """Return a checkpoint's writes by task and position: of several, the first, unless a later one replaces it."""
+    """Return a checkpoint's writes by task and position; the first one counts, unless a later one may replace it."""
     kept: dict[tuple[str, int], _Write] = {}
     for item in items:
         for write in item.writes:

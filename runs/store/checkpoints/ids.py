@@ -1,4 +1,4 @@
-"""Row ids by the content of the rows, with a cache of recent ids."""
+"""Lookup of row ids by the rows' content, with a cache of recent ids."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ids(Generic[K]):
         self._next: int | None = None
 
     def forget(self) -> None:
-        """Clear the cache."""
+        """Clear the cache of ids."""
         self.known.clear()
         self._next = None
 
@@ -53,7 +53,7 @@ class Ids(Generic[K]):
         return id_
 
     def take_back(self, keys: Sequence[K]) -> None:
-        """Make the ids that were assigned last available again, because they were not used."""
+        """Make the last assigned ids available again, because their rows were not inserted."""
         self._next = self.known[keys[0]]
         for key in keys:
             del self.known[key]

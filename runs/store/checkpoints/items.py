@@ -53,7 +53,7 @@ class Put(NamedTuple):
     replayed: tuple[str, ...]
 
     def anew(self, memory: Memory) -> Put:
-        """Return the same checkpoint with complete values, as if nothing of its thread were stored."""
+        """Return the same checkpoint with complete values, without references to earlier checkpoints of its thread."""
         memory.forget(self.key[0])
         packed = {name: _as_packed(value) for name, value in self.values.items()}
         return self._replace(values=memory.follow(self.key, self.versions, packed))
@@ -237,7 +237,7 @@ def _packed(channel: str, value: object, packer: Packer, within: tuple[str, ...]
 
 
 def _place_in(value: object, depth: int = 8) -> str:
-    """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for the whole."""
+    """Return the path to the part of a value that cannot be packed, such as `['trip'][2]`; empty for all of it."""
     parts: Iterable[tuple[object, object]] = ()
     if not depth:
         return ""

@@ -1,4 +1,4 @@
-"""A cache of the values that threads had at their last put, so that only changes are examined and written.
+"""A cache of the values in each thread's last checkpoint, so that only changes are examined and written.
 
 A list is stored as a chain. Its hash is computed from the hashes of its elements, `h(i) = H(h(i-1), H(element i))`, so
 that the hash of a longer list can be computed from the hash of a shorter list with which it begins. A stored list
@@ -27,14 +27,14 @@ Key: TypeAlias = tuple[Thread, Id]
 """A checkpoint's thread and id."""
 
 Packed: TypeAlias = "Value | list[Value]"
-"""A packed value; for a long list, the packed elements."""
+"""A packed value; for a long list, its elements, each packed."""
 
 PackedFields: TypeAlias = dict[str, Packed]
-"""A graph's input as packed fields. A field that becomes a channel's value unchanged shares the channel's rows."""
+"""A graph's input as packed fields. A field that is also a channel's value shares its rows."""
 
 
 class Chain(NamedTuple):
-    """A list to be stored.
+    """A list to be stored as a reference to a stored prefix and the elements after it.
 
     Attributes:
         hash: The list's hash.
@@ -67,7 +67,7 @@ def parts_of(kept: ChannelContent) -> Iterator[Value | Chain]:
 
 
 class _List:
-    """A list at the last put: its elements, and the lengths and hashes of the shorter lists that were stored before."""
+    """A list in the last checkpoint: its elements, and the lengths and hashes of its stored prefixes."""
 
     __slots__ = ("_elements", "_stored")
 
@@ -92,7 +92,7 @@ class _List:
 
 
 class Held(NamedTuple):
-    """A thread's state at its last put.
+    """The state of a thread in its last stored checkpoint.
 
     Attributes:
         id: The checkpoint's id.
@@ -105,7 +105,7 @@ class Held(NamedTuple):
     values: Mapping[str, ChannelContent]
 
     def unchanged(self, channel: str, versions: ChannelVersions) -> ChannelContent | None:
-        """Return a channel's value if it is the same in the next checkpoint, which has these versions; else `None`."""
+        """Return a channel's value if its version is the same in the next checkpoint; else `None`."""
         version = versions.get(channel)
         return self.values.get(channel) if version is not None and self.versions.get(channel) == version else None
 
@@ -143,7 +143,7 @@ class Memory:
         self._lock = Lock()
 
     def held(self, thread: Thread, id_: Id | None) -> Held | None:
-        """Return a thread's state if its last put stored this checkpoint; else `None`."""
+        """Return the state of a thread if the given checkpoint was the last one stored; else `None`."""
         known = self._threads.get(thread)
         held = None if known is None else known.held
         return held if held is not None and held.id == id_ else None
@@ -166,7 +166,7 @@ class Memory:
             return values
 
     def forget(self, thread: Thread) -> None:
-        """Discard a thread's state, as if nothing of the thread were stored."""
+        """Discard the cached state of a thread, so that its next checkpoint is stored completely."""
         with self._lock:
             self._threads.pop(thread, None)
 

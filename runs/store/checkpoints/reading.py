@@ -91,7 +91,7 @@ class CheckpointReader:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Make the queries in the block read the same state of the file, one thread at a time."""
+        """Run the queries of a `with` block in one read transaction; other threads wait."""
         with self._lock:
             self._connection.execute("BEGIN")
             try:
@@ -124,7 +124,7 @@ class CheckpointReader:
         )
 
     def _channel_values(self, held: Mapping[str, Any]) -> dict[str, Any]:
-        """Return channels' values from their stored forms: an id, a value in brackets, a list, or fields of these."""
+        """Return channels' values from their stored forms: an id, a value in brackets, a list, or an input's fields."""
         found: dict[tuple[str, ...], tuple[str, Any]] = {}
         for channel, part in held.items():
             if isinstance(part, dict) and "fields" in part:
@@ -171,7 +171,7 @@ class CheckpointReader:
         return {key: self._value(kind, reference, texts) for key, (kind, reference) in held.items()}
 
     def _value(self, kind: str, reference: Any, texts: Mapping[int, str]) -> Any:
-        """Return a value, which is decoded again each time because its owner may change it."""
+        """Return a value, decoded anew each time because callers may change it."""
         if kind == "value":
             return value_of(texts[reference], self._text)
         if kind == "items":
@@ -219,7 +219,7 @@ class ReadingSaver(BaseCheckpointSaver[int]):
         self._connection.close()
 
     def get_next_version(self, current: int | None, channel: None) -> int:  # noqa: ARG002
-        """Return the next version: 1, 2, 3, ... Versions need not be unique, as values are not looked up by version."""
+        """Return the next version: 1, 2, 3, ... Values are not looked up by version, so versions need not be unique."""
         return (current or 0) + 1
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:

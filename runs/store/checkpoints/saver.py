@@ -194,7 +194,7 @@ class RunSaver(ReadingSaver):
         return Compacted(before, _size(self._path))
 
     async def _soon(self, work: _Work) -> None:
-        await asyncio.wrap_future(self._writer.enqueue(self._job(work)))  # as it may take long
+        await asyncio.wrap_future(self._writer.enqueue(self._job(work)))  # compaction may take long
 
     def _now(self, work: _Work) -> None:
         self._writer.enqueue(self._job(work)).result()

@@ -44,7 +44,7 @@ _TAGGED = 1
 _EMPTY: Mapping[type, object] = {list: [], dict: {}}
 
 _JSON = b"\xc1"
-"""A byte with which msgpack never begins. It marks packed values that are JSON text."""
+"""The first byte of packed values that are JSON text; no msgpack value begins with it."""
 
 _UNICODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _ASCII = json.JSONEncoder(separators=(",", ":"))
@@ -164,7 +164,7 @@ class Packer:
         return packed
 
     def _message(self, message: lc.BaseMessage) -> Value:
-        """Pack a message. If it has only plain fields, it is packed as JSON, so that no JSON has to be made later."""
+        """Pack a message; one with only plain fields is packed as JSON, which is also its stored form."""
         kind = type(message)
         defaults = _MESSAGES[kind]
         fields: dict[str, object] = {}
@@ -174,7 +174,7 @@ class Packer:
             if of is str or of is bool or field is None:
                 fields[name] = field
             elif (of is list or of is dict) and not field:
-                fields[name] = _EMPTY[of]  # a constant, so that a later addition to the field is noticed
+                fields[name] = _EMPTY[of]  # a shared constant, so that a later change of the field is detected
             else:
                 return sized(pack(message))
             if not _is_default(field, defaults.get(name, kind)):
@@ -210,7 +210,7 @@ def digest(data: bytes) -> bytes:
 
 
 def own_hash(element: Value) -> bytes:
-    """Return the hash of an element."""
+    """Return the hash of a list element for the hash of its list."""
     return element.hash if isinstance(element, Large) else digest(element)
 
 
@@ -220,7 +220,7 @@ def value_of(text: str, read: ReadText = no_text) -> Any:
 
 
 def revived(parsed: Any, read: ReadText = no_text) -> Any:
-    """Return the value for a parsed part of a JSON text that `text_of` made."""
+    """Return the Python value for a part of a parsed JSON text from `text_of`."""
     return value_of(json_text(parsed), read) if isinstance(parsed, (list, dict)) else parsed
 
 
@@ -274,14 +274,14 @@ _MADE_ANEW: Mapping[type[lc.BaseMessage], Mapping[str, type]] = {
     kind: {name: type(default) for name, default in defaults.items() if type(default) in _EMPTY}
     for kind, defaults in _MESSAGES.items()
 }
-"""The fields whose default is an empty list or dict. Each message needs a new object for these."""
+"""The fields whose default is an empty list or dict, of which each message needs its own."""
 
 _TAGS = {kind: f"${kind.__name__}" for kind in _MESSAGES}
 _MESSAGE_KINDS = {kind.__name__: kind for kind in _MESSAGES}
 
 
 def _part_of(value: object) -> _Part:
-    """Return the kind and the content of a value that JSON cannot represent."""
+    """Return the name of the kind and the content of a value that JSON cannot represent."""
     kind = type(value)
     if kind in _MESSAGES:
         assert isinstance(value, lc.BaseMessage)
@@ -311,7 +311,7 @@ def _fields_of_command(command: Command[Any]) -> dict[str, object]:
 
 _PARTS: Mapping[type, Callable[[Any], object]] = {
     tuple: list,
-    set: lambda value: sorted(value, key=pack),  # a join of several nodes stores the nodes for which it waits in a set
+    set: lambda value: sorted(value, key=pack),  # LangGraph stores the nodes that a join waits for as a set
     bytes: lambda value: b64encode(value).decode(),
     Send: _fields_of_send,
     Interrupt: _fields_of_interrupt,

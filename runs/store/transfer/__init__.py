@@ -1,4 +1,4 @@
-"""Transfer of scenarios between run files: packing rows with everything to which they refer, and unpacking them."""
+"""Transfer of scenarios between run files: packing rows with all rows that they refer to, and unpacking them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from dialoom.runs.store.references import TEXT
 Row: TypeAlias = dict[str, Any]
 
 LENT = -1
-"""The value of the column `attempts`, in a worker's file, for a call that was made and recorded in another file.
+"""The value of the column `attempts`, in a worker's file, for a call that is recorded in another file.
 
 Such a call does not count as usage in the worker's file, and is not transferred back.
 """
@@ -22,7 +22,7 @@ Such a call does not count as usage in the worker's file, and is not transferred
 
 @dataclass(slots=True)
 class Transfer:
-    """The rows of a transfer, by table. Their ids are those of the source file, and are replaced on unpacking.
+    """The rows of a transfer, by table. Ids are those of the source file until they are replaced on unpacking.
 
     Attributes:
         position: The scenario's place in the plan; `None` for a common call.
@@ -41,7 +41,7 @@ class Transfer:
     lent: list[tuple[bytes, int, str | None]] = field(default_factory=list)
 
     def of(self, table: str) -> list[Row]:
-        """Return the rows of a table."""
+        """Return the rows of one table in this transfer."""
         return self.rows.get(table, [])
 
 
@@ -123,7 +123,7 @@ SELECT * FROM player_states WHERE scenario = ?1 OR ?2 AND id IN (
     WHERE position = (SELECT after FROM scenarios WHERE position = ?1) AND earlier.sample = scenarios.sample
     GROUP BY player
 ) ORDER BY id"""
-"""The query for the states of a scenario's players and, for a worker, the last states in the conversation before."""
+"""The query for the states of a scenario's players and, for a worker, the last states in the preceding conversation."""
 
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
@@ -141,7 +141,7 @@ def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int,
 
 
 def pack_common(connection: sqlite3.Connection, key: bytes) -> Transfer | None:
-    """Pack the answered common call with a key; return `None` if the file has none."""
+    """Pack the answered common call with a key; `None` if the file has no such call."""
     packing = _Packing(connection, Transfer(None))
     packing.calls("key = ? AND scenario IS NULL AND reply IS NOT NULL", key)
     return packing.closed() if packing.transfer.of("calls") else None
@@ -182,7 +182,7 @@ class _Packing:
         self.transfer.rows.setdefault("attempts", []).extend(tried)
 
     def closed(self) -> Transfer:
-        """Return the transfer, completed by the passages and texts to which it refers."""
+        """Return the transfer with all passages and texts that it refers to."""
         self.transfer.rows["passages"] = list(self._with_passages())
         found = self._in("SELECT id, content FROM texts WHERE id IN ({})", self._texts)
         self.transfer.texts = {row["id"]: row["content"] for row in found}
@@ -283,7 +283,7 @@ class _Packing:
         return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def _in(self, query: str, values: Iterable[Any]) -> list[Row]:
-        """Return the rows of a query for any number of values."""
+        """Return the rows of a query in whose `IN` clause any number of values may stand."""
         wanted: Sequence[Any] = list(values)
         found: list[Row] = []
         for start in range(0, len(wanted), _AT_ONCE):

@@ -69,7 +69,7 @@ class Unpacking:
             self._checkpoints()
 
     def _find_texts(self) -> None:
-        """Assign the file's ids to texts and passages. A passage comes after the passages of which it consists."""
+        """Map ids of texts and passages to the file's. A passage comes after the passages that it contains."""
         texts = self._transfer.texts
         self._texts = dict(zip(texts, self._kept_texts.ids_of(self._connection, texts.values()), strict=True))
         for row in self._transfer.of("passages"):
