@@ -10,15 +10,18 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_args, get_origin
+
+from pydantic import BaseModel
 
 from dialoom.settings import CompiledGraph, GraphMaker, LangChainModel, OwnPlayer
 
 from .errors import BindingError
-from .restoring import UNDECLARED, WITH_SUBGRAPH, WITHOUT_PERSON, WITHOUT_SESSION, WITHOUT_STATE
+from .restoring import UNDECLARED, WITH_SUBGRAPH, WITH_VALUES, WITHOUT_PERSON, WITHOUT_SESSION, WITHOUT_STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,42 @@ def _check_state(graph: CompiledGraph, is_stateful: bool) -> None:
                 raise PlayerError(WITH_SUBGRAPH.text(name=name, kind=kind))
     if "store" in own:
         _check_items(getattr(graph, "store", None))
+    if is_in_memory(getattr(graph, "checkpointer", None)):
+        _check_types(graph)
+
+
+def is_in_memory(checkpointer: object) -> bool:
+    """Return whether a checkpointer keeps its checkpoints in this process only."""
+    from langgraph.checkpoint.memory import InMemorySaver  # deferred: slow to import
+
+    return isinstance(checkpointer, InMemorySaver)
+
+
+def _check_types(graph: object) -> None:
+    """Raise `PlayerError` if a graph declares values in its state that cannot be restored from a run's file."""
+    channels: Mapping[str, Any] = getattr(graph, "channels", {})
+    for name, channel in channels.items():
+        if name.startswith("__") or type(channel).__name__ in _PASSING:
+            continue
+        for each in _classes_in(channel.ValueType):
+            is_own = not each.__module__.startswith("langchain_core.")
+            if is_own and (is_dataclass(each) or issubclass(each, BaseModel)):
+                raise PlayerError(WITH_VALUES.text(declared=f" ({name!r} is declared with {each.__name__})"))
+
+
+_PASSING = ("EphemeralValue", "UntrackedValue")
+"""The types of channels whose values are not part of the state after a reply."""
+
+
+def _classes_in(declared: Any) -> Iterator[type]:
+    """Return the classes that a type is made of: `Note` and `list` in `list[Note] | None`."""
+    if isinstance(declared, type) and not get_args(declared):
+        yield declared
+    elif get_origin(declared) is Annotated:
+        yield from _classes_in(declared.__origin__)
+    else:
+        for each in get_args(declared):
+            yield from _classes_in(each)
 
 
 def _check_items(store: object) -> None:
@@ -289,6 +328,21 @@ def is_restorable(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
     player: Any = objects.get(model) or named_player(model, is_stateful=True)
     is_graph = isinstance(player, CompiledGraph) or makes_graph(player)
     return is_graph or has_snapshots(player) or begins(player)
+
+
+def is_in_file(model: str, objects: Mapping[str, OwnPlayer]) -> bool:
+    """Return whether a stateful player is a graph whose checkpointer keeps its state in a SQLite file.
+
+    Args:
+        model: The player's name.
+        objects: Players that were given as objects, by their names.
+    """
+    player: Any = objects.get(model) or named_player(model, is_stateful=True)
+    if makes_graph(player):
+        with suppress(Exception):  # it may need the recipe's tools
+            player = player([])
+    classes = type(getattr(player, "checkpointer", None)).__mro__
+    return any(each.__module__.startswith("langgraph.checkpoint.sqlite") for each in classes)
 
 
 def load_file(path: Path, wanted_by: str) -> ModuleType:

@@ -37,6 +37,13 @@ AMONG_WORKERS = Refusal(
     "{setting}: {role} is played by {model}, whose state no other process can restore; play in one process, or give it "
     "snapshot() and restore(), or begin()",
 )
+ON_OTHER_MACHINES = Refusal(
+    "a graph with a checkpointer in a SQLite file, with workers of a Ray cluster",
+    _AT_ONCE,
+    "other machines do not have its file",
+    "ray: {role} is played by {model}, whose checkpointer keeps its state in a file of this machine; play with workers "
+    "of this machine (setting `workers`), or compile it with the checkpointer of a database server",
+)
 IN_BRANCH = Refusal(
     f"{_LOST}, in a fork, a rewind or `resample` after its first reply",
     "before a branch is made",
@@ -59,10 +66,23 @@ IN_REPLAY = Refusal(
 )
 WITH_VALUES = Refusal(
     "a graph with `InMemorySaver` and values of other types than LangChain messages and plain values",
-    "at the first reply after which its state has some, as the declared types do not tell the values",
+    "before anything is played if its state declares dataclasses or pydantic models, else at the first reply after "
+    "which its state has some, as other types do not tell the values",
     "they could not be restored",
-    "has values in its state that cannot be restored: with InMemorySaver, only LangChain messages and plain values "
-    "can; compile it with a persistent checkpointer",
+    "has values in its state that cannot be restored{declared}: with InMemorySaver, only LangChain messages and plain "
+    "values can; compile it with a persistent checkpointer",
+)
+WITH_ITEMS = Refusal(
+    "a graph with a store, and values in it that are not JSON",
+    "at the first call that finds or leaves some, as a graph's code does not tell its values",
+    "they could not be restored",
+    "has values in its store that are not JSON, and so cannot be restored: {error}",
+)
+WITH_SNAPSHOT = Refusal(
+    "an object whose `snapshot()` returns neither a JSON value nor bytes",
+    "at its first reply, as it has no state before",
+    "it could not be restored",
+    "must return a JSON value or bytes from snapshot(): {error}",
 )
 WITHOUT_PERSON = Refusal(
     "a store whose namespaces contain no person's id",
@@ -127,10 +147,13 @@ SERVERS = Refusal(
 
 REFUSALS = (
     AMONG_WORKERS,
+    ON_OTHER_MACHINES,
     IN_BRANCH,
     WHEN_INTERRUPTED,
     IN_REPLAY,
     WITH_VALUES,
+    WITH_ITEMS,
+    WITH_SNAPSHOT,
     WITHOUT_PERSON,
     WITHOUT_SESSION,
     WITH_SUBGRAPH,
@@ -144,8 +167,8 @@ REFUSALS = (
 """All refusals, in the order of the documentation."""
 
 RESUME, FORK, REWIND, RESAMPLE = "resume after `kill -9`", "fork", "rewind", "`resample`"
-WORKERS, TRIALS = "workers", "trials"
-USES = (RESUME, FORK, REWIND, RESAMPLE, WORKERS, TRIALS)
+WORKERS, ELSEWHERE, TRIALS = "workers", "workers of a Ray cluster", "trials"
+USES = (RESUME, FORK, REWIND, RESAMPLE, WORKERS, ELSEWHERE, TRIALS)
 """The uses of a conversation with a stateful player that the documentation lists."""
 
 SAME = "same"
@@ -167,8 +190,11 @@ class Kind:
     instead: Mapping[str, str | Refusal] = field(default_factory=dict)
 
 
+_CHECKPOINT = "the id of its checkpoint, from which its thread is forked"
+
 KINDS = (
-    Kind("graph with a persistent checkpointer", "the id of its checkpoint, from which its thread is forked"),
+    Kind("graph with a checkpointer in a SQLite file", _CHECKPOINT, {ELSEWHERE: ON_OTHER_MACHINES}),
+    Kind("graph with another persistent checkpointer", _CHECKPOINT),
     Kind("graph with `InMemorySaver`", "the checkpoint itself"),
     Kind("graph with a store", "the items in namespaces that contain `user_id`"),
     Kind("object or class with `snapshot()` and `restore(snapshot)`", "the snapshot (JSON or bytes)"),
@@ -176,6 +202,8 @@ KINDS = (
     Kind(
         "any other function or object, or a model's server",
         "none",
-        {RESUME: AGAIN, FORK: IN_BRANCH, REWIND: IN_BRANCH, RESAMPLE: IN_BRANCH, WORKERS: AMONG_WORKERS},
+        {RESUME: AGAIN}
+        | dict.fromkeys((FORK, REWIND, RESAMPLE), IN_BRANCH)
+        | dict.fromkeys((WORKERS, ELSEWHERE), AMONG_WORKERS),
     ),
 )

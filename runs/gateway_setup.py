@@ -22,8 +22,8 @@ from dialoom.roles.gateway.gateway import Limits, ensure_unchanged
 from dialoom.roles.gateway.model_facts import check_keys
 from dialoom.roles.gateway.tracing import open_tracing
 from dialoom.roles.gateway.wire import Shapes
-from dialoom.roles.players import is_restorable
-from dialoom.roles.restoring import AMONG_WORKERS, SERVERS
+from dialoom.roles.players import is_in_file, is_restorable
+from dialoom.roles.restoring import AMONG_WORKERS, ON_OTHER_MACHINES, SERVERS
 from dialoom.settings import Budget, LimitSettings, OwnPlayer, ProcessSettings, by_name, checked
 
 from .configuration.trust import cast_references
@@ -237,13 +237,17 @@ def check_workers(servers: Collection[str], casts: Iterable[Mapping[str, ModelBi
     """
     if policy.is_alone:
         return
-    setting = "workers" if policy.settings["workers"] is not None else "ray"
+    setting = "workers" if policy.settings["ray"] is None else "ray"
     if servers:
         raise RunError(SERVERS.text(setting=setting), setting=setting)
     for role, binding in (item for models in casts for item in models.items()):
-        if binding.stateful and not is_restorable(binding.model, policy.objects):
-            message = AMONG_WORKERS.text(setting=setting, role=role, model=binding.model.removeprefix(OBJECT))
-            raise RunError(message, setting=setting)
+        if not binding.stateful:
+            continue
+        named = {"setting": setting, "role": role, "model": binding.model.removeprefix(OBJECT)}
+        if not is_restorable(binding.model, policy.objects):
+            raise RunError(AMONG_WORKERS.text(**named), setting=setting)
+        if setting == "ray" and is_in_file(binding.model, policy.objects):
+            raise RunError(ON_OTHER_MACHINES.text(**named), setting=setting)
 
 
 @contextmanager

@@ -23,8 +23,9 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.preflight import CostEstimate, estimate_cost
 from dialoom.runs.progress import Control, Ended, Event, NodeMessage, Notice
 from dialoom.runs.stepping import Stepper
+from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN
-from dialoom.settings import ModelLike, PathLike, Players, PlayerSettings, checked, part
+from dialoom.settings import Model, ModelLike, OwnPlayer, PathLike, Players, PlayerSettings, checked, part
 
 from .blocking import blocking
 from .judges import bound_judges, drawn_to_judge, set_names, together
@@ -154,6 +155,14 @@ class Run(RunReader):
     def _trusting(self, calls: CallSettings) -> CallSettings:
         """Return the call settings, with the trust of this handle unless they set another."""
         return {"trust": self._trust.everything, **calls}
+
+    def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:
+        for role, binding in file.config.models.items():
+            given = self._models.get(role)
+            player = given.player if isinstance(given, Model) else given
+            if player is not None and not isinstance(player, str):
+                self._players.setdefault(binding.model, player)
+        return self._players
 
     def _known(self, models: Mapping[str, ModelLike] | None) -> Mapping[str, ModelLike]:
         """Return the functions and graphs that this handle keeps, overridden by those given now."""

@@ -30,7 +30,7 @@ from dialoom.runs.store import Choices, JudgementSet, Neighbours, RunFile, Scena
 from dialoom.runs.store.episodes import PromotedBranch, RecordedEpisode
 from dialoom.runs.store.ledger import CommonCall
 from dialoom.runs.store.status import CheckErrors
-from dialoom.settings import PathLike
+from dialoom.settings import OwnPlayer, PathLike
 
 from .settings import RecipeLike
 
@@ -79,6 +79,7 @@ class RunReader:
         self.path = Path(path)
         self._given = None if recipe is None else find_recipe(recipe)[1]
         self._file: RunFile | None = None
+        self._players: dict[str, OwnPlayer] = {}
         with self._opened():
             pass
 
@@ -788,7 +789,10 @@ class RunReader:
 
         own: Exception | None = None
         with self._opened() as file:
-            async with ReadOnlyStepper.open(file, scenario, branch=branch, checkpoint=checkpoint) as looking:
+            opened = ReadOnlyStepper.open(
+                file, scenario, branch=branch, checkpoint=checkpoint, players=self._stateful_players(file)
+            )
+            async with opened as looking:
                 try:
                     yield looking
                 except Exception as error:
@@ -797,6 +801,10 @@ class RunReader:
                     own = error  # raised by the caller's code, not by reading the file
         if own is not None:
             raise own
+
+    def _stateful_players(self, file: RunFile) -> dict[str, OwnPlayer]:  # noqa: ARG002
+        """Return the stateful players that this handle has loaded, by model."""
+        return self._players
 
     def _open(self) -> RunFile:
         return RunFile(self.path, recipe=self._given, trust=self._trust)

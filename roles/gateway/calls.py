@@ -8,6 +8,7 @@ import math
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pydantic import BaseModel
@@ -147,6 +148,7 @@ class Request:
         is_stateful: Whether the player keeps state between calls. This field and the ones below are not part of the
             identity.
         conversation: The indices in `messages` of the conversation's messages; all others belong to the prompt.
+        rendered: The conversation's messages as rendered, if a person wrote the request instead.
         session: The session that is passed to the player.
         session_form: The part of a request to a model that carries the session; `None` for no part.
         earlier: The latest known state of a stateful player.
@@ -171,10 +173,20 @@ class Request:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     is_stateful: bool = False
     conversation: tuple[int, ...] = ()
+    rendered: tuple[ChatMessage, ...] | None = None
     session: Session | None = None
     session_form: SessionForm | None = None
     earlier: PlayerState | None = None
     tool_run: ToolRun | None = None
+
+    def rewritten(self, messages: tuple[ChatMessage, ...]) -> Request:
+        """Return the request with other messages; those of the conversation count as such until one was changed."""
+        return replace(
+            self,
+            messages=messages,
+            conversation=tuple(takewhile(lambda at: messages[at:][:1] == self.messages[at:][:1], self.conversation)),
+            rendered=tuple(self.messages[index] for index in self.conversation),
+        )
 
     @property
     def shaping(self) -> list[Any]:

@@ -6,9 +6,7 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from pydantic import Field
 
@@ -42,7 +40,7 @@ from .litellm_backend import (
     expected_changes,
 )
 from .model_facts import Prices, Windows, provider_of
-from .players import CallableBackend, player_backend
+from .players import player_backend
 from .retries import MAX_ATTEMPTS, Attempts, Backend
 from .sent import described_changes
 from .stateful import StatefulModel, marks, player_key
@@ -171,16 +169,13 @@ class Gateway:
         is_missing = model.startswith(OBJECT) and model not in self._objects
         return is_missing or is_restorable(model, self._objects)
 
-    async def shown(self, model: str, state: Any) -> Any:
-        """Return a stateful player's readable state, with the values that its own database has, if they can be read.
+    def player(self, model: str) -> Backend:
+        """Return a stateful player; import it if it is not loaded yet.
 
-        Without its database, the state has the checkpoint's id alone.
+        Raises:
+            BindingError: If its module, file or name is unknown.
         """
-        with suppress(Exception):  # of any kind: the database and its driver are the user's own
-            backend = self._backend(model, is_stateful=True)
-            if isinstance(backend, CallableBackend) and backend.shown is not None:
-                return await backend.shown(state)
-        return state
+        return self._backend(model, is_stateful=True)
 
     async def complete(self, request: Request, place: CallPlace) -> Completion:
         """Return the reply to a request made at a place.

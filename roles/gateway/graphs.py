@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from dialoom.prompts import FunctionCall
-from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, made_graph, people_of
-from dialoom.roles.restoring import WITH_VALUES, WITHOUT_PERSON
+from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, is_in_memory, made_graph, people_of
+from dialoom.roles.restoring import WITH_ITEMS, WITH_VALUES, WITHOUT_PERSON
 from dialoom.settings import CompiledGraph, GraphMaker
 
 from .calls import Request, RunTool
@@ -227,18 +227,24 @@ class GraphPlayer:
             kept = {} if threads is None else await threads.kept(place["thread_id"], checkpoint)
             if memory is not None:
                 kept["items"] = await memory.items()
-            return Kept(said, pack(request, kept))
+            return Kept(said, pack(request, kept, WITH_ITEMS))
 
     async def shown(self, state: Any) -> Any:
-        """Return a readable state, with the checkpoint's values if only the graph's own database has them."""
-        if not isinstance(state, dict) or "checkpoint" not in state or "values" in state:
-            return state
+        """Return a readable state with the values of its checkpoint, which only the graph's own database has.
+
+        Raises:
+            PlayerError: If the database does not have the checkpoint.
+        """
         graph: Any = self._player
         if not isinstance(graph, CompiledGraph):
             graph = made_graph(cast(GraphMaker, graph), [], is_stateful=True)
         place = {"thread_id": state["thread"], "checkpoint_ns": "", "checkpoint_id": state["checkpoint"]}
-        found = await Threads(graph.checkpointer).tuple(place)
-        return state if found is None else state | {"values": _values(found.checkpoint)}
+        threads = Threads(graph.checkpointer)
+        if await threads.tuple(place) is None:
+            raise PlayerError("its checkpointer does not have this checkpoint")
+        at: Any = {"configurable": place}
+        snapshot = await (graph.aget_state(at) if threads.is_async else asyncio.to_thread(graph.get_state, at))
+        return state | {"values": _values(snapshot.values)}
 
     async def _new_thread(self, threads: Threads, session: Session) -> dict[str, str]:
         """Return the place of a new thread: the conversation's id, with a number if an attempt has used that id."""
@@ -289,11 +295,9 @@ class Threads:
     """
 
     def __init__(self, saver: Any) -> None:
-        from langgraph.checkpoint.memory import InMemorySaver
-
         self.is_async = True
         self._saver = saver
-        self._is_in_memory = isinstance(saver, InMemorySaver)
+        self._is_in_memory = is_in_memory(saver)
 
     async def has(self, thread: str) -> bool:
         """Return whether a thread has checkpoints."""
@@ -331,7 +335,7 @@ class Threads:
             whole = [found.checkpoint, found.metadata]
             kind, content = _serializer().dumps_typed(whole)
             if _serializer().loads_typed((kind, content)) != whole:
-                raise RefusedPlayerError(WITH_VALUES.text())
+                raise RefusedPlayerError(WITH_VALUES.text(declared=""))
             state["content"] = [kind, base64.b64encode(content).decode()]
         return state
 
@@ -370,13 +374,13 @@ def readable(content: bytes) -> Any:
         return state
     kind, packed = state["content"]
     checkpoint, _ = _serializer().loads_typed((kind, base64.b64decode(packed)))
-    return {name: value for name, value in state.items() if name != "content"} | {"values": _values(checkpoint)}
+    place = {name: value for name, value in state.items() if name != "content"}
+    return place | {"values": _values(checkpoint["channel_values"])}
 
 
-def _values(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a checkpoint's channels as JSON values, without the channels that LangGraph adds."""
-    channels = checkpoint["channel_values"].items()
-    return {name: _plain(value) for name, value in channels if not name.startswith(("__", "branch:"))}
+def _values(channels: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of channels as JSON values, without the channels that LangGraph adds."""
+    return {name: _plain(value) for name, value in channels.items() if not name.startswith(("__", "branch:"))}
 
 
 def _plain(value: Any) -> Any:
@@ -415,6 +419,11 @@ class Namespaces:
         return self._of_people.get(person, [])
 
 
+def _as_json(value: Any) -> str:
+    """Return a value of a store as JSON, in which tuples equal lists as they do in what is restored."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 class Memory:
     """A person's items in a LangGraph store: those in namespaces that contain the person's id.
 
@@ -430,28 +439,33 @@ class Memory:
         self._spaces = spaces
 
     async def items(self) -> list[list[Any]]:
-        """Return the items, each as its namespace, key and value, in order.
+        """Return the items, each as its namespace, key and value, in the order in which the store returns them.
 
         Raises:
             RefusedPlayerError: If the store has items that belong to no person, as these could not be restored.
         """
-        found: list[list[Any]] = []
-        for namespace in self._spaces.of(self._person, [each async for each in self._pages("list_namespaces")]):
-            found += [[list(namespace), item.key, item.value] for item in await self._items(namespace)]
-        return sorted(found, key=lambda item: (item[0], item[1]))
+        namespaces = self._spaces.of(self._person, [each async for each in self._pages("list_namespaces")])
+        prefixes = {namespace[: namespace.index(self._person) + 1] for namespace in namespaces}
+        found = [item for prefix in sorted(prefixes) async for item in self._pages("search", prefix)]
+        return [[list(item.namespace), item.key, item.value] for item in found]
 
     async def restore(self, items: Sequence[Sequence[Any]]) -> None:
-        """Replace the items by the given ones; items that are equal already are not written."""
-        wanted = {(tuple(namespace), key): value for namespace, key, value in items}
-        there = {(tuple(namespace), key): value for namespace, key, value in await self.items()}
-        for namespace, key in there.keys() - wanted.keys():
-            await self._do("delete", namespace, key)
-        for (namespace, key), value in wanted.items():
-            if there.get((namespace, key)) != value:
-                await self._do("put", namespace, key, value)
+        """Replace the items by the given ones, in the same order.
 
-    async def _items(self, namespace: tuple[str, ...]) -> list[Any]:
-        return [item async for item in self._pages("search", namespace) if item.namespace == namespace]
+        Only items that differ are written if this gives the order. Otherwise all are written, first to last or, as some
+        stores return the latest item first, last to first.
+        """
+        wanted = {(tuple(namespace), key): value for namespace, key, value in items}
+        for order in (None, [*wanted], [*reversed(wanted)]):
+            there = {(tuple(namespace), key): value for namespace, key, value in await self.items()}
+            if _as_json([*there.items()]) == _as_json([*wanted.items()]):
+                return
+            for name in there:
+                if order is not None or name not in wanted:
+                    await self._do("delete", *name)
+            for name in wanted if order is None else order:
+                if order is not None or name not in there or _as_json(there[name]) != _as_json(wanted[name]):
+                    await self._do("put", *name, wanted[name])
 
     async def _pages(self, method: str, *given: Any) -> AsyncIterator[Any]:
         start, size = 0, 10_000

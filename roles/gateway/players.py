@@ -91,10 +91,11 @@ def _no_reply(said: object) -> PlayerError:
 
 
 def _outputs(message: Mapping[str, Any], calls: int) -> tuple[str, ...]:
-    """Return the tools' outputs, one per call, if the player's own loop has run all of them."""
+    """Return the tools' outputs, one per call, if the player's own loop has run its calls; else it waits for them."""
     given = message.get("outputs")
-    is_whole = isinstance(given, list) and len(given) == calls and all(isinstance(each, str) for each in given)
-    return tuple(given) if is_whole and given else ()
+    if not isinstance(given, list) or len(given) != calls or not all(isinstance(each, str) for each in given):
+        return ()
+    return tuple(given) if any(given) else ()
 
 
 _MOST_FRAMES = 3
@@ -132,7 +133,7 @@ class CallableBackend:
         name: The player's name in messages.
         takes_tools: Whether it accepts the tools offered by a request.
         reply: Calls the player and returns its reply; for a stateful player, together with its state.
-        shown: Adds to a state what only the player can read; `None` if it holds everything.
+        shown: Adds to the place of a checkpoint the values that only the player can read; `None` for other players.
     """
 
     name: str

@@ -28,7 +28,7 @@ from dialoom.roles.errors import (
     UnansweredError,
 )
 from dialoom.roles.players import PlayerError, RefusedPlayerError, Session, begins
-from dialoom.roles.restoring import WHEN_INTERRUPTED, WITHOUT_CONVERSATION
+from dialoom.roles.restoring import WHEN_INTERRUPTED, WITH_SNAPSHOT, WITHOUT_CONVERSATION, Refusal
 
 from .calls import Completion, PlayerState, Request
 from .retries import Backend
@@ -63,8 +63,8 @@ def marks(request: Request) -> list[bytes]:
 def state_after(request: Request, completion: Completion, content: bytes) -> PlayerState:
     """Return the state of a player after its reply to a request, with the mark."""
     mark = b""
-    for index in request.conversation:
-        mark = _next(mark, request.messages[index])
+    for message in request.rendered or [request.messages[index] for index in request.conversation]:
+        mark = _next(mark, message)
     own: ChatMessage = {"role": "assistant", "content": completion.text}
     if completion.tool_calls:
         calling: ChatMessage = {"role": "assistant", "content": "", "tool_calls": completion.tool_calls}
@@ -149,8 +149,13 @@ class Kept:
         return replace(completion, state=state)
 
 
-def pack(request: Request, state: Any) -> bytes:
+def pack(request: Request, state: Any, refusal: Refusal = WITH_SNAPSHOT) -> bytes:
     """Serialize a player's state.
+
+    Args:
+        request: The request to which the player has replied.
+        state: Its state after the reply.
+        refusal: The refusal of a state that is neither a JSON value nor bytes.
 
     Raises:
         RefusedPlayerError: If it is neither a JSON value nor bytes.
@@ -160,7 +165,7 @@ def pack(request: Request, state: Any) -> bytes:
     try:
         text = json.dumps({"lead": lead_of(request), "state": plain}, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise RefusedPlayerError(f"must return a JSON value or bytes from snapshot(): {error}") from error
+        raise RefusedPlayerError(refusal.text(error=error)) from error
     if len(packed := text.encode()) > _MOST_BYTES:
         raise PlayerError(f"has a state of {len(packed):,} bytes as JSON; it must have at most {_MOST_BYTES:,}")
     return zlib.compress(packed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -20,22 +21,34 @@ from dialoom.graphs.gate import Gate
 from dialoom.graphs.recipe import finished
 from dialoom.roles import Gateway, ModelBinding
 from dialoom.roles.gateway import Caller
+from dialoom.roles.gateway.players import player_backend
+from dialoom.roles.gateway.retries import Backend
+from dialoom.roles.gateway.secrets import redacted
+from dialoom.roles.players import named_player
 from dialoom.roles.replies import parse_reply, reply_type
 from dialoom.runs.configuration.recipe_checks import graph_of
-from dialoom.runs.configuration.trust import cast_references, load_references, server_references
+from dialoom.runs.configuration.trust import (
+    cast_references,
+    load_references,
+    player_references,
+    server_references,
+)
 from dialoom.runs.engine import session_of
-from dialoom.runs.errors import TrustError
 from dialoom.runs.gateway_setup import CallPolicy, RunLimits, cast_of, open_gateway
 from dialoom.runs.store import PlayWork, RunFile, RunStore
 from dialoom.runs.store.branches import MAIN, Branch, Point, StepCall
 from dialoom.runs.store.corruption import reading
 from dialoom.runs.store.episodes import PromotedBranch
 from dialoom.runs.store.ledger import SAID
+from dialoom.settings import OwnPlayer
 
 from .gateway import ScratchSaver, SteppingError
 
 Compiled = CompiledStateGraph[Any, Any, Any, Any]
 START = "__start__"
+
+_READING = 10.0
+"""The seconds within which a player's own database must answer."""
 
 
 @dataclass
@@ -46,6 +59,7 @@ class ScenarioContext:
         scratch: The graph with a checkpointer that stores nothing.
         gate: The gate, which finds the faults of the conversation.
         tell: Called with the messages of nodes.
+        players: The stateful players whose own databases are read, by model.
         states: The channel values at inspected checkpoints, by checkpoint id.
     """
 
@@ -58,7 +72,9 @@ class ScenarioContext:
     models: Mapping[str, ModelBinding]
     seed: int
     tell: Callable[[str], None]
+    players: dict[str, OwnPlayer] = field(default_factory=dict)
     states: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _shown: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _snapshots: dict[str, StateSnapshot] = field(default_factory=dict)
 
     @property
@@ -71,9 +87,35 @@ class ScenarioContext:
         """Return whether the scenario has not been played to its end yet."""
         return self.store.state_of(self.work.position) == "pending"
 
-    async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
-        """Return the states of stateful players, by role, in the form for display."""
-        return states
+    async def player_states(self, calls: Sequence[StepCall]) -> dict[str, Any]:
+        """Return the state of each stateful player after its last call among the given calls, by role."""
+        with reading(self.store.path):
+            found = self.store.branches.player_states(calls)
+        return {role: await self._state_shown(model, state) for role, (model, state) in found.items()}
+
+    async def _state_shown(self, model: str, state: Any) -> Any:
+        """Return a state; if only the player's own database has it, with its values, or with the reason for none."""
+        if not (isinstance(state, dict) and state.keys() >= {"thread", "checkpoint"} and "values" not in state):
+            return state
+        place = model, str(state["thread"]), str(state["checkpoint"])
+        if place not in self._shown:
+            try:
+                async with asyncio.timeout(_READING):
+                    player = await asyncio.to_thread(self._player, model)
+                    shown = getattr(player, "shown", None)
+                    self._shown[place] = {} if shown is None else await shown(state)
+            except Exception as error:  # of any kind: the player, its database and its driver are the user's own
+                why = f"no answer within {_READING:g} s" if isinstance(error, TimeoutError) else str(error)
+                self._shown[place] = {"no_values": redacted(f"{type(error).__name__}: {why}")}
+        return state | self._shown[place]
+
+    def _player(self, model: str) -> Backend:
+        if model not in self.players:
+            self.store.permit(player_references(model))
+            if (player := named_player(model, is_stateful=True)) is None:
+                raise SteppingError("it was given as an object, and has to be given again")
+            self.players[model] = player
+        return player_backend(model, self.players[model], is_stateful=True)
 
     def main(self) -> Branch:
         """Return the scenario's main branch."""
@@ -254,14 +296,9 @@ class PlayableContext(ScenarioContext):
     store: RunStore
     gateway: Gateway
 
-    async def shown(self, states: dict[str, Any]) -> dict[str, Any]:
-        """Return the states of stateful players; external databases are read only if the players' code is trusted."""
-        models = {role: self.models[role] for role in states if role in self.models}
-        try:
-            self.store.permit(cast_references(models))
-        except TrustError:
-            return states
-        return states | {role: await self.gateway.shown(each.model, states[role]) for role, each in models.items()}
+    def _player(self, model: str) -> Backend:
+        self.store.permit(player_references(model))
+        return self.gateway.player(model)
 
     async def begin(self) -> str:
         """Write the scenario's initial state to its thread, stop before the first node, return the checkpoint's id."""
@@ -269,7 +306,7 @@ class PlayableContext(ScenarioContext):
         initial = self.recipe.initial(self.work.scenario)
         config = at(self.work.thread)
         await self.graph.ainvoke(initial, config, context=stage, interrupt_before="*", durability="sync")
-        if not self.is_pending:  # an imported conversation has an outcome, and no checkpoints yet
+        if self.store.state_of(self.work.position) == "done":  # an imported conversation, which has no checkpoints yet
             await self.graph.ainvoke(None, config, context=stage, durability="sync")
         head = self.latest(self.work.thread)
         assert head is not None
@@ -294,15 +331,19 @@ async def open_context(
 
 
 @asynccontextmanager
-async def open_read_only(store: RunFile, position: int) -> AsyncIterator[ScenarioContext]:
+async def open_read_only(
+    store: RunFile, position: int, players: dict[str, OwnPlayer] | None = None
+) -> AsyncIterator[ScenarioContext]:
     """Open a scenario of a run that is open for reading, even while another process writes it.
 
     Args:
         store: The run.
         position: The scenario's position.
+        players: The stateful players whose own databases can be read, by model; those that are loaded are added.
     """
     async with store.checkpointer() as saver:
-        yield ScenarioContext(**_common_parts(store, position, saver, lambda _text: None), store=store)
+        parts = _common_parts(store, position, saver, lambda _text: None)
+        yield ScenarioContext(**parts, store=store, players={} if players is None else players)
 
 
 def _common_parts(

@@ -162,7 +162,7 @@ class SteppingGateway:
             request = replace(request, model=model, api_base=None)
         key, written = request.key(place), self._instead(request, place)
         if written is not None:
-            request, place = replace(request, messages=written), replace(place, is_common=False)
+            request, place = request.rewritten(written), replace(place, is_common=False)
         if key in self._changes.said:
             text, sample = self._changes.said[key]
             request, place = replace(request, model=SAID), replace(place, sample=sample, is_common=False)

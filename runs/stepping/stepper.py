@@ -215,7 +215,10 @@ class Stepper(StepperView):
         asked = await self._asked(role)
         await self._branch_off()
         whole: list[ChatMessage] = well_formed_value([{**message} for message in messages])
-        return await self.step(CallOverrides(messages={asked.key: whole}))
+        stop = await self.step(CallOverrides(messages={asked.key: whole}))
+        if asked.request.is_stateful:  # its later replies depend on this request, even where theirs are as before
+            await self.resample()
+        return stop
 
     async def exchange(self, role: str, model: str) -> None:
         """Replace a role's model from here on, on this branch.
@@ -359,13 +362,15 @@ class Stepper(StepperView):
         gateway = SteppingGateway(context.gateway, context.store.ledger, changed)
         is_last = context.latest(branch.thread) == self._head
         coming = await context.nodes_after(context.points()[self._head])
-        stage = context.stage(gateway, branch, steps(context.line(self._head)))
+        line = context.line(self._head)
+        stage = context.stage(gateway, branch, steps(line))
         config = at(branch.thread, None if is_last else self._head)
         is_main = branch.name == MAIN
         if not is_main:
             # Partial writes of an interrupted step may come from other models or another sample.
             await context.store.branches.drop_writes(branch.thread, self._head)
-        context.store.queue.begin(context.work, None if is_main else branch.name)
+        made = [call.key for call in await context.calls_on(line)] if context.has_stateful_players else []
+        context.store.queue.begin(context.work, None if is_main else branch.name, made)
         try:
             await context.graph.ainvoke(None, config, context=stage, durability="sync", **one_step(coming))
         finally:

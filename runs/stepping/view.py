@@ -17,6 +17,7 @@ from dialoom.runs.reading.scenarios import NotYetError, Unknown, compile_express
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.branches import MAIN, Branch, Point
 from dialoom.runs.store.corruption import reading
+from dialoom.settings import OwnPlayer
 
 from .context import START, ScenarioContext, at, one_step, open_read_only, steps
 from .gateway import NextRequest, NotSentError, RecordingGateway, SteppingError
@@ -291,10 +292,7 @@ class StepperView:
         context, reached = self.context, await self._reached(line)
         if context.has_stateful_players:
             calls, earlier_calls = await context.calls_on(line), await context.calls_on(line[:-1])
-            with reading(context.store.path):
-                after = context.store.branches.player_states(calls)
-                before = context.store.branches.player_states(earlier_calls)
-            after, before = await context.shown(after), await context.shown(before)
+            after, before = await context.player_states(calls), await context.player_states(earlier_calls)
             state = context.states[line[-1].id] = {**reached.state, PLAYERS: after}
             found = [*reached.changes, *changes({PLAYERS: before}, {PLAYERS: after})]
             reached = replace(reached, state=state, changes=found)
@@ -352,7 +350,13 @@ class ReadOnlyStepper(StepperView):
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, run: RunFile, scenario: str | int, *, branch: str = MAIN, checkpoint: str | int | None = None
+        cls,
+        run: RunFile,
+        scenario: str | int,
+        *,
+        branch: str = MAIN,
+        checkpoint: str | int | None = None,
+        players: dict[str, OwnPlayer] | None = None,
     ) -> AsyncIterator[ReadOnlyStepper]:
         """Open a view of a scenario.
 
@@ -361,6 +365,8 @@ class ReadOnlyStepper(StepperView):
             scenario: Its id, a prefix of its id, or its position in the plan (from 1).
             branch: The branch to inspect.
             checkpoint: A checkpoint's number or id; by default the branch's latest one.
+            players: The stateful players whose own databases can be read, by model. Those that are in a module or file
+                are added when they are needed first.
 
         Raises:
             StoreError: If there is no such scenario.
@@ -368,7 +374,7 @@ class ReadOnlyStepper(StepperView):
             SteppingError: If there is no such branch or checkpoint.
             TrustError: If a model is code or an address that is specified only by the author of the run's file.
         """
-        async with open_read_only(run, run.resolve(str(scenario))) as context:
+        async with open_read_only(run, run.resolve(str(scenario)), players) as context:
             stepper = cls._of(context, branch, checkpoint)
             await stepper.here()
             yield stepper

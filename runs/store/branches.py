@@ -165,13 +165,13 @@ class BranchReader:
         query = "SELECT DISTINCT checkpoint FROM step_calls WHERE scenario = ?"
         return {row[0] for row in self._reader.execute(query, (scenario,))}
 
-    def player_states(self, calls: Iterable[StepCall]) -> dict[str, Any]:
-        """Return the state of each stateful player after its last call among the given calls, by role."""
-        found: dict[str, Any] = {}
+    def player_states(self, calls: Iterable[StepCall]) -> dict[str, tuple[str, Any]]:
+        """Return the model and state of each stateful player after its last call among the given calls, by role."""
+        found: dict[str, tuple[str, Any]] = {}
         for call in calls:
             query = "SELECT state FROM player_states WHERE key = ?"
             if (row := self._reader.execute(query, (bytes.fromhex(call.key),)).fetchone()) is not None:
-                found[call.role] = readable(row[0])
+                found[call.role] = call.model, readable(row[0])
         return found
 
     def calls_of(self, scenario: int, checkpoint: str) -> list[StepCall] | None:

@@ -93,11 +93,13 @@ class Booking:
         position: The scenario's position.
         judging: The set of judgements, if it is not the run's own.
         branch: The branch on which the calls are made, if it is not the scenario's own line.
+        line: The keys of the calls before them, as far as they are known.
     """
 
     position: int
     judging: str | None = None
     branch: str | None = None
+    line: Sequence[str] = ()
 
 
 Threads = Mapping[str, Booking]
@@ -139,18 +141,20 @@ class SQLiteLedger:
     async def player_state(self, place: CallPlace, player: bytes, marks: Sequence[bytes]) -> PlayerState | None:
         """Return a player's state at the first of the given points of the conversation for which one is recorded.
 
-        States of the same sample are preferred to those of other samples, which a branch shares with the line that it
-        left. If no state is recorded, the result is the last state in the person's previous conversation, if there is
-        one.
+        Of several branches' states after equal conversations, that of a call on the booked line is preferred, then that
+        of the branch, then that of the sample. If no state is recorded, the result is the last state in the latest of
+        the person's earlier conversations that has one.
         """
-        position = self._threads[place.scenario].position
+        booking = self._threads[place.scenario]
+        line = json.dumps(booking.line)
 
         def work(connection: sqlite3.Connection) -> PlayerState | None:
             for mark in marks:
-                row = connection.execute(_STATE, (position, player, mark, place.sample)).fetchone()
+                named = (booking.position, player, mark, line, booking.branch, place.sample)
+                row = connection.execute(_STATE, named).fetchone()
                 if row is not None:
                     return PlayerState(player, mark, row[0])
-            row = connection.execute(_STATE_BEFORE, (position, player)).fetchone()
+            row = connection.execute(_STATE_BEFORE, (booking.position, player)).fetchone()
             return None if row is None else PlayerState(player, None, row[0])
 
         return await self._writer.submit(work)
@@ -272,15 +276,31 @@ _INSERT_CALL = "INSERT INTO kept_calls (key, scenario, branch, kind, seed, messa
 
 _SAMPLE = "SELECT sample FROM scenarios WHERE position = ?"
 
-_STATE = """
-SELECT state FROM player_states WHERE scenario = ? AND player = ? AND mark = ?
-ORDER BY sample = ? DESC, sample LIMIT 1"""
+_MADE = "LEFT JOIN kept_calls ON kept_calls.key = player_states.key AND reply IS NOT NULL"
 
-_STATE_BEFORE = """
-SELECT player_states.state FROM player_states LEFT JOIN scenarios ON position = scenario
-WHERE scenario = (SELECT after FROM scenarios WHERE position = ?) AND player = ?
-    AND player_states.sample = coalesce(scenarios.sample, player_states.sample)  -- a worker's file has no row for it
-ORDER BY player_states.id DESC LIMIT 1"""
+_STATE = f"""
+SELECT state FROM player_states {_MADE} WHERE player_states.scenario = ? AND player = ? AND mark = ? ORDER BY
+    hex(player_states.key) IN (SELECT upper(value) FROM json_each(?)) DESC, branch IS ? DESC, sample = ? DESC, sample
+LIMIT 1"""
+
+LAST_STATES = f"""
+WITH RECURSIVE earlier (position, age) AS (
+    SELECT after, 1 FROM scenarios WHERE position = ?1 AND after IS NOT NULL
+    UNION ALL
+    SELECT after, age + 1 FROM earlier JOIN scenarios USING (position) WHERE after IS NOT NULL
+)
+SELECT id FROM (
+    SELECT player_states.id, player, row_number() OVER (PARTITION BY player ORDER BY age, player_states.id DESC) AS nth
+    FROM earlier JOIN player_states ON player_states.scenario = earlier.position
+    LEFT JOIN scenarios USING (position) {_MADE}
+    WHERE kept_calls.branch IS NULL AND player_states.sample >= coalesce(take, 0)
+) WHERE nth = 1"""
+"""The query for the ids of each player's last state in the person's conversations before a scenario.
+
+A worker's file has such states without the conversations to which they belong.
+"""
+
+_STATE_BEFORE = f"SELECT state FROM player_states WHERE id IN ({LAST_STATES}) AND player = ?2"
 
 _KEEP_STATE = """
 INSERT OR REPLACE INTO player_states (scenario, sample, player, mark, key, state)

@@ -429,19 +429,20 @@ class WorkQueue:
             outcome = episode.outcome.model_copy(update={"judgements": parsed})
             yield RejudgeWork(position, row["id"], scenario, thread, name, sample, outcome)
 
-    def begin(self, work: Work, branch: str | None = None) -> None:
+    def begin(self, work: Work, branch: str | None = None, line: Sequence[str] = ()) -> None:
         """Mark a piece of work as in progress, so that its calls are recorded as calls of its scenario.
 
         Args:
             work: The work.
             branch: The branch to which the calls belong, if it is not the scenario's own line.
+            line: The keys of the calls before them, as far as they are known.
         """
         match work:
             case PlayWork():
                 judging = None
             case JudgeWork(judgement_set=name) | RejudgeWork(judgement_set=name):
                 judging = None if name == OWN_JUDGEMENTS else name
-        self._bookings[work.thread] = Booking(work.position, judging, branch)
+        self._bookings[work.thread] = Booking(work.position, judging, branch, line)
 
     def end(self, work: Work) -> None:
         """Mark a piece of work as no longer in progress, whatever its result."""

@@ -101,12 +101,13 @@ CREATE TABLE kept_calls (
     "CREATE INDEX idx_kept_uses_scenario ON kept_uses (scenario)",
     "CREATE INDEX idx_kept_uses_key ON kept_uses (key)",
     # The states of stateful players after their replies, by player (a hash of role and model) and by conversation so
-    # far (another hash). `key` is the key of the call.
+    # far (another hash). `key` is the key of the call. Branches may have equal conversations and different states.
     """
 CREATE TABLE player_states (
     id INTEGER PRIMARY KEY, scenario INTEGER, sample INTEGER, player BLOB, mark BLOB, key BLOB, state BLOB,
-    UNIQUE (scenario, player, mark, sample)
+    UNIQUE (key, scenario)
 )""",
+    "CREATE INDEX idx_player_states_mark ON player_states (scenario, player, mark)",
 )
 """The ledger's own tables."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
 
 import dialoom
 import dialoom as api
@@ -285,6 +287,20 @@ def test_dialogue_ends_on_a_tool_call(tmp_path: Path) -> None:
     assert episode.outcome.counts == {"turns": 1, "tool_calls": 1}
     with pytest.raises(DialoomError, match="ends name the tool 'hang_up'; there are read, update, remove"):
         simulated(tmp_path / "other.db", agent, Desk, ends=[{"tool": "hang_up"}])
+
+
+def test_graph_without_a_loop_of_its_own_has_its_calls_run(tmp_path: Path) -> None:
+    def node(state: MessagesState) -> dict[str, Any]:
+        last = state["messages"][-1]
+        if last.type == "tool":
+            return {"messages": [("ai", f"Done: {last.content}")]}
+        call = {"name": "update", "args": {"path": "done", "value": True}, "id": "1", "type": "tool_call"}
+        return {"messages": [AIMessage("", tool_calls=[call])]}
+
+    graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile()
+    episode = simulated(tmp_path / "run.db", graph, JsonEnvironment, max_turns=1, ends=[])
+    assert [line.role for line in episode.outcome.messages] == ["user", "assistant", "tool", "assistant"]
+    assert episode.outcome.environment == {"done": True}
 
 
 def test_assistant_that_never_answers_is_stopped(tmp_path: Path) -> None:

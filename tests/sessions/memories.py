@@ -13,6 +13,7 @@ import sqlite3
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -90,6 +91,26 @@ class Saver(SqliteSaver):
 saver = Saver(sqlite3.connect("agent.db", check_same_thread=False, timeout=30))
 in_file = _graph(count_messages).compile(checkpointer=saver)
 
+
+class Served(BaseCheckpointSaver[str]):
+    """A checkpointer that every process reaches, as one in a database server."""
+
+    get_next_version = saver.get_next_version
+
+    def get_tuple(self, config: Any) -> Any:
+        """Return a checkpoint."""
+        return saver.get_tuple(config)
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        """Store a checkpoint."""
+        return saver.put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(self, *given: Any) -> None:
+        """Store the writes of a task."""
+        saver.put_writes(*given)
+
+
+served = _graph(count_messages).compile(checkpointer=Served())
 
 _held = InMemorySaver()
 

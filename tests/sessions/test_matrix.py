@@ -66,15 +66,16 @@ print(len(json.loads(kills)), "killed")
 
 PLAYERS = {
     "in_file": KINDS[0],
-    "in_memory": KINDS[1],
-    "made": KINDS[1],
-    "store_only": KINDS[2],
-    "Snapshots": KINDS[3],
-    "shared": KINDS[3],
-    "Begins": KINDS[4],
-    "alone": KINDS[5],
+    "served": KINDS[1],
+    "in_memory": KINDS[2],
+    "made": KINDS[2],
+    "store_only": KINDS[3],
+    "Snapshots": KINDS[4],
+    "shared": KINDS[4],
+    "Begins": KINDS[5],
+    "alone": KINDS[6],
 }
-"""Those in `memories.py`; the third row's has a store besides its checkpointer."""
+"""Those in `memories.py`; `in_memory` has a store besides its checkpointer."""
 
 
 @dataclass
@@ -144,7 +145,8 @@ async def resume(case: Case, is_same: bool) -> None:
     """
     whole = await case.play("whole.db")
     kills = [{"DIE_AT": str(number)} for number in range(1, CALLS + 1)]
-    kills += [{"DIE_AFTER": str(number)} for number in range(1, CALLS // 2 + 1)] if case.player == "in_file" else []
+    if case.player in ("in_file", "served"):
+        kills += [{"DIE_AFTER": str(number)} for number in range(1, CALLS // 2 + 1)]
     for number, (path, kill) in enumerate(zip(case.kill("ann.toml", kills), kills, strict=True)):
         resumed = await dialoom.aresume(path, trust=True)
         found = rows(resumed)
@@ -218,6 +220,14 @@ async def workers(case: Case, is_same: bool) -> None:
     assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
 
 
+async def elsewhere(case: Case, is_same: bool) -> None:
+    """The same with workers of a cluster, which may be on other machines."""
+    whole = await case.play("whole.db", "both.toml")
+    near_cluster(case.patch)
+    spread = await case.play("spread.db", "both.toml", ray="auto")
+    assert is_same and (rows(spread), await states(spread)) == (rows(whole), await states(whole))
+
+
 async def trials(case: Case, is_same: bool) -> None:
     """In every trial the player knows nothing of the others."""
     whole, tried = await case.play("whole.db"), await case.play("trials.db", trials=3)
@@ -234,7 +244,7 @@ def contents(run: dialoom.Run) -> list[str]:
 
 
 CELLS: dict[str, Callable[[Case, bool], Awaitable[None]]] = dict(
-    zip(USES, (resume, fork, rewind, resample, workers, trials), strict=True)
+    zip(USES, (resume, fork, rewind, resample, workers, elsewhere, trials), strict=True)
 )
 
 
@@ -252,7 +262,7 @@ async def test_cell(player: str, use: str, tmp_path: Path, monkeypatch: pytest.M
         return
     with pytest.raises(DialoomError, match=re.sub(r"\\{\w+\\}", ".+", re.escape(instead.message))):
         await CELLS[use](case, True)
-    if use == restoring.WORKERS:
+    if use in (restoring.WORKERS, restoring.ELSEWHERE):
         assert not Path("spread.db").exists()
     else:  # nothing was played, and no branch is left
         async with dialoom.open_run("whole.db").look(2) as stepper:

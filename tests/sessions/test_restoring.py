@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import operator
 import os
 import re
 import shutil
@@ -13,11 +14,12 @@ import zlib
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
@@ -93,6 +95,42 @@ def test_debugger_shows_what_a_step_has_changed_in_a_graph(folder: Path, player:
     shown = command(folder, "step", "run.db", "1", "--trust", text="state players\nback 2\nfull on\nnext 2\nquit\n")
     assert '"role": "assistant",\n          "content": "I know 1 messages of this talk and' in shown, shown
     assert '+ players.assistant.values.messages[3] {"role": "assistant", "content": "I know 3 messages' in shown, shown
+
+
+async def test_values_of_a_persistent_checkpoint_are_shown_without_playing_or_why_they_are_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the studio, which looks at a run in this way."""
+    play(folder, "graph:memories.py:in_file")
+    monkeypatch.chdir(folder)
+    run = dialoom.open_run("run.db", trust=True)
+    async with run.look(1) as stepper:
+        stops = await stepper.stops()
+        contents = [each["content"] for each in stepper.state["players"]["assistant"]["values"]["messages"]]
+    assert contents[-1].startswith("I know 3 messages")
+    changed = [[change.path for change in stop.changes if "players" in change.path] for stop in stops]
+    assert "players.assistant.values.messages[3]" in changed[-1], changed
+    with closing(sqlite3.connect("agent.db")) as connection, connection:
+        connection.execute("DELETE FROM checkpoints")
+    async with dialoom.open_run("run.db", trust=True).look(1) as stepper:
+        shown = stepper.state["players"]["assistant"]
+        assert shown["no_values"] == "PlayerError: its checkpointer does not have this checkpoint"
+    (folder / "memories.py").unlink()
+    async with dialoom.open_run("run.db", trust=True).look(1) as stepper:
+        assert "there is no file 'memories.py'" in stepper.state["players"]["assistant"]["no_values"]
+
+
+async def test_values_of_a_graph_given_as_an_object_are_shown_where_it_was_given(tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "agent.db")) as saver:
+        agent = graph_of(no_memory, checkpointer=saver)
+        run = await dialoom.asimulate(
+            [{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[]
+        )
+        async with run.look(1) as stepper:
+            assert stepper.state["players"]["assistant"]["values"]["messages"][1]["content"] == "I see 1 messages."
+        async with dialoom.open_run(run.path, run.recipe).look(1) as stepper:
+            shown = stepper.state["players"]["assistant"]
+    assert "values" not in shown and shown["no_values"].endswith("given as an object, and has to be given again")
 
 
 def test_player_that_cannot_be_restored_starts_again_and_exports_say_so(folder: Path) -> None:
@@ -267,7 +305,7 @@ def graph_of(node: Any, state: Any = MessagesState, name: str = "mine", **kept: 
     return dialoom.Agent(graph, stateful=True, name=name)
 
 
-@pytest.mark.parametrize("refused", ["values", "namespace", "snapshot"])
+@pytest.mark.parametrize("refused", ["values", "namespace", "items", "snapshot"])
 def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_a_better_one(
     refused: str, tmp_path: Path
 ) -> None:
@@ -292,9 +330,9 @@ def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_
     def noting(note: Any) -> Any:
         return lambda _state: {"messages": [("ai", "Yes.")], "note": note}
 
-    def keeping(*space: str) -> Any:
+    def keeping(*space: str, value: Any = "red") -> Any:
         async def node(_state: State, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
-            await store.aput((*space, config["configurable"]["user_id"])[:2], "first", {"text": "red"})
+            await store.aput((*space, config["configurable"]["user_id"])[:2], "first", {"text": value})
             return {"messages": [("ai", "Yes.")]}
 
         return node
@@ -310,6 +348,11 @@ def test_player_that_a_call_finds_unrestorable_stops_the_run_which_goes_on_with_
             "mine has items in the namespace ('notes', 'all') of its store, which belongs to no person and so cannot "
             "be restored; put the person's id into it: config['configurable']['user_id']",
             graph_of(keeping("notes", "all"), store=InMemoryStore()),
+            graph_of(keeping("notes"), store=InMemoryStore()),
+        ),
+        "items": (
+            "mine has values in its store that are not JSON, and so cannot be restored: Object of type Note is not",
+            graph_of(keeping("notes", value=Note("red")), store=InMemoryStore()),
             graph_of(keeping("notes"), store=InMemoryStore()),
         ),
         "snapshot": (
@@ -497,6 +540,34 @@ def test_store_with_items_of_no_person_is_refused_before_anything_is_played(tmp_
     store.put(("notes", "everybody"), "first", {"text": "closed on Monday"})
     agent = graph_of(lambda _state: {"messages": [("ai", "Yes.")]}, store=store)
     with pytest.raises(BindingError, match=r"mine has items in the namespace \('notes', 'everybody'\) of its store"):
+        dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
+    assert not (tmp_path / "run.db").exists()
+
+
+class Single(MessagesState):
+    """A state with a value of the user's own."""
+
+    note: Note
+
+
+class Several(MessagesState):
+    """One with a list of such values, and a reducer."""
+
+    note: Annotated[list[Note], operator.add]
+
+
+class Perhaps(MessagesState):
+    """One that may have such values."""
+
+    note: dict[str, Note] | None
+
+
+@pytest.mark.parametrize("state", [Single, Several, Perhaps])
+def test_graph_that_declares_values_that_cannot_be_restored_is_refused_before_anything_is_played(
+    state: Any, tmp_path: Path
+) -> None:
+    agent = graph_of(lambda _state: {"messages": [("ai", "Yes.")]}, state, checkpointer=InMemorySaver())
+    with pytest.raises(BindingError, match=r"mine has values .+ restored \('note' is declared with Note\): with InMem"):
         dialoom.simulate([{"name": "Ann"}], assistant=agent, path=tmp_path / "run.db", max_turns=1, ends=[])
     assert not (tmp_path / "run.db").exists()
 

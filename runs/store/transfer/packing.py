@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from dialoom.runs.store.ledger import LAST_STATES
 from dialoom.runs.store.references import TEXT
 
 Row: TypeAlias = dict[str, Any]
@@ -117,13 +118,11 @@ _OF_SCENARIO = ("outcomes", "judged", "judgements", "rejudgings", "common_uses")
 _DOCUMENT = re.compile(r'"\$(?:doc|shared)":"([0-9a-f]{32})"')
 _AT_ONCE = 500
 
-_PLAYER_STATES = """
-SELECT * FROM player_states WHERE scenario = ?1 OR ?2 AND id IN (
-    SELECT max(earlier.id) FROM player_states AS earlier JOIN scenarios ON position = earlier.scenario
-    WHERE position = (SELECT after FROM scenarios WHERE position = ?1) AND earlier.sample = scenarios.sample
-    GROUP BY player
-) ORDER BY id"""
-"""The query for the states of a scenario's players and, for a worker, the last states in the preceding conversation."""
+_STATES = "SELECT * FROM player_states WHERE scenario = ?1 ORDER BY id"
+_EARLIER_STATES = f"""
+SELECT player_states.*, after AS scenario FROM player_states JOIN scenarios ON position = ?1
+WHERE player_states.id IN ({LAST_STATES}) ORDER BY player_states.id"""
+"""The states in which a worker finds the players; it takes all of them for those of the conversation before."""
 
 
 def pack(connection: sqlite3.Connection, position: int, thread: str, lease: int, *, is_leased: bool) -> Transfer:
@@ -166,8 +165,9 @@ class _Packing:
             self._look(with_texts, outcome["details"] or "null")
         self._pack_calls(is_leased)
         self._checkpoints()
-        transfer.rows["player_states"] = self._rows(_PLAYER_STATES, transfer.position, is_leased)
+        transfer.rows["player_states"] = self._rows(_STATES, transfer.position)
         if is_leased:
+            transfer.rows["player_states"] += self._rows(_EARLIER_STATES, transfer.position)
             transfer.rows["documents"] = list(self._documents(transfer.of("scenarios")[0]["content"]))
         return self.closed()
 

@@ -1,0 +1,161 @@
+"""The state from which a stateful player's call begins: that of its own line, whatever else the run's file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+import dialoom
+from tests.runs.workers.near import near_cluster
+
+RULES: dict[str, Any] = {"max_turns": 2, "in_sequence": True, "ends": [{"keyword": "goodbye"}]}
+TASKS = [{"goal": goal} for goal in ("a table", "a chair", "a lamp")]
+OTHER_WORDS = "Something else, please."
+
+
+class Telling:
+    """An assistant whose replies tell all that it has heard."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def __call__(self, messages: list[dict[str, Any]]) -> str:
+        self.heard += [message["content"] for message in messages]
+        return f"I heard: {' '.join(self.heard)}"
+
+    def snapshot(self) -> list[str]:
+        return [*self.heard]
+
+    def restore(self, snapshot: list[str]) -> None:
+        self.heard = [*snapshot]
+
+
+class Agreeing(Telling):
+    """One whose replies tell nothing."""
+
+    def __call__(self, messages: list[dict[str, Any]]) -> str:
+        super().__call__(messages)
+        return "Yes."
+
+
+async def customer(_messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+    return f"Message {session.number}.{session.turn}."
+
+
+def played(path: Path, kind: Any = Telling, user: Any = customer, most: int = 9, **how: Any) -> dialoom.Run:
+    """Play the conversations of people in sequence, and stop after some of them."""
+    done: list[dialoom.Event] = []
+    control = dialoom.Control()
+
+    def count(event: dialoom.Event) -> None:
+        if isinstance(event, dialoom.ScenarioDone):
+            done.append(event)
+            if len(done) == most:
+                control.stop()
+
+    assistant = kind if isinstance(kind, dialoom.Agent) else dialoom.Agent(kind, stateful=True, name="mine")
+    people = how.pop("people", [{"name": "Ann"}])
+    given = {**RULES, "assistant": assistant, "user": user, **how}
+    return dialoom.simulate(people, TASKS, path=path, on_event=count, control=control, **given)
+
+
+def talks(run: dialoom.Run) -> list[list[str]]:
+    return [[line.content for line in episode.outcome.messages] for episode in run.episodes()]
+
+
+async def test_branch_of_an_earlier_conversation_is_not_what_the_next_one_continues(tmp_path: Path) -> None:
+    whole, run = played(tmp_path / "whole.db"), played(tmp_path / "run.db", most=1)
+    async with run.step(1) as stepper:
+        await stepper.rewind(2)
+        branch = await stepper.fork("other")
+        await branch.say("user", OTHER_WORDS)
+        await branch.run()
+    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _telling()})
+    assert talks(resumed) == talks(whole)
+
+
+async def test_branch_that_became_the_outcome_is_what_the_next_conversation_continues(tmp_path: Path) -> None:
+    run = played(tmp_path / "run.db", most=1)
+    async with run.step(1) as stepper:
+        await stepper.rewind(2)
+        await stepper.resample()
+        await stepper.say("user", OTHER_WORDS)
+        await stepper.run()
+        await stepper.promote()
+    resumed = await dialoom.aresume(run.path, recipe=run.recipe, models={"assistant": _telling()})
+    assert talks(resumed)[1][1] == f"I heard: Message 1.1. {OTHER_WORDS} Message 2.1."
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_conversation_in_which_the_player_says_nothing_does_not_make_it_forget(
+    workers: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leaving(messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+        return "I say goodbye." if session.number == 2 else await customer(messages, session)
+
+    near_cluster(monkeypatch)
+    people = [{"name": "Ann"}, {"name": "Bo"}]
+    run = played(tmp_path / "run.db", user=leaving, people=people, workers=workers)
+    assert [talk[-1] for talk in talks(run)] == [
+        "I heard: Message 1.1. Message 1.2.",
+        "I say goodbye.",
+        "I heard: Message 1.1. Message 1.2. Message 3.1. Message 3.2.",
+    ] * 2
+
+
+async def test_equal_reply_to_a_request_that_a_person_wrote_leaves_other_states_alone(tmp_path: Path) -> None:
+    run = played(tmp_path / "run.db", Agreeing, most=1)
+    async with run.step(1) as stepper:
+        before = dict(stepper.state["players"])
+        await stepper.rewind(3)
+        await stepper.ask_instead("assistant", [{"role": "user", "content": OTHER_WORDS}])
+        await stepper.run()
+        assert stepper.state["players"] == {"assistant": [OTHER_WORDS, "Message 1.2."]}
+        main = await stepper.switch("main")
+        assert main.state["players"] == before == {"assistant": ["Message 1.1.", "Message 1.2."]}
+        await main.rewind(2)
+        fork = await main.fork("after")
+        await fork.say("user", OTHER_WORDS)
+        await fork.run()
+        assert fork.state["players"] == {"assistant": ["Message 1.1.", OTHER_WORDS]}
+
+
+def test_items_of_a_store_are_restored_in_their_order(tmp_path: Path) -> None:
+    def node(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
+        person = config["configurable"]["user_id"]
+        known = [item.key for item in store.search(("notes", person), limit=100)]
+        name = f"{9 - len(known)}"
+        store.put(("notes", person, *(["odd"] if len(known) % 2 else [])), name, {"text": "red"})
+        return {"messages": [("ai", f"{len(state['messages'])} {known}")]}
+
+    def agent() -> dialoom.Agent:
+        graph = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node").compile(store=InMemoryStore())
+        return dialoom.Agent(graph, stateful=True, name="mine")
+
+    whole, run = played(tmp_path / "whole.db", agent()), played(tmp_path / "run.db", agent(), most=2)
+    resumed = dialoom.resume(run.path, recipe=run.recipe, models={"assistant": agent()})
+    assert talks(whole)[2][1] == "1 ['9', '7', '8', '6']"
+    assert talks(resumed) == talks(whole)
+
+
+async def test_conversation_that_was_not_played_begins_nothing_when_it_is_opened(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def failing(_messages: list[dict[str, Any]], session: dialoom.Session) -> str:
+        asked.append(session.number)
+        raise RuntimeError("no")
+
+    run = played(tmp_path / "run.db", user=failing)
+    async with run.step(2) as stepper:
+        assert (await stepper.here()).transcript == ()
+    assert asked == [1]
+
+
+def _telling() -> dialoom.Agent:
+    return dialoom.Agent(Telling, stateful=True, name="mine")
