@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,11 +131,26 @@ async def replay(
         BindingError: If a model is unknown, or a key is missing.
         TrustError: If the recipe is a file that is specified only by the author of the case.
     """
-    if not live:
+    trust = trust or Trust()
+    with _importable_from(folders if trust.everything else ()):
+        if live:
+            return await _LiveReplay(case, trust, folders, live, models or {}, prompts).play()
         if models or prompts:
             raise RunError("models and prompts are those of live roles: name at least one", setting="live")
-        return await _Replay(case, trust or Trust(), folders).play()
-    return await _LiveReplay(case, trust or Trust(), folders, live, models or {}, prompts).play()
+        return await _Replay(case, trust, folders).play()
+
+
+@contextmanager
+def _importable_from(folders: Sequence[Path]) -> Iterator[None]:
+    """Let modules be imported from these folders, too. Replays that overlap each add their own entries."""
+    paths = [str(folder) for folder in folders]
+    sys.path += paths
+    try:
+        yield
+    finally:
+        for path in paths:
+            if path in sys.path:
+                del sys.path[-1 - sys.path[::-1].index(path)]  # the last one: the first may not be ours
 
 
 class _Replay:
@@ -142,8 +158,6 @@ class _Replay:
 
     def __init__(self, case: Case, trust: Trust, folders: Sequence[Path]) -> None:
         self._case, self._trust = case, trust
-        if trust.everything:
-            sys.path += [path for path in map(str, folders) if path not in sys.path]
         self._folders = _file_folders(case, [*folders, Path.cwd()])
         self._file = in_folder(case.recipe, self._folders)
         trust.check("the case", case.mark, recipe_references(case.recipe, self._file), {})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import dialoom as api
 from dialoom import DialoomError, Stepper
-from dialoom.runs.stepping import case_of, write_case
+from dialoom.runs.stepping import ReplayResult, case_of, write_case
 from tests.conftest import Command, MadeOnce
 
 SHOP = """
@@ -213,3 +214,26 @@ def test_files_are_found_beside_a_copied_case_before_the_original_folder(
         assert found.scores == ["cancelled (assistant): True -> False"]
         assert f"{copy}/checks.py has changed" in found.changed
         assert "prompt shop/assistant is not the present one" in found.changed
+
+
+def test_modules_beside_a_case_can_be_imported_during_its_replay_only(
+    shop: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = "async def assistant(messages):\n    import words_beside_the_case\n    return words_beside_the_case.REPLY\n"
+    beside = tmp_path_factory.mktemp("beside")
+    shutil.copy(shop / "case.json", beside)
+    (beside / "late_beside_the_case.py").write_text(late)
+    (beside / "words_beside_the_case.py").write_text("REPLY = 'Order 17 is cancelled.'\n")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    models = {"assistant": "python:late_beside_the_case:assistant"}
+
+    async def replays() -> list[ReplayResult]:
+        played = [api.areplay(beside / "case.json", live=["assistant"], models=models, trust=True) for _ in range(3)]
+        return await asyncio.gather(*played)
+
+    for played in asyncio.run(replays()):
+        assert played.outcome is not None
+        assert [line.content for line in played.outcome.messages if line.role == "assistant"] == [
+            "Order 17 is cancelled."
+        ] * 2
+    assert str(beside) not in sys.path
