@@ -373,7 +373,7 @@ COMPARED: Mapping[tuple[str, str], tuple[Callable[[Command, Path], None], str]] 
     ("README.md", "show demo/run.db 5"): (_demo, "show demo/run.db 5"),
     ("README.md", "report demo/run.db --table scores"): (_demo, "report demo/run.db --table scores"),
     ("docs/agreement.md", "agree demo/run.db --labels labels.csv"): (_demo, "agree demo/run.db --labels labels.csv"),
-    ("docs/agreement.md", "dialoom: labels.csv:614: label of anna: '6' is not a whole number from 1 to 4"): (
+    ("docs/agreement.md", "dialoom: labels.csv:547: label of anna: '6' is not a whole number from 1 to 4"): (
         _demo,
         "agree demo/run.db --labels mislabelled/labels.csv",
     ),

@@ -56,6 +56,9 @@ def agree(
         ),
     ] = None,
     where: Annotated[str | None, WHERE] = None,
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="List the judgements whose score and labels differ instead.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     is_trusted: TrustFlag = False,
 ) -> None:
@@ -63,15 +66,17 @@ def agree(
 
     First, --sample N -o FILE writes a CSV file for people to fill in; then --labels FILE reads it.
     """
-    _check(sample, out, labels, seed, json)
+    _check(sample, out, labels, seed, json, disagreements)
     names = _names(annotators)
     if labels is not None:
-        _compare(run, labels, names, metric or [], scale or [], judging, where, json, is_trusted)
+        _compare(run, labels, names, metric or [], scale or [], judging, where, disagreements, json, is_trusted)
     elif sample is not None and out is not None:
         _sample(run, out, sample, names or _ANNOTATORS, metric or [], scale or [], seed, judging, where, is_trusted)
 
 
-def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool) -> None:
+def _check(
+    sample: int | None, out: Path | None, labels: Path | None, seed: int | None, json: bool, disagreements: bool
+) -> None:
     """Check that exactly one of sampling and comparing is requested, and only with its own options."""
     from dialoom.runs.errors import RunError
 
@@ -79,8 +84,8 @@ def _check(sample: int | None, out: Path | None, labels: Path | None, seed: int 
         raise RunError("give --sample N -o FILE to make a file for people to label, or --labels FILE to read one")
     if sample is not None and out is None:
         raise RunError("-o FILE is missing: where the sample is to be written, such as -o labels.csv")
-    if sample is not None and json:
-        raise RunError("--json is for --labels; a sample is a CSV file")
+    if sample is not None and (json or disagreements):
+        raise RunError(f"{'--json' if json else '--disagreements'} is for --labels; a sample is a CSV file")
     if labels is not None and (out is not None or seed is not None):
         raise RunError(f"{'--seed' if out is None else '-o'} is for --sample; --labels FILE prints what it finds")
 
@@ -117,6 +122,7 @@ def _sample(
     say(f"{sample.n:,} judgements to label written to {out}{fewer}", err=not out.is_file())
     for group, count in sample.counts.items():
         say(f"{count:>7,}  {group}", err=not out.is_file())
+    say(f"{sample.conversations:>7,}  conversations to read", err=not out.is_file())
     if sample.unscored:
         say(f"{sample.unscored:,} judgements have no score and were not drawn from", err=not out.is_file())
     if out.is_file():
@@ -131,11 +137,12 @@ def _compare(
     scales: list[str],
     judging: str | None,
     where: str | None,
+    disagreements: bool,
     json: bool,
     is_trusted: bool,
 ) -> None:
     from dialoom.api.run import RunReader
-    from dialoom.runs.agreement import as_json, table_of
+    from dialoom.runs.agreement import as_json, disagreement_table, table_of
 
     run = RunReader(path, trust=trust(is_trusted))
     found = run.agreement(
@@ -147,4 +154,4 @@ def _compare(
         return
     from .reporting import print_tables
 
-    print_tables([table_of(found)])
+    print_tables([disagreement_table(found) if disagreements else table_of(found)])

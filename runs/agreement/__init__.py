@@ -3,11 +3,21 @@
 from .calibrated import CalibratedScore, calibrated_scores, calibrated_tables
 from .items import Sample, Scale, Scales, write_sample
 from .labels import GivenLabel, LabelFile, Labelled, Labels, labelled, labels_beside, read_labels
-from .results import Agreement, EarlierLabels, GroupAgreement, agreement, as_json, table_of
+from .results import (
+    Agreement,
+    Disagreement,
+    EarlierLabels,
+    GroupAgreement,
+    agreement,
+    as_json,
+    disagreement_table,
+    table_of,
+)
 
 __all__ = [
     "Agreement",
     "CalibratedScore",
+    "Disagreement",
     "EarlierLabels",
     "GivenLabel",
     "GroupAgreement",
@@ -21,6 +31,7 @@ __all__ = [
     "as_json",
     "calibrated_scores",
     "calibrated_tables",
+    "disagreement_table",
     "labelled",
     "labels_beside",
     "read_labels",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import heapq
 import json
-import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -109,6 +109,10 @@ class Scale:
         # Not `1-5`: a spreadsheet would parse it as a date.
         return "yes or no" if self.is_verdict else f"{self.low} to {self.high}"
 
+    def text(self, value: int) -> str:
+        """Write one of the scale's values as a label."""
+        return ("no", "yes")[value] if self.is_verdict else str(value)
+
     def parse(self, text: str) -> int:
         """Parse a label.
 
@@ -194,10 +198,11 @@ COLUMNS = (ITEM, "scenario", "metric", "target", "turn", "scale", DIGEST, "about
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The written sample: its items by group, and the number of judgements excluded because they have no score."""
+    """The written sample: its items by group, the judgements excluded as they have no score, and the conversations."""
 
     counts: Mapping[Group, int]
     unscored: int
+    conversations: int
 
     @property
     def n(self) -> int:
@@ -224,6 +229,7 @@ def write_sample(
         target: The file; it must not exist.
         size: Number of items. It is divided evenly between metrics, targets, and whole conversations and turns; within
             each of these, in proportion to the judge's scores, but with at least two items of each score if possible.
+            All of these are of the same conversations as far as their scores allow.
         annotators: Names, each of which gets a column.
         seed: The seed of the draw; by default the run's.
         judging: The set of judgements; by default the oldest.
@@ -241,38 +247,41 @@ def write_sample(
     config = run.config
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
-    draw = stream(config.seed if seed is None else seed, "", "agreement sample")
     checked = WithJudging.of(recipe).check_metrics - set(metrics)
     found = (pair for pair in items(run, judging, metrics, where) if pair[1].judgement.metric not in checked)
-    drawn, unscored = _draw_items(found, known, size, draw)
+    drawn, unscored = _draw_items(found, known, size, config.seed if seed is None else seed)
     if not drawn:
         named = f"; name a check to sample it: {', '.join(sorted(checked))}" if checked else ""
         message = f"{run.path} has no judgement of a judge with a score to sample ({unscored:,} have none){named}"
         raise RunError(message, setting="metrics" if checked else None)
-    # Items of a metric are adjacent, so that annotators do not have to switch between scales.
-    ranks = {metric: rank for rank, metric in enumerate(WithJudging.of(recipe).metrics)}
-    drawn.sort(key=lambda each: (ranks.get(each.group.metric, len(ranks)), each))
+    drawn.sort()  # items of a conversation are adjacent, so that annotators read it once
     rows = (_drawn_row(run, judging, each, known) for each in drawn)
     # The byte order mark (`-sig`) tells spreadsheets that the file is UTF-8.
     with text_output(target, (run.path,), encoding="utf-8-sig", newline="") as file:
         _write_csv(file, [*COLUMNS, *(LABEL + name for name in annotators)], rows)
-    return Sample(Counter(each.group for each in drawn), unscored)
+    return Sample(Counter(each.group for each in drawn), unscored, len({each.episode for each in drawn}))
 
 
 class _DrawnItem(NamedTuple):
-    """The place of an item that may be drawn; sorts by group, then in plan order."""
+    """The place of an item that may be drawn; sorts in plan order."""
 
-    group: Group
     order: int
+    group: Group
     episode: str
     id: str
 
 
 def _draw_items(
-    found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, draw: random.Random
+    found: Iterable[tuple[Episode, Item]], scales: Scales, size: int, seed: int
 ) -> tuple[list[_DrawnItem], int]:
-    """Return the items drawn, and the number excluded because they have no score."""
-    pools: dict[Group, dict[int, _Reservoir]] = defaultdict(dict)
+    """Return the items drawn, and the number excluded because they have no score.
+
+    The samples of the groups are coordinated by permanent random numbers (Ohlsson 1995, in: Business Survey Methods).
+    Each conversation and each of its turns has one random number for all metrics; of each score, the items with the
+    lowest numbers are drawn. So the items of a score are a simple random sample, and the groups mostly share their
+    conversations.
+    """
+    pools: dict[Group, dict[int, _Lowest]] = defaultdict(dict)
     unscored = 0
     for order, (episode, item) in enumerate(found):
         if episode.state != "done":
@@ -280,8 +289,11 @@ def _draw_items(
         if (score := scales.code(item.judgement)) is None:
             unscored += 1
         else:
-            pool = pools[item.group].setdefault(score, _Reservoir(size, draw))
-            pool.add(_DrawnItem(item.group, order, episode.id, item.id))
+            turn = item.id.removeprefix(f"{episode.id}/{item.judgement.metric}/{item.judgement.target}")
+            number = stream(seed, episode.id, f"agreement sample{turn}").random()
+            pools[item.group].setdefault(score, _Lowest(size)).add(
+                number, _DrawnItem(order, item.group, episode.id, item.id)
+            )
     chosen: list[_DrawnItem] = []
     # The smallest group is first, so that its shortfall is divided among the others.
     smallest_first = sorted(pools.items(), key=lambda each: (sum(pool.seen for pool in each[1].values()), each[0]))
@@ -296,7 +308,7 @@ _FEWEST_OF_SCORE = 2
 """Minimum number of items with each score, in a sample that is large enough."""
 
 
-def _allocated(pools: Mapping[int, _Reservoir], size: int) -> dict[int, int]:
+def _allocated(pools: Mapping[int, _Lowest], size: int) -> dict[int, int]:
     """Return the number of items to draw of each score: proportional to its frequency, but at least two.
 
     Proportional allocation is never less precise than a simple random sample, even if the judge's scores are random.
@@ -310,23 +322,20 @@ def _allocated(pools: Mapping[int, _Reservoir], size: int) -> dict[int, int]:
     return counts
 
 
-class _Reservoir:
-    """A uniform sample of items, by reservoir sampling; `seen` is the number of all items so far."""
+class _Lowest:
+    """The items with the lowest random numbers; `seen` is the number of all items so far."""
 
-    def __init__(self, size: int, draw: random.Random) -> None:
-        self.held: list[_DrawnItem] = []
+    def __init__(self, size: int) -> None:
+        self._held: list[tuple[float, _DrawnItem]] = []  # a heap, with the highest number first
         self.seen = 0
-        self._size, self._draw = size, draw
+        self._size = size
 
-    def add(self, item: _DrawnItem) -> None:
+    def add(self, number: float, item: _DrawnItem) -> None:
         self.seen += 1
-        if len(self.held) < self._size:
-            self.held.append(item)
-        elif (place := self._draw.randrange(self.seen)) < self._size:
-            self.held[place] = item
+        (heapq.heappush if len(self._held) < self._size else heapq.heappushpop)(self._held, (-number, item))
 
     def take(self, count: int) -> list[_DrawnItem]:
-        return self._draw.sample(self.held, min(count, len(self.held)))
+        return [item for _, item in heapq.nlargest(count, self._held)]
 
 
 def _drawn_row(run: RunFile, judging: str | None, drawn: _DrawnItem, scales: Scales) -> list[str]:

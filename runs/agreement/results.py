@@ -93,18 +93,39 @@ class EarlierLabels:
 
 
 @dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A judgement whose score differs from a label.
+
+    Attributes:
+        conversation: The conversation's id.
+        group: Metric, target, and whether turns are judged separately.
+        turn: The turn that is judged; `None` for the whole conversation.
+        judge: The judge's score, written as a label.
+        labels: The label of each annotator; empty if there is none.
+    """
+
+    conversation: str
+    group: Group
+    turn: int | None
+    judge: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """The agreement computed from a labels file.
 
     Attributes:
         annotators: Names of the annotators.
         groups: The agreement in each group.
+        disagreements: The judgements whose score differs from a label, in plan order.
         earlier: Labels that are not counted.
         offline: A note on roles played by an offline model, if there are any.
     """
 
     annotators: tuple[str, ...]
     groups: tuple[GroupAgreement, ...]
+    disagreements: tuple[Disagreement, ...] = ()
     earlier: EarlierLabels = EarlierLabels()
     offline: str | None = None
 
@@ -138,7 +159,7 @@ def agreement(
     require_statistics()
     recipe = run.recipe
     known = Scales(WithJudging.of(recipe).scales, scales)
-    rows, earlier = _coded_rows(run, labels, judging, known, where)
+    rows, differing, earlier = _coded_rows(run, labels, judging, known, where)
     if missing := set(metrics) - {group.metric for group in rows}:
         there = ", ".join(sorted({group.metric for group in rows}))
         raise RunError(f"metrics {min(missing)!r}: the items of {labels.path} are of {there}", setting="metrics")
@@ -151,6 +172,7 @@ def agreement(
             _group_agreement(group, known.of(group.metric), labels.annotators, np.array(rows[group]))
             for group in groups
         ),
+        tuple(each for each in differing if each.group in rows),
         earlier,
         offline_note(reported_runs([run], recipe, judging)),
     )
@@ -162,15 +184,21 @@ _CodedRows = dict[Group, list[list[int]]]
 
 def _coded_rows(
     run: RunFile, labels: Labels, judging: str | None, scales: Scales, where: str | None
-) -> tuple[_CodedRows, EarlierLabels]:
-    """Return the values of the labelled items, and the labels of replaced conversations."""
+) -> tuple[_CodedRows, list[Disagreement], EarlierLabels]:
+    """Return the values of the labelled items, the disagreements, and the labels of replaced conversations."""
     rows: _CodedRows = defaultdict(list)
+    differing: list[Disagreement] = []
     matched = LabelledItems(run, labels, judging, where)
-    for _, item, row in matched:
+    for episode, item, row in matched:
         if row is not None:
             score, scale = scales.code(item.judgement), scales.of(item.judgement.metric)
-            rows[item.group].append([MISSING if score is None else score - scale.low, *label_codes(labels, row, scale)])
-    return rows, matched.earlier()
+            judged, given = MISSING if score is None else score - scale.low, label_codes(labels, row, scale)
+            rows[item.group].append([judged, *given])
+            if score is not None and set(given) - {judged, MISSING}:
+                texts = tuple("" if code == MISSING else scale.text(code + scale.low) for code in given)
+                turn = item.judgement.turn
+                differing.append(Disagreement(episode.id, item.group, turn, scale.text(score), texts))
+    return rows, differing, matched.earlier()
 
 
 class LabelledItems:
@@ -322,6 +350,19 @@ def table_of(agreement: Agreement) -> Table:
     return table
 
 
+def disagreement_table(agreement: Agreement) -> Table:
+    """Return the judgements whose score differs from a label as a table."""
+    table = Table(
+        "disagreements",
+        "Disagreements of the judge and the annotators",
+        ["conversation", "metric", "turn", "judge", *agreement.annotators],
+    )
+    for each in agreement.disagreements:
+        labels = [label or None for label in each.labels]
+        table.rows.append([each.conversation, str(each.group), each.turn, each.judge, *labels])
+    return table
+
+
 def notes(agreement: Agreement) -> list[str]:
     """Return the notes that explain the kappas and list what they omit."""
     compared = [each for group in agreement.groups for _, each in _comparison_rows(group)]
@@ -355,6 +396,16 @@ def as_json(agreement: Agreement) -> dict[str, Any]:
                 "unscored": each.unscored,
             }
             for each in agreement.groups
+        ],
+        "disagreements": [
+            {
+                "conversation": each.conversation,
+                **each.group._asdict(),
+                "turn": each.turn,
+                "judge": each.judge,
+                "labels": dict(zip(agreement.annotators, each.labels, strict=True)),
+            }
+            for each in agreement.disagreements
         ],
         "earlier": {"labels": agreement.earlier.count, "scenarios": list(agreement.earlier.scenarios)},
         "notes": notes(agreement),

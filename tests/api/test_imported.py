@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,34 @@ def test_imported_run_is_labelled_and_calibrated(folder: Path, dialoom: Command)
     assert "resolved" in json.dumps(agreed)
     calibrated = dialoom("report", "talks.db", "--calibrated", "--labels", "labels.csv").stdout
     assert "calibrated" in calibrated.lower()
+
+
+def test_labels_of_several_metrics_are_of_few_conversations_and_random_among_equal_scores(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Good day."}]
+    rows = (json.dumps({"id": str(number), "goal": f"return {number}", "messages": talk}) for number in range(120))
+    (tmp_path / "talks.jsonl").write_text("\n".join(rows))
+    (tmp_path / "support.toml").write_text(
+        STUDY + '[[judge]]\nmetric = "tone"\nscale = [1, 3]\nrubric = "The tone fits: {{ task.goal }}"\n'
+    )
+    run = api.import_transcripts(tmp_path / "talks.jsonl", path=tmp_path / "talks.db").run
+    api.judge(run.path, "offline/placeholder", judges=tmp_path / "support.toml")
+    scores = {each.id: {one.metric: one.score for one in each.outcome.judgements} for each in run.episodes()}
+    sizes, drawn = list[int](), dict[str, Counter[str]]()
+    for seed in range(20):
+        sample = run.sample_to_label(tmp_path / f"{seed}.csv", 60, ["anna"], seed=seed)
+        sizes.append(sample.conversations)
+        with (tmp_path / f"{seed}.csv").open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                drawn.setdefault(row["metric"], Counter())[row["scenario"]] += 1
+    assert 30 <= sum(sizes) / len(sizes) < 36, "of two draws apart there would be 52"
+    for metric, other in (("resolved", "tone"), ("tone", "resolved")):
+        for score in {each[metric] for each in scores.values()}:
+            equal = [id_ for id_, each in scores.items() if each[metric] == score]
+            overall = sum(drawn[metric][id_] for id_ in equal) / len(equal) / 20
+            for value in {scores[id_][other] for id_ in equal}:
+                of_both = [id_ for id_ in equal if scores[id_][other] == value]
+                share = sum(drawn[metric][id_] for id_ in of_both) / len(of_both) / 20
+                assert share == pytest.approx(overall, abs=0.1), (metric, score, value)
 
 
 def test_imported_run_is_reviewed_searched_and_described(folder: Path, dialoom: Command) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,9 @@ def test_sample_is_blind_balanced_and_reproducible(dialoom: Command, run: Path, 
         assert "church bells" in row["about"], "whoever judges personalization must know the person"
         assert row["conversation"].startswith("user: Line 0 of mine, no. ")
         assert row["conversation"].count("assistant: ") == int(row["turn"] or 3)
+    read = Counter(row["scenario"] for row in rows)
+    assert f"{len(read):>7}  conversations to read" in said
+    assert list(read) == [scenario for scenario, _ in groupby(row["scenario"] for row in rows)], "each in one place"
     dialoom("agree", run, "--sample", 35, "-o", "again.csv", "--annotators", "anna,ben")
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "s.csv").read_bytes()
     dialoom("agree", run, "--sample", 35, "-o", "other.csv", "--annotators", "anna,ben", "--seed", 4)
@@ -140,11 +144,14 @@ def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None
     metrics = ["--metric", "task_completion", "--metric", "personalization"]
     dialoom("agree", run, "--sample", 30, "-o", "s.csv", "--annotators", "anna,ben,cleo", *metrics)
 
-    def fill(row: Row, number: int) -> dict[str, str]:
-        score = judged[row["item"]]
+    numbers = Counter[tuple[str, bool]]()
+
+    def fill(row: Row, _number: int) -> dict[str, str]:
+        score, group = judged[row["item"]], (row["metric"], row["turn"] != "")
+        numbers[group] += 1
         other = not score if isinstance(score, bool) else 1 + score % 4
-        ben = _as_label(other if number % 3 == 0 else score)
-        return {"anna": _as_label(score), "ben": ben, "cleo": ben if number % 10 else ""}
+        ben = _as_label(other if numbers[group] % 3 == 0 else score)
+        return {"anna": _as_label(score), "ben": ben, "cleo": ben if numbers[group] % 10 else ""}
 
     _fill(tmp_path / "s.csv", tmp_path / "filled.csv", fill)
     found = json.loads(dialoom("agree", run, "--labels", "filled.csv", "--json").stdout)
@@ -180,6 +187,17 @@ def test_labels_give_kappas(dialoom: Command, run: Path, tmp_path: Path) -> None
         assert each["average"]["low"] <= mean <= each["average"]["high"]
         assert each["fleiss"]["low"] <= each["fleiss"]["kappa"] <= each["fleiss"]["high"] <= 1
         assert (cohen["ben"]["weighted"] is None) == (each["scale"] == "verdict")
+    wrong = [row for row in rows if row["label:ben"] != row["label:anna"]]
+    differing = [
+        (each["conversation"], each["metric"], each["turn"], each["judge"], each["labels"]["ben"])
+        for each in found["disagreements"]
+    ]
+    assert differing == [
+        (row["scenario"], row["metric"], int(row["turn"] or 0) or None, row["label:anna"], row["label:ben"])
+        for row in wrong
+    ]
+    listed = dialoom("agree", run, "--labels", "filled.csv", "--disagreements").stdout
+    assert listed.count("task_completion (assistant)") == sum(row["metric"] == "task_completion" for row in wrong)
     first = [row for row in rows if row["metric"] == "personalization" and not row["turn"]]
     table = [[0] * 4 for _ in range(4)]
     for row in first:
