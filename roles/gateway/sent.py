@@ -150,8 +150,8 @@ def _holds(made: Mapping[str, Any], name: str, value: Any) -> bool:
     if name == THINKING:
         kind = value.get("type")
         value = kind if kind == "disabled" else value.get("budget_tokens", kind)
-    found = list(_leaves(made))
-    return all(each in found for each in _leaves(value))
+    found = [(each, isinstance(each, bool)) for each in _leaves(made)]  # False is no 0
+    return all((each, isinstance(each, bool)) in found for each in _leaves(value))
 
 
 def _is_level(model: str, effort: str, made: Mapping[str, Any], part: Callable[[str, str], object]) -> bool:
