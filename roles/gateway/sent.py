@@ -45,7 +45,7 @@ class Sampled(NamedTuple):
         """Return the differences of a request's body from what is expected."""
         read = {name: value for name, value in body.items() if name not in _TEXTS}
         return tuple(
-            Change(name, self.sent[name], None, "LiteLLM leaves it out of the request")
+            Change(name, self.sent[name], None, "LiteLLM's request does not contain it")
             for name, value in self.expected.items()
             if not _holds(read, name, value)
         )

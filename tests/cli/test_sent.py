@@ -130,7 +130,7 @@ def test_doctor_lists_changes(dialoom: Command) -> None:
 def test_what_litellm_leaves_out_of_the_request_itself_is_shown_everywhere_and_refused(
     dialoom: Command, plan: list[object], tmp_path: Path
 ) -> None:
-    change = "min_p 0.05 not sent (LiteLLM leaves it out of the request)"
+    change = "min_p 0.05 not sent (LiteLLM's request does not contain it)"
     told = ["--model", "gemini/gemini-2.5-flash", "--param", "min_p=0.05"]
     variables = {"GEMINI_API_KEY": "k"}
     with serving(verdicts) as server:
