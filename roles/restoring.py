@@ -135,7 +135,8 @@ WITHOUT_CONVERSATION = Refusal(
     "a stateful player in a call that scenarios share",
     "at the call, as nodes decide at run time which calls they share",
     "it belongs to no conversation",
-    "keeps state, and this call belongs to no conversation, such as one that scenarios share",
+    "keeps state, and this call belongs to no conversation, such as one that scenarios share; begin a new run in which "
+    "it is not declared stateful",
 )
 SERVERS = Refusal(
     "MCP servers with workers",
