@@ -159,9 +159,11 @@ def command_in(folder: Path) -> Command:
 
 
 def _forget_imports(folder: Path) -> None:
-    sys.path[:] = [path for path in sys.path if not Path(path).is_relative_to(folder)]
+    """Remove a folder's modules and paths. Texts are compared: a `Path` for each module would take 0.1 s a test."""
+    inside = f"{folder}{os.sep}"
+    sys.path[:] = [path for path in sys.path if path != str(folder) and not path.startswith(inside)]
     for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "").is_relative_to(folder):
+        if (getattr(module, "__file__", None) or "").startswith(inside):
             del sys.modules[name]
 
 

@@ -27,7 +27,7 @@ def study(tmp_path: Path) -> Path:
     """A copy of the example study, whose conversations are short."""
     folder = Path(shutil.copytree(ROOT / "docs/examples/studies", tmp_path / "studies"))
     path = folder / "support.toml"
-    path.write_text(path.read_text().replace("max_turns = 8", "max_turns = 3"))
+    path.write_text(path.read_text().replace("max_turns = 8", "max_turns = 2"))
     return path
 
 
