@@ -12,6 +12,7 @@ import pytest
 
 import dialoom as api
 from tests.conftest import ROOT, Command, MadeOnce
+from tests.processes import Started
 
 PAGE = (ROOT / "docs" / "ci.md").read_text()
 PLUGIN = ("-p", "no:dialoom", "-p", "dialoom.pytest_plugin")  # whether the environment knows the entry point or not
@@ -43,8 +44,11 @@ def folder(made_once: MadeOnce, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pytest_in(folder: Path, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
     """Run pytest in a folder."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *PLUGIN, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    script = "import sys, pytest\nsys.exit(pytest.main(sys.argv[1:]))\n"
+    command = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", *PLUGIN, *arguments]
+    with Started(folder, *command, script=script) as process:
+        out, err = process.communicate()
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def test_fault_that_is_back_fails_in_ci_and_passes_when_it_is_fixed(folder: Path, dialoom: Command) -> None:

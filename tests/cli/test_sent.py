@@ -167,47 +167,55 @@ def test_prices_that_are_unknown_are_named_at_once(dialoom: Command, plan: list[
     assert "--price openai/house-one=IN,OUT --price openai/house-two=IN,OUT" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        f"run personalens --profiles release --model {MODEL} -o run.db",
-        "run personalens --profiles release --model gpt-5-mini -o run.db",
-        f"run personalens --profiles release --model {MODEL} --max-cost 1 -o run.db",
-        f"run personalens --profiles release --model {MODEL} --strict-params -o run.db",
-        f"run personalens --profiles release --model user=ollama_chat/house --model judge={MODEL} -o run.db",
-        f"run personalens --profiles release --model judge={CLAUDE} --model judge={MODEL} --strict-params -o run.db",
-        "resume planned.db",
-        "resume planned.db --max-cost 2 --strict-params",
-        "retry planned.db --scenario 1",
-        f"judge played.db --model judge={MODEL} --max-cost 1",
-        f"judge played.db --model judge={CLAUDE} --model judge={MODEL}",
-        f"review played.db --model reviewer={MODEL}",
-        f"scorecard --model assistant={MODEL} -o card",
-        f"doctor --model {MODEL}",
-        "run personalens --profiles release --model azure/house -o run.db",
-        "doctor --model azure/house",
-    ],
-)
-def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, command: str, tmp_path: Path) -> None:
+WITHOUT_KEY = [
+    f"run personalens --profiles release --model {MODEL} -o run.db",
+    "run personalens --profiles release --model gpt-5-mini -o run.db",
+    f"run personalens --profiles release --model {MODEL} --max-cost 1 -o run.db",
+    f"run personalens --profiles release --model {MODEL} --strict-params -o run.db",
+    f"run personalens --profiles release --model user=ollama_chat/house --model judge={MODEL} -o run.db",
+    f"run personalens --profiles release --model judge={CLAUDE} --model judge={MODEL} --strict-params -o run.db",
+    "resume planned.db",
+    "resume planned.db --max-cost 2 --strict-params",
+    "retry planned.db --scenario 1",
+    f"judge played.db --model judge={MODEL} --max-cost 1",
+    f"judge played.db --model judge={CLAUDE} --model judge={MODEL}",
+    f"review played.db --model reviewer={MODEL}",
+    f"scorecard --model assistant={MODEL} -o card",
+    f"doctor --model {MODEL}",
+    "run personalens --profiles release --model azure/house -o run.db",
+    "doctor --model azure/house",
+]
+ONE_BY_ONE = """
+import contextlib, io, json, sys
+import dialoom.cli.app as app
+for command in json.load(sys.stdin):
+    sys.argv = ["dialoom", *command.split()]
+    shown, code = io.StringIO(), None
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
+        try:
+            app.main()
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([shown.getvalue(), code, "litellm" in sys.modules]))
+"""
+
+
+def test_missing_key_is_reported_before_litellm_is_imported(dialoom: Command, tmp_path: Path) -> None:
     write_release(tmp_path / "release")
-    if "played.db" in command:
-        dialoom("run", "personalens", "--profiles", "release", "--limit", 1, "-o", "played.db")
-    if "planned.db" in command:
-        plan = ["run", "personalens", "--profiles", "release", "--model", f"assistant={MODEL}", "-o", "planned.db"]
-        with serving(answer) as server:
-            variables = {"OPENAI_API_KEY": "k", "OPENAI_API_BASE": server.url}
-            dialoom(*plan, "--max-cost", "1", "--max-calls", "1", code=None, variables=variables)
-    code = (
-        "import sys, dialoom.cli.app as app\n"
-        f"sys.argv = {['dialoom', *command.split()]!r}\n"
-        "try:\n    app.main()\nexcept SystemExit as end:\n    print(end.code, 'litellm' in sys.modules)\n"
-    )
+    dialoom("run", "personalens", "--profiles", "release", "--limit", 1, "-o", "played.db")
+    plan = ["run", "personalens", "--profiles", "release", "--model", f"assistant={MODEL}", "-o", "planned.db"]
+    with serving(answer) as server:
+        variables = {"OPENAI_API_KEY": "k", "OPENAI_API_BASE": server.url}
+        dialoom(*plan, "--max-cost", "1", "--max-calls", "1", code=None, variables=variables)
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("AZURE_", "OPENAI_"))}
     bare["ANTHROPIC_API_KEY"] = "k"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=bare, capture_output=True, text=True)
-    name = "AZURE_API_KEY and no address in AZURE_API_BASE" if "azure" in command else "OPENAI_API_KEY"
-    assert f"there is no key in {name}" in done.stdout + done.stderr
-    assert done.stdout.split()[-2:] == ["1" if command.startswith("doctor") else "2", "False"]
+    arguments: dict[str, Any] = {"cwd": tmp_path, "env": bare, "input": json.dumps(WITHOUT_KEY)}
+    done = subprocess.run([sys.executable, "-c", ONE_BY_ONE], capture_output=True, text=True, check=True, **arguments)
+    for command, line in zip(WITHOUT_KEY, done.stdout.splitlines(), strict=True):
+        name = "AZURE_API_KEY and no address in AZURE_API_BASE" if "azure" in command else "OPENAI_API_KEY"
+        shown, code, has_litellm = json.loads(line)
+        assert f"there is no key in {name}" in shown, command
+        assert (code, has_litellm) == (1 if command.startswith("doctor") else 2, False), command
 
 
 THINKING = 'thinking={"type": "enabled", "budget_tokens": 1024}'
