@@ -1,10 +1,102 @@
-"""Text from outside, changed so that it can be stored. This module is below all layers."""
+"""Text from models, users and files, made safe to store and to display. This module is below all layers.
+
+A reply, a name or an error may hold control sequences or markup that the reader's program would execute. Everything
+that displays such texts, on a terminal, in Markdown, in a spreadsheet or as JSON, passes them through here. Stored texts
+are not changed for that; only characters that UTF-8 cannot encode are replaced before they are stored.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import re
+from typing import Any, TypeVar
 
 import orjson
+
+_DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_SEPARATORS = (0x2028, 0x2029)
+_CONTROLS = (*(code for code in range(32) if chr(code) not in "\t\n"), *range(127, 160))
+_OBEYED = re.compile("[" + "".join(map(chr, (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS))) + "\ud800-\udfff]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+Cell = TypeVar("Cell")
+
+
+def harmless(text: str) -> str:
+    """Return a text without terminal control sequences; line ends and tabs are kept.
+
+    Each control character, direction mark and lone surrogate is replaced by a visible sign.
+    """
+    return _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def json_line(value: Any) -> str:
+    """Return a value as a line of JSON, with escapes for terminal control characters."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as a short text: `8s`, `10m`, `1m31s`, `2h`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{figure}{unit}" for figure, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if figure]
+    return "".join(parts) or "0s"
+
+
+def counted(count: int, things: str, thing: str | None = None) -> str:
+    """Return a count with its noun: `1 dialogue`, `1,200 dialogues`.
+
+    Args:
+        count: The number.
+        things: The plural of the noun.
+        thing: The singular; by default the plural without its last letter.
+    """
+    return f"{count:,} {(thing or things[:-1]) if count == 1 else things}"
+
+
+def markdown_text(text: str) -> str:
+    """Escape a text within a line of Markdown, so that it starts no HTML, link, picture or cell."""
+    line = " ".join(harmless(text).split())
+    return line.replace("<", "&lt;").replace("](", "]\\(").replace("|", "\\|")
+
+
+def markdown_code(text: str) -> str:
+    """Return a text as code in a line of Markdown."""
+    line = " ".join(harmless(text).split()).replace("`", "'").replace("|", "\\|")
+    return f"`{line}`"
+
+
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": "\\textbackslash{}",
+        "~": "\\textasciitilde{}",
+        "^": "\\textasciicircum{}",
+        "<": "\\textless{}",
+        ">": "\\textgreater{}",
+        "|": "\\textbar{}",
+        "[": "{[}",
+        "]": "{]}",
+        "\N{DAGGER}": "\\textdagger{}",
+        "\N{DOUBLE DAGGER}": "\\textdaggerdbl{}",
+    }
+)
+"""Brackets are put in braces, because LaTeX would read one at the start of a row as an argument of the row before."""
+
+
+def latex_text(text: str) -> str:
+    """Escape a text within a line of LaTeX, so that it starts no command, comment, formula or cell."""
+    return " ".join(harmless(text).split()).translate(_LATEX)
+
+
+def csv_cell(cell: Cell) -> Cell | str:
+    """Return a cell that no spreadsheet reads as a formula: a text that looks like one gets an apostrophe as prefix."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def cell_text(cell: str) -> str:
+    """Return the original text of a cell made by `csv_cell`."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
 
 
 def well_formed(text: str) -> str:

@@ -27,8 +27,7 @@ from dialoom.roles.errors import StateLostError
 from dialoom.roles.gateway.availability import ProviderEvent, ProviderLost
 from dialoom.roles.gateway.secrets import redacted
 from dialoom.roles.players import Session, session_id
-from dialoom.shown import duration
-from dialoom.text import well_formed
+from dialoom.text import duration, well_formed
 
 from .configuration.trust import load_references
 from .errors import FATAL, Fault, fault_of, is_about_the_file, lasting_cause, store_error

@@ -19,7 +19,7 @@ from dialoom.runs.report.requirements import Checked, Requirement, check_outcome
 from dialoom.runs.stepping import Case, ReplayResult, read_case
 from dialoom.runs.stepping import replay as play_case
 from dialoom.settings import ModelLike, PathLike, prompt_sets
-from dialoom.shown import harmless, markdown_code, markdown_text
+from dialoom.text import harmless, markdown_code, markdown_text
 
 from .blocking import in_daemon_threads
 from .run import RunReader

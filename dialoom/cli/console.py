@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from dialoom.shown import harmless
+from dialoom.text import harmless
 
 _WIDTH = 160
 """Columns used when standard output is not a terminal."""

@@ -89,7 +89,7 @@ def push(
 ) -> None:
     """Upload an exported folder to a dataset hub: only its card and the files that the card lists."""
     from dialoom.runs.export.pushing import pushed
-    from dialoom.shown import counted
+    from dialoom.text import counted
 
     done = pushed(folder, repository, is_sent=yes, is_public=public, endpoint=endpoint)
     for file in done.files:

@@ -126,7 +126,7 @@ def _export(
     """Write the run's finished scenarios and print their number."""
     from dialoom.api.run import RunReader
     from dialoom.graphs.capabilities import WithFacets
-    from dialoom.shown import counted
+    from dialoom.text import counted
 
     options = {name: value for name, value in given.items() if value is not None and value != []}
     path, is_piped = Path(out), out == "-"

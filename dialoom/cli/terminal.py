@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from dialoom.shown import harmless, json_line
+from dialoom.text import harmless, json_line
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:

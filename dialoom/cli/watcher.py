@@ -35,7 +35,7 @@ from dialoom.runs.progress import (
     Worked,
 )
 from dialoom.settings import AT_ONCE
-from dialoom.shown import duration, harmless, json_line
+from dialoom.text import duration, harmless, json_line
 
 from .console import HarmlessConsole
 from .errors import EXIT_DONE, EXIT_SOME_FAILED, EXIT_STOPPED, flag

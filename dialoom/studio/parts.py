@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
-from dialoom.shown import harmless
+from dialoom.text import harmless
 
 from .wording import many
 

@@ -23,7 +23,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Group, Item, items_of
 from dialoom.runs.reading.scenarios import selected
 from dialoom.runs.store import RunFile
-from dialoom.shown import csv_cell
+from dialoom.text import csv_cell
 
 
 def scenario_of(run: RunFile, item: str) -> tuple[int, str] | None:

@@ -23,7 +23,7 @@ from dialoom.runs.errors import RunError
 from dialoom.runs.reading.conversations import Item, items_of
 from dialoom.runs.store import RunFile
 from dialoom.runs.store.connections import Signature, signature
-from dialoom.shown import cell_text, csv_cell
+from dialoom.text import cell_text, csv_cell
 
 from .items import COLUMNS, DIGEST, ITEM, LABEL, Scales, digest_of, item_row, scenario_of
 

@@ -16,7 +16,7 @@ from dialoom.runs.report import Report
 from dialoom.runs.report.report import markdown
 from dialoom.runs.report.reported import STAND_INS, offline_roles
 from dialoom.runs.store import RunFile
-from dialoom.shown import counted
+from dialoom.text import counted
 
 from .dataset import CombinedDataset, Dataset, RowsDataset, RunDataset
 from .dialogues import describe_dialogues

@@ -22,7 +22,7 @@ from dialoom.graphs.reporting.diversity import (
 from dialoom.graphs.reporting.table import Cell
 from dialoom.personas.similarity import DrawnTexts
 from dialoom.runs.export.shortcuts import PairSample, shortcut_table
-from dialoom.shown import counted as said
+from dialoom.text import counted as said
 
 from .dataset import COMPARED_TEXTS, Dataset, DescribedDialogue
 from .lexical import NEAR, SHINGLE, Duplicates, SimilarTexts, TextIndex

@@ -18,7 +18,7 @@ from dialoom.runs.report.health import health_of, health_table
 from dialoom.runs.report.report import markdown_table
 from dialoom.runs.report.reported import STAND_INS, offline_roles, reported_runs
 from dialoom.runs.store import OWN_JUDGEMENTS
-from dialoom.shown import markdown_code, markdown_text
+from dialoom.text import markdown_code, markdown_text
 from dialoom.version import __version__
 
 from .rows import TEST, RowCount, Rows, formats

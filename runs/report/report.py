@@ -19,7 +19,7 @@ from dialoom.outputs import OutputError, binary_output, file_name, make_folder, 
 from dialoom.runs.errors import RunError
 from dialoom.runs.reading.scenarios import all_scenarios
 from dialoom.runs.store import PANEL, RunFile
-from dialoom.shown import csv_cell, latex_text, markdown_text
+from dialoom.text import csv_cell, latex_text, markdown_text
 
 from .building import build, charts, compare, labels_of, notes_of
 from .drawing import KINDS, can_draw, draw

@@ -22,7 +22,7 @@ from dialoom.cli.console import HarmlessConsole
 from dialoom.graphs import Table
 from dialoom.outputs import file_name, folder_output, text_output
 from dialoom.runs.report import markdown, write
-from dialoom.shown import cell_text, csv_cell, harmless, json_line
+from dialoom.text import cell_text, csv_cell, harmless, json_line
 from tests.conftest import ROOT, Command, lines_of
 from tests.invented import ALARM, profile, write_release
 from tests.processes import Started
