@@ -1,8 +1,8 @@
 """Text from models, users and files, made safe to store and to display. This module is below all layers.
 
 A reply, a name or an error may hold control sequences or markup that the reader's program would execute. Everything
-that displays such texts, on a terminal, in Markdown, in a spreadsheet or as JSON, passes them through here. Stored texts
-are not changed for that; only characters that UTF-8 cannot encode are replaced before they are stored.
+that displays such texts, on a terminal, in Markdown, in a spreadsheet or as JSON, passes them through here. Stored
+texts are not changed for that; only characters that UTF-8 cannot encode are replaced before they are stored.
 """
 
 from __future__ import annotations
