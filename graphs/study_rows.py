@@ -280,7 +280,9 @@ def python_rows(given: Any, table: str) -> list[Any] | Any:
         StudyError: If the value is of another type.
     """
     if hasattr(given, "itertuples"):
-        return given.to_dict("records")
+        missing = given.isna()
+        types = given.loc[:, missing.any()].convert_dtypes().dtypes  # pandas reads 34 in a column with a gap as 34.0
+        return given.astype(types).astype(object).mask(missing).to_dict("records")
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         kind = type(given).__name__
         raise StudyError(f"{table} must be a list of rows, a data frame or a file's path, got {kind}", setting=table)

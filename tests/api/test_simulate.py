@@ -167,11 +167,20 @@ def test_rows_may_be_a_frame_a_dataset_or_a_file(tmp_path: Path, form: str) -> N
 
 
 def test_a_missing_value_of_a_frame_is_an_empty_cell(tmp_path: Path) -> None:
-    """It is neither `nan` nor `None` in a prompt."""
+    """It is neither `nan`, `NaT` nor `None` in a prompt, and does not turn its column's whole numbers into 34.0."""
     pandas = pytest.importorskip("pandas")
-    people = pandas.DataFrame([{"name": "Ada", "age": 34.0}, {"name": "Bo", "age": None}])
+    people = pandas.DataFrame(
+        {
+            "name": ["Ada", "Bo"],
+            "age": [34, None],
+            "weight": [61.5, None],
+            "since": pandas.to_datetime(["2020-01-31", None]),
+            "floor": pandas.array([2, None], dtype="Int64"),
+        }
+    )
     run = simulated(tmp_path, people=people)
-    assert [each.facets["age"] for each in run.episodes()] == [34.0, 34.0, "", ""]
+    shown = [[str(each.facets[name]) for name in people.columns[1:]] for each in run.episodes()]
+    assert shown[::2] == [["34", "61.5", "2020-01-31 00:00:00", "2"], ["", "", "", ""]]
 
 
 def test_a_run_without_its_functions_is_read_and_not_resumed(tmp_path: Path) -> None:
